@@ -1,0 +1,62 @@
+"""The exceptions that callers may rely on.
+
+::
+
+    DingError
+    |-- ConfigError (ValueError)          a config that cannot be run; names the key
+    |-- UnknownTypeError (KeyError)       a name that no registry knows
+    |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
+    |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
+    `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
+        |-- EnvTimeoutError (TimeoutError)
+        |-- EnvDiedError                  its process is gone
+        `-- ActionError (ValueError)      an action outside the action space
+"""
+
+
+class DingError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class ConfigError(DingError, ValueError):
+    """A config that cannot be run. The message names the full path of the key."""
+
+
+class UnknownTypeError(DingError, KeyError):
+    """A name that a registry does not hold."""
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of the message, quotes and escaped line breaks included.
+        return str(self.args[0]) if self.args else ""
+
+
+class DataError(DingError, ValueError):
+    """Training data that must not be learned from: NaN, wrong length, wrong shape."""
+
+
+class CheckpointError(DingError, RuntimeError):
+    """A checkpoint or data file that cannot be read or written."""
+
+
+class EnvError(DingError, RuntimeError):
+    """An environment failed.
+
+    Attributes:
+        env_id: Index of the environment in its manager, ``None`` when it is not in one.
+    """
+
+    def __init__(self, message: str, env_id: int | None = None) -> None:
+        super().__init__(message)
+        self.env_id = env_id
+
+
+class EnvTimeoutError(EnvError, TimeoutError):
+    """An environment did not answer in time."""
+
+
+class EnvDiedError(EnvError):
+    """The process of an environment ended without an answer."""
+
+
+class ActionError(EnvError, ValueError):
+    """An action that the environment's action space does not contain."""
