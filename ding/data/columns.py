@@ -1,0 +1,385 @@
+"""The columnar container: a list of row dicts outside, named arrays inside.
+
+Collectors produce it, buffers store it, files hold it and policies learn from it. Nothing is
+turned into rows until somebody asks for one. From then on the rows *are* the data: a caller may
+change them, and a change that only columns or only rows knew of would be lost silently.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+import torch
+
+from ding.data.id_column import IdColumn
+from ding.data.tree import tree_length, tree_map
+from ding.utils.errors import DataError
+
+Column = np.ndarray | torch.Tensor | IdColumn | Mapping[str, Any]
+
+
+class _Block:
+    """Rows with one life: columns first, dicts once a row was asked for.
+
+    Slices and sums of a container share its blocks, so that a row reached through one of them is
+    the same object as through any other, as it would be with plain lists.
+    """
+
+    __slots__ = ("columns", "length", "rows")
+
+    def __init__(self, columns: dict[str, Column], length: int) -> None:
+        self.columns: dict[str, Column] | None = columns
+        self.length = length
+        self.rows: list[dict[str, Any]] = []
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        if self.columns is not None:
+            self.rows = _rows_of(self.columns, self.length)
+            self.columns = None
+        return self.rows
+
+
+class Columns(list):
+    """A sequence of transitions, columns inside.
+
+    Supports everything that a list of dicts does. ``len``, slicing, ``+``, ``extend`` and
+    ``copy`` keep the columns; whatever reaches a single row turns the data into plain rows for
+    good. In rows, a torch column gives tensors, a numpy column gives arrays, and one-dimensional
+    numpy columns give Python scalars.
+
+    Args:
+        columns: Name to array, tensor, ``IdColumn`` or a nested mapping of them, each with the
+            same leading length N. Not copied.
+
+    Raises:
+        DataError: Columns of different lengths, or none at all.
+    """
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        super().__init__()
+        length = _common_length(columns)
+        block = _Block(dict(columns), length)
+        self._parts: list[tuple[_Block, range]] | None = [(block, range(length))]
+
+    @classmethod
+    def _of(cls, parts: list[tuple[_Block, range]]) -> "Columns":
+        self = cls.__new__(cls)
+        self._parts = parts
+        return self
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "Columns":
+        """Stack uniform rows.
+
+        Raises:
+            DataError: Rows whose keys, types or shapes differ, or that hold something other than
+                tensors, arrays, numbers and mappings of them.
+        """
+        if not rows:
+            raise DataError("no rows to make columns of")
+        return cls(_stack_mappings(rows, ""))
+
+    @classmethod
+    def concat(cls, batches: Iterable["Columns"]) -> "Columns":
+        """Join containers without copying; arrays are joined when they are first asked for."""
+        parts: list[tuple[_Block, range]] = []
+        for batch in batches:
+            if batch._parts is None:
+                raise DataError("concat() takes containers that are still columnar")
+            parts.extend(batch._parts)
+        return cls._of(parts)
+
+    # ------------------------------------------------------------------ columns
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether nobody has asked for a row yet and all parts have the same columns."""
+        if self._parts is None:
+            return False
+        blocks = [block for block, _ in self._parts]
+        if any(block.columns is None for block in blocks):
+            return False
+        first = blocks[0].columns.keys() if blocks else ()  # type: ignore[union-attr]
+        return all(block.columns.keys() == first for block in blocks)  # type: ignore[union-attr]
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The arrays by name, in a fresh dict; the arrays themselves are not copied.
+
+        Raises:
+            DataError: The data has become rows.
+        """
+        if not self.is_columnar:
+            raise DataError("these rows were handed out and may have changed: use them as rows")
+        parts = self._parts
+        assert parts is not None
+        if not parts:
+            return {}
+        if len(parts) > 1:
+            # Not kept: the blocks may be shared, and a row asked of another container must not
+            # drift apart from a joined copy in this one.
+            return _concat([_select(block.columns, span) for block, span in parts])
+        block, span = parts[0]
+        return _select(block.columns, span)
+
+    def column(self, name: str) -> Column:
+        """One column by name."""
+        return self.columns[name]
+
+    def take(self, index: Any) -> "Columns":
+        """Gather rows by an integer array, a boolean mask or a slice; the result is a copy."""
+        return Columns({name: _take(col, index) for name, col in self.columns.items()})
+
+    def with_columns(self, **columns: Column) -> "Columns":
+        """A container with further or replaced columns; the others are shared."""
+        return Columns({**self.columns, **columns})
+
+    def map_columns(self, fn: Callable[[Any], Any]) -> "Columns":
+        """A container with ``fn`` applied to each array; ids are left alone."""
+
+        def apply(leaf: Any) -> Any:
+            return leaf if isinstance(leaf, IdColumn) else fn(leaf)
+
+        return Columns({name: tree_map(apply, col) for name, col in self.columns.items()})
+
+    def collated(self) -> dict[str, Any]:
+        """A dict of batched tensors that share memory with the columns; ids stay as they are."""
+        return {name: tree_map(_as_tensor, col) for name, col in self.columns.items()}
+
+    # ------------------------------------------------------------------ sequence
+
+    def _to_rows(self) -> None:
+        if self._parts is None:
+            return
+        parts, self._parts = self._parts, None
+        for block, span in parts:
+            rows = block.to_rows()
+            picked = rows if len(span) == len(rows) and span.step == 1 else [rows[i] for i in span]
+            list.extend(self, picked)
+
+    def __len__(self) -> int:
+        if self._parts is None:
+            return super().__len__()
+        return sum(len(span) for _, span in self._parts)
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._parts is not None and isinstance(index, slice):
+            if len(self._parts) == 1:
+                block, span = self._parts[0]
+                return Columns._of([(block, span[index])])
+            if index.step in (None, 1):
+                return Columns._of(_slice_parts(self._parts, index, len(self)))
+        self._to_rows()
+        return super().__getitem__(index)
+
+    def __add__(self, other: Any) -> Any:
+        if self._parts is not None and isinstance(other, Columns) and other._parts is not None:
+            return Columns._of(self._parts + other._parts)
+        self._to_rows()
+        return list(self) + list(other) if isinstance(other, list) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        if not isinstance(other, list):
+            return NotImplemented
+        # Nothing in front of columns leaves them columns: `sum(batches, [])` is a common idiom.
+        return self.copy() if not other else other + list(self)
+
+    def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[override,misc]
+        self.extend(other)
+        return self
+
+    def extend(self, other: Iterable[Any]) -> None:
+        if self._parts is not None and isinstance(other, Columns) and other._parts is not None:
+            self._parts = self._parts + other._parts
+            return
+        self._to_rows()
+        super().extend(list(other))
+
+    def copy(self) -> Any:
+        if self._parts is None:
+            return list(self)
+        return Columns._of(list(self._parts))
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self.is_columnar:
+            return Columns({name: tree_map(_clone, col) for name, col in self.columns.items()})
+        return [copy.deepcopy(row, memo) for row in self]
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if self.is_columnar:
+            return (Columns, (self.columns,))
+        return (list, (list(self),))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._to_rows()
+        return super().__iter__()
+
+    def __repr__(self) -> str:
+        if self._parts is None:
+            return super().__repr__()
+        names = sorted({name for block, _ in self._parts for name in block.columns or ()})
+        return f"<Columns of {len(self)} rows: {', '.join(names)}>"
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _rows_first(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    def call(self: Columns, *args: Any, **kwargs: Any) -> Any:
+        self._to_rows()
+        for arg in args:
+            if isinstance(arg, Columns):
+                arg._to_rows()
+        return method(self, *args, **kwargs)
+
+    call.__name__ = name
+    call.__doc__ = method.__doc__
+    return call
+
+
+for _name in (
+    *("__setitem__", "__delitem__", "__contains__", "__reversed__", "__mul__", "__rmul__"),
+    *("__imul__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
+    *("append", "insert", "pop", "remove", "reverse", "sort", "clear", "index", "count"),
+):
+    setattr(Columns, _name, _rows_first(_name))
+
+
+def as_columns(data: Any) -> Columns | None:
+    """``data`` itself if it is columnar; columns stacked from uniform rows; otherwise ``None``.
+
+    Args:
+        data: A ``Columns``, or a list of row dicts.
+    """
+    if isinstance(data, Columns):
+        if data.is_columnar:
+            return data
+        data = list(data)
+    if not isinstance(data, list | tuple) or not data or not isinstance(data[0], Mapping):
+        return None
+    try:
+        return Columns.from_rows(data)
+    except DataError:
+        return None
+
+
+# ---------------------------------------------------------------------- arrays
+
+
+def _common_length(columns: Mapping[str, Column]) -> int:
+    if not columns:
+        raise DataError("columns need at least one name")
+    lengths = {name: tree_length(col) for name, col in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"columns must have one leading length, got {lengths}")
+    return next(iter(lengths.values()))
+
+
+def _rows_of(columns: Mapping[str, Column], length: int) -> list[dict[str, Any]]:
+    values = [_values_of(col, length) for col in columns.values()]
+    names = list(columns)
+    return [dict(zip(names, row)) for row in zip(*values)]
+
+
+def _values_of(col: Column, length: int) -> Sequence[Any]:
+    if isinstance(col, torch.Tensor):
+        return col.unbind(0)
+    if isinstance(col, Mapping):
+        return _rows_of(col, length)
+    if isinstance(col, np.ndarray) and col.ndim > 1:
+        return list(col)
+    return col.tolist()
+
+
+def _select(columns: Any, span: range) -> Any:
+    """The part of a block's columns that ``span`` names: views, unless it runs backwards."""
+
+    def pick(leaf: Any) -> Any:
+        if span == range(len(leaf)):
+            return leaf
+        if span.step > 0:
+            return leaf[span.start : span.stop : span.step]
+        return _take_leaf(leaf, np.arange(span.start, span.stop, span.step))
+
+    return {name: tree_map(pick, col) for name, col in columns.items()}
+
+
+def _take(col: Column, index: Any) -> Column:
+    return tree_map(lambda leaf: _take_leaf(leaf, index), col)
+
+
+def _take_leaf(leaf: Any, index: Any) -> Any:
+    if isinstance(leaf, torch.Tensor) and not isinstance(index, slice):
+        return leaf[torch.as_tensor(index)]
+    picked = leaf[index]
+    return picked.copy() if isinstance(index, slice) and isinstance(leaf, np.ndarray) else picked
+
+
+def _slice_parts(
+    parts: list[tuple[_Block, range]], index: slice, length: int
+) -> list[tuple[_Block, range]]:
+    start, stop, _ = index.indices(length)
+    picked, offset = [], 0
+    for block, span in parts:
+        low, high = max(start - offset, 0), min(stop - offset, len(span))
+        if low < high:
+            picked.append((block, span[low:high]))
+        offset += len(span)
+    return picked
+
+
+def _concat(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: _concat_leaves([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def _concat_leaves(leaves: Sequence[Any]) -> Any:
+    first = leaves[0]
+    if isinstance(first, Mapping):
+        return _concat(leaves)
+    if isinstance(first, torch.Tensor):
+        return torch.cat(list(leaves))
+    if isinstance(first, IdColumn):
+        return IdColumn(first.prefix, np.concatenate([leaf.numbers for leaf in leaves]))
+    return np.concatenate(leaves)
+
+
+def _clone(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.clone()
+    if isinstance(leaf, IdColumn):
+        return IdColumn(leaf.prefix, leaf.numbers.copy())
+    return leaf.copy()
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _stack_mappings(rows: Sequence[Mapping[str, Any]], path: str) -> dict[str, Column]:
+    keys = rows[0].keys()
+    if any(row.keys() != keys for row in rows):
+        raise DataError(f"rows differ in their keys{f' under {path!r}' if path else ''}")
+    return {key: _stack([row[key] for row in rows], f"{path}{key}") for key in keys}
+
+
+def _stack(values: list[Any], path: str) -> Column:
+    first = values[0]
+    kind = type(first)
+    if any(type(value) is not kind for value in values):
+        raise DataError(f"column {path!r} mixes types: {sorted({type(v).__name__ for v in values})}")
+    try:
+        if isinstance(first, torch.Tensor):
+            return torch.stack(values)
+        if isinstance(first, np.ndarray) and first.dtype != object:
+            return np.stack(values)
+        if isinstance(first, Mapping):
+            return _stack_mappings(values, f"{path}.")
+        if isinstance(first, bool | int | float | np.generic):
+            return np.array(values)
+    except (ValueError, RuntimeError, OverflowError) as error:
+        raise DataError(f"column {path!r} does not stack: {error}") from error
+    raise DataError(f"column {path!r} holds {kind.__name__}, not numbers, arrays or tensors")

@@ -1,0 +1,46 @@
+"""A column of ids that become strings only when a row is looked at."""
+
+from typing import Any, overload
+
+import numpy as np
+
+
+class IdColumn:
+    """Ids of the form ``<prefix>_<number>``, held as numbers.
+
+    Args:
+        prefix: What stands before the underscore in each id.
+        numbers: int64 ``[N]``.
+    """
+
+    __slots__ = ("numbers", "prefix")
+
+    def __init__(self, prefix: str, numbers: np.ndarray) -> None:
+        self.prefix = prefix
+        self.numbers = np.asarray(numbers, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.numbers.shape
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: Any) -> "IdColumn": ...
+
+    def __getitem__(self, index: Any) -> "str | IdColumn":
+        picked = self.numbers[index]
+        if np.ndim(picked) == 0:
+            return f"{self.prefix}_{int(picked)}"
+        return IdColumn(self.prefix, picked)
+
+    def tolist(self) -> list[str]:
+        prefix = self.prefix
+        return [f"{prefix}_{number}" for number in self.numbers.tolist()]
+
+    def __repr__(self) -> str:
+        return f"IdColumn({self.prefix!r}, {self.numbers!r})"

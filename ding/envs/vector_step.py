@@ -1,0 +1,30 @@
+"""What a vector of environments answers to one batch of actions."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class VectorStep:
+    """One step of n environments, in columns.
+
+    Attributes:
+        env_ids: int64 ``[n]``, which environments stepped.
+        obs: ``[n, *obs_shape]`` or a nested dict of such arrays: the observation after the step,
+            at an episode's end its true last one. A view that is valid until the next step.
+        reward: float32 ``[n]``, or ``[n, players]``.
+        done: bool ``[n]``, terminated or truncated.
+        truncated: bool ``[n]``, ended from outside (a time limit): its value is bootstrapped.
+        abnormal: bool ``[n]``, the environment failed and was reset; the step does not count.
+        infos: By env id, the info dicts of the environments whose episode ended.
+    """
+
+    env_ids: np.ndarray
+    obs: Any
+    reward: np.ndarray
+    done: np.ndarray
+    truncated: np.ndarray
+    abnormal: np.ndarray | None = None
+    infos: dict[int, dict[str, Any]] = field(default_factory=dict)

@@ -1,0 +1,473 @@
+"""What all policies share: modes, models, attributes, and the adapters between rows and columns.
+
+A policy's work is batched. A subclass writes the batched cores and gets the per-environment API
+from here; one that overrides the per-environment methods instead works everywhere too, more
+slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts of environments.
+"""
+
+import copy
+from abc import ABC
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.data import Columns, tree_map
+from ding.envs import is_truncated
+from ding.model import create_model
+from ding.utils import (
+    POLICY_REGISTRY,
+    allreduce,
+    deep_merge_dicts,
+    get_rank,
+    get_world_size,
+    import_module,
+)
+from ding.utils.data import default_collate, default_decollate
+from ding.utils.errors import ConfigError
+
+_STATE = ["get_attribute", "set_attribute", "state_dict", "load_state_dict"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedCollect:
+    """The columnar side of a collect mode.
+
+    Attributes:
+        forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: CPU tensor
+            [n, ...]}`` with at least ``action``.
+        transition_outputs: Policy outputs, beside ``action``, that belong to a transition.
+        get_train_columns: See :meth:`Policy._get_train_columns`.
+        resets: Whether ``reset`` does anything; without, collectors need not call it.
+    """
+
+    forward: Callable[..., dict[str, torch.Tensor]]
+    transition_outputs: tuple[str, ...]
+    get_train_columns: Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
+    resets: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedEval:
+    """The columnar side of an eval mode; see :class:`BatchedCollect`."""
+
+    forward: Callable[..., dict[str, torch.Tensor]]
+    resets: bool
+
+
+def _mode(name: str, fields: Sequence[str]) -> type:
+    """A namedtuple class with an attribute ``batched``, which ``_replace`` does not carry over.
+
+    Whoever replaces one of the functions gets a mode without batched cores: theirs is called.
+    """
+    base = namedtuple(name, fields)  # type: ignore[misc]  # noqa: PYI024
+    return type(name, (base,), {"batched": None})
+
+
+class Policy(ABC):
+    """Base class of policies.
+
+    Subclasses define ``config`` (defaults), ``default_model``, and the protected methods of the
+    modes that they support. Batched subclasses define ``_forward_collect_batch``,
+    ``_forward_eval_batch`` and ``_get_train_columns``; others override ``_forward_collect``,
+    ``_process_transition``, ``_get_train_sample`` and ``_forward_eval``.
+
+    Args:
+        cfg: Compiled policy config.
+        model: Network to use instead of the one that ``cfg.model`` describes.
+        enable_field: Modes to set up, of ``learn, collect, eval`` (and ``command``); all by
+            default.
+
+    Raises:
+        ConfigError: An unknown mode.
+    """
+
+    learn_function = _mode("learn_function", ["forward", "reset", "info", "monitor_vars", *_STATE])
+    collect_function = _mode(
+        "collect_function",
+        ["forward", "process_transition", "get_train_sample", "reset", *_STATE],
+    )
+    eval_function = _mode("eval_function", ["forward", "reset", *_STATE])
+    total_field = frozenset({"learn", "collect", "eval"})
+
+    config: dict[str, Any] = dict(
+        on_policy=False,
+        cuda=False,
+        multi_gpu=False,
+        bp_update_sync=True,
+        traj_len_inf=False,
+        model=dict(),
+        learn=dict(resume_training=False),
+        collect=dict(),
+        eval=dict(),
+        other=dict(),
+    )
+
+    #: Policy outputs, beside the action, that are part of each transition.
+    _transition_outputs: tuple[str, ...] = ()
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """Defaults of this class merged over those of its base classes' root."""
+        merged = deep_merge_dicts(Policy.config, cls.config)
+        cfg = EasyDict(copy.deepcopy(dict(merged)))
+        cfg.cfg_type = f"{cls.__name__}Dict"
+        return cfg
+
+    def __init__(
+        self,
+        cfg: EasyDict,
+        model: torch.nn.Module | None = None,
+        enable_field: list[str] | None = None,
+    ) -> None:
+        self._cfg = cfg
+        self._on_policy = cfg.on_policy
+        self._enable_field = self._check_fields(enable_field)
+        self._rank = get_rank() if cfg.get("multi_gpu", False) else 0
+        self._cuda = bool(cfg.cuda) and torch.cuda.is_available()
+        self._device = f"cuda:{self._rank % torch.cuda.device_count()}" if self._cuda else "cpu"
+        self._model = self._create_model(cfg, model)
+        if self._cuda:
+            self._model.to(self._device)
+        if cfg.get("multi_gpu", False):
+            self._broadcast_model(self._model)
+        # Order matters: collect and eval wrap the model that learn has set up.
+        for name in ("learn", "collect", "eval", "command"):
+            if name in self._enable_field:
+                getattr(self, f"_init_{name}")()
+
+    def _check_fields(self, enable_field: Sequence[str] | None) -> frozenset[str]:
+        if enable_field is None:
+            return frozenset(self.total_field)
+        unknown = set(enable_field) - set(self.total_field)
+        if unknown:
+            raise ConfigError(
+                f"{type(self).__name__} has the modes {sorted(self.total_field)}, "
+                f"enable_field asks for {sorted(unknown)}"
+            )
+        return frozenset(enable_field)
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if model is not None:
+            if not isinstance(model, torch.nn.Module):
+                raise ConfigError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+            return model
+        model_cfg = EasyDict(copy.deepcopy(dict(cfg.model)))
+        if "type" not in model_cfg:
+            model_type, import_names = self.default_model()
+            model_cfg.type, model_cfg.import_names = model_type, import_names
+        return create_model(model_cfg)
+
+    def default_model(self) -> tuple[str, list[str]]:
+        """Registered name of the default network and the modules that register it."""
+        raise ConfigError(
+            f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
+        )
+
+    @property
+    def cfg(self) -> EasyDict:
+        return self._cfg
+
+    # ------------------------------------------------------------------ modes
+
+    @property
+    def learn_mode(self) -> "Policy.learn_function":  # type: ignore[valid-type]
+        return Policy.learn_function(
+            self._forward_learn,
+            self._reset_learn,
+            self.__repr__,
+            self._monitor_vars_learn,
+            self._get_attribute,
+            self._set_attribute,
+            self._state_dict_learn,
+            self._load_state_dict_learn,
+        )
+
+    @property
+    def collect_mode(self) -> "Policy.collect_function":  # type: ignore[valid-type]
+        mode = Policy.collect_function(
+            self._forward_collect,
+            self._process_transition,
+            self._get_train_sample,
+            self._reset_collect,
+            self._get_attribute,
+            self._set_attribute,
+            self._state_dict_collect,
+            self._load_state_dict_collect,
+        )
+        if self._has_core("_forward_collect", "_process_transition", "_get_train_sample"):
+            mode.batched = BatchedCollect(
+                self._collect_columns,
+                self._transition_outputs,
+                self._get_train_columns,
+                self._overrides("_reset_collect"),
+            )
+        return mode
+
+    @property
+    def eval_mode(self) -> "Policy.eval_function":  # type: ignore[valid-type]
+        mode = Policy.eval_function(
+            self._forward_eval,
+            self._reset_eval,
+            self._get_attribute,
+            self._set_attribute,
+            self._state_dict_eval,
+            self._load_state_dict_eval,
+        )
+        if self._has_core("_forward_eval"):
+            mode.batched = BatchedEval(self._eval_columns, self._overrides("_reset_eval"))
+        return mode
+
+    def _overrides(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(Policy, name)
+
+    def _has_core(self, *row_methods: str) -> bool:
+        # A subclass that overrides a per-environment method means it to be called.
+        return not any(self._overrides(name) for name in row_methods)
+
+    def _set_attribute(self, name: str, value: Any) -> None:
+        setattr(self, f"_{name}", value)
+
+    def _get_attribute(self, name: str) -> Any:
+        """The value of ``self._get_<name>()`` or ``self._<name>``.
+
+        Raises:
+            AttributeError: Neither exists.
+        """
+        if hasattr(self, f"_get_{name}"):
+            return getattr(self, f"_get_{name}")()
+        if hasattr(self, f"_{name}"):
+            return getattr(self, f"_{name}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def _get_n_sample(self) -> int | None:
+        return self._cfg.collect.get("n_sample")
+
+    def _get_n_episode(self) -> int | None:
+        return self._cfg.collect.get("n_episode")
+
+    def _get_batch_size(self) -> int | dict[str, int] | None:
+        return self._cfg.learn.get("batch_size")
+
+    def _get_unroll_len(self) -> int:
+        return self._cfg.collect.get("unroll_len", 1)
+
+    def _get_priority(self) -> bool:
+        return self._cfg.get("priority", False)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(\n{self._model!r}\n)"
+
+    # ------------------------------------------------------------------ several learners
+
+    def sync_gradients(self, model: torch.nn.Module) -> None:
+        """Average the gradients of ``model`` over all ranks; nothing at world size 1."""
+        if get_world_size() == 1:
+            return
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                allreduce(parameter.grad)
+
+    def _broadcast_model(self, model: torch.nn.Module) -> None:
+        if get_world_size() > 1:
+            for tensor in model.state_dict().values():
+                torch.distributed.broadcast(tensor, 0)
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        """Set up what training needs: optimiser, target network, hyper-parameters."""
+
+    def _forward_learn(self, data: Any) -> dict[str, Any] | list[dict[str, Any]]:
+        """Update the model once from a batch, or several times; returns what to log."""
+        raise NotImplementedError(f"{type(self).__name__} cannot learn: no _forward_learn")
+
+    def _reset_learn(self, data_id: list[int] | None = None) -> None:
+        """Forget the state of the given data; stateless policies have none."""
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        state = {"model": self._model.state_dict()}
+        if hasattr(self, "_optimizer"):
+            state["optimizer"] = self._optimizer.state_dict()
+        return state
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        if hasattr(self, "_optimizer") and "optimizer" in state_dict:
+            self._optimizer.load_state_dict(state_dict["optimizer"])
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
+
+    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        """Act on a batch, exploring.
+
+        Args:
+            obs: float32 ``[n, *obs_shape]`` on the policy's device, or a nested dict of them.
+
+        Returns:
+            Tensors ``[n, ...]``: ``action`` and the ``_transition_outputs``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot collect: no _forward_collect")
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        """Turn trajectories into training samples.
+
+        Args:
+            columns: Transitions of consecutive trajectories, in time: ``obs, next_obs, action,
+                reward`` float32 ``[N]``, ``done`` bool ``[N]`` (terminated), ``collect_iter`` and
+                the ``_transition_outputs``.
+            lengths: int64 ``[n_traj]``, number of transitions of each trajectory; sums to N.
+
+        Returns:
+            The columns of the samples, ``reward`` as ``[N, nstep]``.
+        """
+        return {**columns, "reward": columns["reward"][:, None]}
+
+    def _collect_columns(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        with torch.no_grad():
+            output = self._forward_collect_batch(self._model_input(obs), **kwargs)
+        return self._to_cpu(output)
+
+    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> dict[int, Any]:
+        obs = default_collate(list(data.values()))
+        return dict(zip(data, default_decollate(self._collect_columns(obs, **kwargs))))
+
+    def _process_transition(
+        self, obs: Any, policy_output: Mapping[str, Any], timestep: Any
+    ) -> dict[str, Any]:
+        return {
+            "obs": obs,
+            "next_obs": timestep.obs,
+            **{name: policy_output[name] for name in ("action", *self._transition_outputs)},
+            "reward": timestep.reward,
+            # A truncated episode goes on where nobody looks: its value is bootstrapped.
+            "done": bool(timestep.done) and not is_truncated(timestep.info),
+        }
+
+    def _get_train_sample(self, transitions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+        columns = Columns.from_rows([_tensor_row(row) for row in transitions]).columns
+        columns["reward"] = np.asarray(columns["reward"], dtype=np.float32).reshape(
+            len(transitions), -1
+        )[:, 0]
+        lengths = np.array([len(transitions)])
+        return Columns(as_train_columns(self._get_train_columns(columns, lengths)))
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        """Forget the state of the given environments; stateless policies have none."""
+
+    def _state_dict_collect(self) -> dict[str, Any]:
+        return {"model": self._model.state_dict()}
+
+    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"], strict=True)
+
+    # ------------------------------------------------------------------ eval
+
+    def _init_eval(self) -> None:
+        """Set up what evaluation needs: a greedy wrapper of the model."""
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        """Act on a batch, greedily; shapes as in :meth:`_forward_collect_batch`."""
+        raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
+
+    def _eval_columns(self, obs: Any) -> dict[str, torch.Tensor]:
+        with torch.no_grad():
+            return self._to_cpu(self._forward_eval_batch(self._model_input(obs)))
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
+        obs = default_collate(list(data.values()))
+        return dict(zip(data, default_decollate(self._eval_columns(obs))))
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        """Forget the state of the given environments; stateless policies have none."""
+
+    def _state_dict_eval(self) -> dict[str, Any]:
+        return {"model": self._model.state_dict()}
+
+    def _load_state_dict_eval(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"], strict=True)
+
+    # ------------------------------------------------------------------ devices
+
+    def _model_input(self, obs: Any) -> Any:
+        def convert(leaf: Any) -> torch.Tensor:
+            tensor = torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+            return tensor.to(self._device, torch.float32)
+
+        return convert(obs) if isinstance(obs, np.ndarray) else tree_map(convert, obs)
+
+    def _to_cpu(self, output: dict[str, Any]) -> dict[str, Any]:
+        if not self._cuda:
+            return output
+        return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}
+
+
+class CommandModePolicy(Policy):
+    """A policy that also tells the pipeline its settings: exploration, learning, evaluation."""
+
+    command_function = namedtuple(  # noqa: PYI024
+        "command_function", ["get_setting_learn", "get_setting_collect", "get_setting_eval"]
+    )
+    total_field = frozenset({"learn", "collect", "eval", "command"})
+
+    @property
+    def command_mode(self) -> "CommandModePolicy.command_function":  # type: ignore[valid-type]
+        return CommandModePolicy.command_function(
+            self._get_setting_learn, self._get_setting_collect, self._get_setting_eval
+        )
+
+    def _init_command(self) -> None:
+        """Set up what the settings depend on, such as the ε schedule."""
+
+    def _get_setting_learn(self, command_info: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _get_setting_eval(self, command_info: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+#: Columns that stay Python scalars in rows; every other array becomes a tensor.
+_SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag"})
+
+
+def as_train_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as tensors (sharing memory), but for flags and counters, which rows see as scalars."""
+
+    def convert(leaf: Any) -> Any:
+        return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+    return {
+        name: col if name in _SCALAR_COLUMNS else tree_map(convert, col)
+        for name, col in columns.items()
+    }
+
+
+def _tensor_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:
+    """Build the registered policy ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return POLICY_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+
+
+def get_policy_cls(cfg: EasyDict) -> type:
+    """The registered policy class ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return POLICY_REGISTRY.get(cfg.type)
