@@ -1,0 +1,134 @@
+"""Files that a run appends to, and small files that it replaces."""
+
+import atexit
+import os
+import threading
+import time
+import warnings
+import weakref
+from typing import Any, Protocol
+
+FLUSH_SECONDS = 2.0
+
+
+class AppendFile:
+    """Collects text or bytes in memory and appends them to a file every few seconds.
+
+    The file is opened only for the moment of a flush. So nothing has to be closed, several writers
+    may append to one file (each flush is one write of whole lines), and a forked child holds no
+    descriptor. A failed write (a full disk, a folder that is gone) is reported once as a
+    ``RuntimeWarning`` and the file is left as it was before; logging must not end a training.
+
+    Args:
+        path: File to append to; folders are made at the first flush.
+        header: Written first if the file is new.
+        lines: Whether the file holds lines of text, so that a torn last line (of a process that
+            was killed) has to be ended before the next one.
+        flush_seconds: How long data may wait in memory; 0 writes each piece at once.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        header: str = "",
+        lines: bool = True,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self._header = header.encode()
+        self._lines = lines
+        self._flush_seconds = flush_seconds
+        self._pending: list[bytes] = []
+        self._lock = threading.Lock()
+        self._due = time.monotonic() + flush_seconds
+        self._tail_checked = False
+        self._warned = False
+        flush_at_exit(self)
+
+    def write(self, data: str | bytes) -> None:
+        """Append one piece; it reaches the disk at the next flush."""
+        self._pending.append(data.encode() if isinstance(data, str) else data)
+        if time.monotonic() >= self._due:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has been collected."""
+        with self._lock:
+            self._due = time.monotonic() + self._flush_seconds
+            if not self._pending:
+                return
+            pending, self._pending = self._pending, []
+            try:
+                self._append(b"".join(pending))
+            except OSError as error:
+                self._warn(error)
+
+    def _append(self, data: bytes) -> None:
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            size = os.fstat(fd).st_size
+            if size == 0:
+                data = self._header + data
+            elif self._lines and not self._tail_checked and os.pread(fd, 1, size - 1) != b"\n":
+                data = b"\n" + data
+            try:
+                _write_all(fd, data)
+            except OSError:
+                os.ftruncate(fd, size)  # half a record would make the rest unreadable
+                raise
+            self._tail_checked = True
+        finally:
+            os.close(fd)
+
+    def _warn(self, error: OSError) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        warnings.warn(
+            f"cannot write the log file {self.path}: {error.strerror or error}. What it would "
+            "hold is lost until writing works again; the run goes on.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def write_atomically(path: str | os.PathLike, text: str) -> None:
+    """Replace a small text file in one move, so that a reader never sees half of it."""
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+        raise
+
+
+class Flushable(Protocol):
+    """Something that holds data back for a while."""
+
+    def flush(self) -> Any:
+        """Hand it on."""
+
+
+_at_exit: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def flush_at_exit(target: Flushable) -> None:
+    """Flush an object when the interpreter ends, latest registered kind of file last."""
+    _at_exit.add(target)
+
+
+@atexit.register
+def _flush_all() -> None:
+    # Writers hand their rows to files, so files have to come after them.
+    for target in sorted(_at_exit, key=lambda target: isinstance(target, AppendFile)):
+        target.flush()
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,176 @@
+"""Text loggers, and the function by which components get theirs."""
+
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .log_file import AppendFile
+from .log_writer import DistributedWriter
+
+COLUMNS_PER_BLOCK = 5
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
+
+
+def build_logger(
+    path: str,
+    name: str | None = None,
+    need_tb: bool = True,
+    need_text: bool = True,
+    text_level: int | str = logging.INFO,
+) -> "tuple[TextLogger | None, DistributedWriter | None]":
+    """Make a component's text logger and its writer of scalars.
+
+    Args:
+        path: Folder of both, by custom ``<exp_name>/log/<name>``.
+        name: Name of the component, ``default`` if not given.
+        need_tb: Whether to make the writer.
+        need_text: Whether to make the text logger (``<path>/<name>_logger.txt``).
+        text_level: Level below which text is dropped.
+
+    Returns:
+        The text logger and the writer, ``None`` for what was not asked for.
+    """
+    logger = LoggerFactory.create_logger(path, name or "default", text_level) if need_text else None
+    return logger, TBLoggerFactory.create_logger(path) if need_tb else None
+
+
+class TBLoggerFactory:
+    """Makes writers of scalars, one per folder."""
+
+    _writers: "weakref.WeakValueDictionary[str, DistributedWriter]" = weakref.WeakValueDictionary()
+    _lock = threading.Lock()
+
+    @classmethod
+    def create_logger(cls, logdir: str) -> DistributedWriter:
+        """The writer for this folder, the same one as long as somebody holds it."""
+        key = os.path.abspath(logdir)
+        with cls._lock:
+            writer = cls._writers.get(key)
+            if writer is None:
+                writer = cls._writers[key] = DistributedWriter(logdir)
+            return writer
+
+
+class LoggerFactory:
+    """Makes text loggers, one per file."""
+
+    _loggers: "weakref.WeakValueDictionary[str, TextLogger]" = weakref.WeakValueDictionary()
+    _lock = threading.Lock()
+
+    @classmethod
+    def create_logger(
+        cls, path: str, name: str = "default", level: int | str = logging.INFO
+    ) -> "TextLogger":
+        """The logger for ``<path>/<name>_logger.txt``, the same one as long as somebody holds it.
+
+        Lines also go to the terminal: all of them while no :class:`~ding.utils.console.Console`
+        is open, warnings and errors while one is.
+        """
+        file = os.path.abspath(os.path.join(path, f"{name}_logger.txt"))
+        with cls._lock:
+            logger = cls._loggers.get(file)
+            if logger is None:
+                logger = cls._loggers[file] = TextLogger(name, file)
+            logger.setLevel(level)
+            return logger
+
+    @staticmethod
+    def get_tabulate_vars(variables: Mapping[str, Any]) -> str:
+        """A table with one line per variable."""
+        return _table([("Name", "Value"), *((k, _show(v)) for k, v in variables.items())])
+
+    @staticmethod
+    def get_tabulate_vars_hor(variables: Mapping[str, Any]) -> str:
+        """A table of a few variables per line, names above values."""
+        items = [(name, _show(value)) for name, value in variables.items()]
+        blocks = [
+            [("Name", "Value"), *items[i : i + COLUMNS_PER_BLOCK]]
+            for i in range(0, len(items), COLUMNS_PER_BLOCK)
+        ]
+        return "\n".join(_table(list(zip(*block))) for block in blocks)
+
+
+class TextLogger(logging.Logger):
+    """A logger of one file, outside Python's global tree of loggers.
+
+    It has no parent, so nothing is printed twice, and two runs in one process do not meet in it.
+    """
+
+    get_tabulate_vars = staticmethod(LoggerFactory.get_tabulate_vars)
+    get_tabulate_vars_hor = staticmethod(LoggerFactory.get_tabulate_vars_hor)
+
+    def __init__(self, name: str, file: str, level: int | str = logging.INFO) -> None:
+        super().__init__(name, level)
+        self.file = file
+        self.addHandler(_FileHandler(file))
+        self.addHandler(_TerminalHandler())
+
+    def keep_off_terminal(self) -> None:
+        """Write to the file only."""
+        for handler in self.handlers[:]:
+            if isinstance(handler, _TerminalHandler):
+                self.removeHandler(handler)
+
+    def __reduce__(self) -> tuple:
+        return LoggerFactory.create_logger, (os.path.dirname(self.file), self.name, self.level)
+
+
+class _FileHandler(logging.Handler):
+    """Appends to a file, line by line: a log that is read to find a crash must not lag."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.setFormatter(_FORMAT)
+        self._file = AppendFile(path, flush_seconds=0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._file.write(self.format(record) + "\n")
+
+
+class _TerminalHandler(logging.Handler):
+    """Prints what nobody else shows."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stdout)
+
+
+def pretty_print(result: dict, direct_print: bool = True) -> str:
+    """A nested dict as indented ``key: value`` lines.
+
+    Args:
+        result: What to show.
+        direct_print: Whether to print it as well.
+    """
+    text = "\n".join(_indented(result, "")) + "\n"
+    if direct_print:
+        print(text)
+    return text
+
+
+def _indented(data: Mapping[Any, Any], indent: str) -> Iterable[str]:
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{key}:"
+            yield from _indented(value, indent + "  ")
+        else:
+            yield f"{indent}{key}: {_show(value)}"
+
+
+def _show(value: Any) -> str:
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    line = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    out = [line]
+    for row in rows:
+        cells = (f" {cell:<{width}} " for cell, width in zip(row, widths))
+        out += ["|" + "|".join(cells) + "|", line]
+    return "\n".join(out)

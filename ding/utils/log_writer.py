@@ -1,0 +1,218 @@
+"""The writer that components know as their `tb_logger`."""
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from .event_file import (
+    first_record,
+    new_event_file_name,
+    record,
+    scalar_record,
+    summary_record,
+)
+from .log_file import FLUSH_SECONDS, AppendFile, flush_at_exit
+
+METRICS_FILE = "metrics.jsonl"
+
+
+class DistributedWriter:
+    """A summary writer for TensorBoard that writes each scalar to ``metrics.jsonl`` as well.
+
+    ``add_scalar`` only notes the value; rows are written about every two seconds, at ``flush``,
+    at ``close`` and when the process ends. Scalars of one group (the part of the tag before the
+    first slash) and step become one row. On ranks other than 0 of a distributed run nothing is
+    written. ``close`` writes what is pending and may be followed by more, so a component that
+    closes a writer it shares takes nothing from the others.
+
+    Every other method of ``tensorboardX.SummaryWriter`` (``add_histogram``, ``add_video``,
+    ``add_text``, ...) is there too; tensorboardX is imported when the first one is called.
+
+    Args:
+        logdir: Folder of the event file.
+        metrics_path: The JSON-lines file; by default the one of the run folder that holds
+            ``logdir`` (see :func:`run_folder`).
+    """
+
+    def __init__(
+        self, logdir: str | os.PathLike, metrics_path: str | os.PathLike | None = None
+    ) -> None:
+        self.logdir = os.fspath(logdir)
+        if metrics_path is None:
+            metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
+        self._enabled = _rank() == 0
+        self._metrics = AppendFile(metrics_path)
+        self._events: AppendFile | None = None
+        self._relay: Any = None
+        self._lock = threading.RLock()
+        self._rows: list[_Row] = []
+        self._open: dict[tuple[str, int | None], _Row] = {}
+        self._due = time.monotonic() + FLUSH_SECONDS
+        flush_at_exit(self)
+
+    def get_logdir(self) -> str:
+        """The folder of the event file."""
+        return self.logdir
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        **_: Any,
+    ) -> None:
+        """Note one number.
+
+        Raises:
+            TypeError: If the value is not one number.
+        """
+        if not self._enabled:
+            return
+        if type(scalar_value) is not float:
+            scalar_value = _to_float(tag, scalar_value)
+        key = (tag.partition("/")[0], global_step)
+        with self._lock:
+            row = self._open.get(key)
+            if row is None or tag in row.values:
+                # Only between rows, so that a row is not torn in two by the clock.
+                if time.monotonic() >= self._due:
+                    self.flush()
+                row = self._open[key] = _Row(global_step, walltime)
+                self._rows.append(row)
+            row.values[tag] = scalar_value
+
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Note several numbers under ``<main_tag>/<tag>``."""
+        for tag, value in tag_scalar_dict.items():
+            self.add_scalar(f"{main_tag}/{tag}", value, global_step, walltime)
+
+    def flush(self) -> None:
+        """Write everything that is pending to disk."""
+        with self._lock:
+            rows, self._rows = self._rows, []
+            self._open = {}
+            self._due = time.monotonic() + FLUSH_SECONDS
+            for row in rows:
+                self._metrics.write(row.to_json())
+                self._write_event(scalar_record(row.values, row.step, row.time))
+            self._metrics.flush()
+            if self._events is not None:
+                self._events.flush()
+
+    def close(self) -> None:
+        """Write everything that is pending; the writer stays usable."""
+        self.flush()
+
+    def __enter__(self) -> "DistributedWriter":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        # The rare methods (histograms, videos, ...), built by tensorboardX, land in our file.
+        if not name.startswith("add_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if not self._enabled:
+            return _do_nothing
+        if self._relay is None:
+            self._relay = _make_relay(self)
+        return getattr(self._relay, name)
+
+    def _write_event(self, data: bytes) -> None:
+        with self._lock:
+            if self._events is None:
+                path = os.path.join(self.logdir, new_event_file_name())
+                self._events = AppendFile(path, lines=False)
+                self._events.write(first_record())
+            self._events.write(data)
+
+    # What tensorboardX asks of a file writer:
+
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Write a ``Summary`` message."""
+        wall_time = time.time() if walltime is None else walltime
+        if self._enabled:
+            self._write_event(summary_record(summary.SerializeToString(), global_step, wall_time))
+
+    def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
+        """Write an ``Event`` message."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        if self._enabled:
+            self._write_event(record(event.SerializeToString()))
+
+
+class _Row:
+    """Scalars of one group at one step."""
+
+    __slots__ = ("step", "time", "values")
+
+    def __init__(self, step: int | None, wall_time: float | None) -> None:
+        self.step = None if step is None else int(step)
+        self.time = time.time() if wall_time is None else wall_time
+        self.values: dict[str, float] = {}
+
+    def to_json(self) -> str:
+        row: dict[str, Any] = {"time": round(self.time, 3), "step": self.step}
+        for tag, value in self.values.items():
+            # JSON has no NaN and no infinity.
+            row[f"scalar/{tag}" if tag in row else tag] = value if math.isfinite(value) else None
+        return json.dumps(row, allow_nan=False) + "\n"
+
+
+def run_folder(log_path: str | os.PathLike) -> str:
+    """The run folder of a component's log folder: ``<run>`` for ``<run>/log/<name>``."""
+    log_path = os.path.abspath(os.fspath(log_path))
+    parent = os.path.dirname(log_path)
+    return os.path.dirname(parent) if os.path.basename(parent) == "log" else log_path
+
+
+def _to_float(tag: str, value: Any) -> float:
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"add_scalar({tag!r}) got {type(value).__name__} {value!r:.80}, expected one number; "
+            "reduce it first, or use add_histogram or add_text"
+        ) from None
+
+
+def _rank() -> int:
+    # A process that has not imported torch is in no process group, and must not pay for it.
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return 0
+    return distributed.get_rank()
+
+
+def _do_nothing(*args: Any, **kwargs: Any) -> None:
+    """Stands for a method on a rank that does not write."""
+
+
+def _make_relay(sink: DistributedWriter) -> Any:
+    from tensorboardX import SummaryWriter
+
+    class Relay(SummaryWriter):
+        """Builds summaries and hands them to our event file."""
+
+        def _get_file_writer(self) -> Any:
+            self.file_writer = sink
+            return sink
+
+    return Relay(sink.logdir)

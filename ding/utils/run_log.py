@@ -1,0 +1,227 @@
+"""One run, one folder: the place where everything that a run tells about itself is written."""
+
+import csv
+import json
+import math
+import os
+import platform
+import shlex
+import sys
+import time
+import warnings
+from datetime import datetime, timezone
+from importlib import metadata
+from typing import Any
+
+from .git_state import git_state
+from .log_file import AppendFile, write_atomically
+from .log_helper import LoggerFactory, TBLoggerFactory
+
+STATUSES = ("running", "converged", "finished", "interrupted", "failed")
+EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")
+_PACKAGES = ("ding", "torch", "numpy", "gymnasium")
+
+
+class RunLog:
+    """Writes a run's folder.
+
+    ::
+
+        <exp_name>/run.json                 what ran, where, since when, how it ended
+        <exp_name>/metrics.jsonl            every scalar, one row per group and step
+        <exp_name>/episodes.csv             one row per finished episode
+        <exp_name>/log/serial/              TensorBoard events and the text log
+
+    A run that goes on in the same folder appends; ``run.json`` keeps its earlier runs in a list.
+    A disk that fills up later is reported once and does not end the run.
+
+    Args:
+        exp_name: The run's folder.
+        quiet: Whether to keep the text log off the terminal.
+        name: Folder under ``log/``.
+        facts: More entries for ``run.json``, such as the seed.
+
+    Attributes:
+        writer: The writer that components take as their ``tb_logger``.
+        logger: The text logger.
+
+    Raises:
+        OSError: If the folder cannot be made or written.
+    """
+
+    def __init__(
+        self, exp_name: str, quiet: bool = False, name: str = "serial", **facts: Any
+    ) -> None:
+        self.folder = os.path.abspath(exp_name)
+        log_folder = os.path.join(self.folder, "log", name)
+        self._record = self._begin(exp_name, log_folder, facts)
+        self.writer = TBLoggerFactory.create_logger(log_folder)
+        self.logger = LoggerFactory.create_logger(log_folder, name)
+        if quiet:
+            self.logger.keep_off_terminal()
+        self._episodes = AppendFile(
+            os.path.join(self.folder, "episodes.csv"), header=",".join(EPISODE_COLUMNS) + "\n"
+        )
+        self._episode_rows = csv.writer(self._episodes, lineterminator="\n")
+
+    @property
+    def status(self) -> str:
+        """One of ``STATUSES``."""
+        return self._record["status"]
+
+    def episode(
+        self,
+        source: str,
+        env_id: int,
+        episode_return: float,
+        length: int,
+        envstep: int,
+        train_iter: int,
+    ) -> None:
+        """Add a finished episode.
+
+        Args:
+            source: Who played it, such as ``collector`` or ``evaluator``.
+            env_id: Index of the environment in its manager.
+            episode_return: Sum of the episode's rewards.
+            length: Its number of steps.
+            envstep: Environment steps collected so far.
+            train_iter: Updates done so far.
+        """
+        now = round(time.time(), 3)
+        returned = float(episode_return)
+        self._episode_rows.writerow((now, source, env_id, returned, length, envstep, train_iter))
+
+    def note(self, **facts: Any) -> None:
+        """Set entries of ``run.json``, such as ``best_return``; written at :meth:`flush`."""
+        self._record.update(facts)
+
+    def flush(self) -> None:
+        """Write everything that is pending to disk."""
+        self.writer.flush()
+        self._episodes.flush()
+        self._write_record()
+
+    def finish(self, status: str, reason: str = "", **facts: Any) -> None:
+        """Note how the run ended. The first call counts.
+
+        Args:
+            status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
+            reason: One line for a human.
+            facts: More entries for ``run.json``, such as ``best_return``.
+        """
+        if status not in STATUSES[1:]:
+            raise ValueError(f"status is {status!r}, expected one of {', '.join(STATUSES[1:])}")
+        if self.status == "running":
+            ended = time.time()
+            self._record.update(facts)
+            self._record.update(
+                status=status,
+                reason=reason,
+                ended=_iso(ended),
+                seconds=round(ended - self._started, 3),
+            )
+        self.flush()
+
+    def close(self) -> None:
+        """Write everything that is pending; a run still called running ends as finished."""
+        self.finish("finished")
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+        elif isinstance(error, KeyboardInterrupt):
+            self.finish("interrupted", "Ctrl-C")
+        else:
+            self.finish("failed", f"{type(error).__name__}: {error}")
+
+    def _begin(self, exp_name: str, log_folder: str, facts: dict[str, Any]) -> dict[str, Any]:
+        self._started = time.time()
+        self._record_path = os.path.join(self.folder, "run.json")
+        record = {
+            "exp_name": exp_name,
+            "status": "running",
+            "reason": "",
+            "started": _iso(self._started),
+            "ended": None,
+            "seconds": None,
+            "command": shlex.join([sys.executable, *sys.argv]),
+            "cwd": os.getcwd(),
+            "pid": os.getpid(),
+            "host": platform.node(),
+            "platform": platform.platform(),
+            "cpus": os.cpu_count(),
+            "versions": _versions(),
+            "git": git_state(),
+            **facts,
+            "earlier_runs": _earlier_runs(self._record_path),
+        }
+        try:
+            os.makedirs(log_folder, exist_ok=True)
+            write_atomically(self._record_path, _to_json(record))
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"cannot write the run folder ({error.strerror}); expected a folder that can be "
+                "made and written: choose another exp_name or mend the disk or its permissions",
+                self.folder,
+            ) from error
+        return record
+
+    def _write_record(self) -> None:
+        try:
+            write_atomically(self._record_path, _to_json(self._record))
+        except OSError as error:
+            warnings.warn(
+                f"cannot write {self._record_path}: {error.strerror or error}; the run goes on",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        # A loaded module is asked first: looking through installed packages takes longer.
+        version = getattr(sys.modules.get(package), "__version__", None)
+        if version is None:
+            try:
+                version = metadata.version(package)
+            except metadata.PackageNotFoundError:
+                version = None
+        versions[package] = None if version is None else str(version)
+    return versions
+
+
+def _earlier_runs(record_path: str) -> list[dict[str, Any]]:
+    try:
+        with open(record_path, encoding="utf-8") as file:
+            before = json.load(file)
+    except (OSError, ValueError):
+        return []
+    keys = ("started", "ended", "status", "reason", "seed", "command")
+    return [*before.get("earlier_runs", []), {key: before.get(key) for key in keys}]
+
+
+def _to_json(record: dict[str, Any]) -> str:
+    return json.dumps(_plain(record), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: no NaN, no arrays, no objects."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (int, str, bool, type(None))) else str(value)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).astimezone().isoformat(timespec="seconds")
