@@ -1,0 +1,211 @@
+"""Batches out of lists of samples, and back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.utils.errors import DataError
+
+STATE_KEYS = ("prev_state", "prev_actor_state", "prev_critic_state")
+
+
+def default_collate(
+    batch: Sequence, cat_1dim: bool = True, ignore_prefix: list = ["collate_ignore"]
+) -> torch.Tensor | Mapping | Sequence:
+    """Put samples of one structure into a batch: every leaf gets a leading dimension B.
+
+    Tensors and arrays are stacked, ``float`` becomes float32, ``int`` int64 and ``bool`` bool;
+    strings, ``None`` and leaves of other kinds come back as a list. A columnar batch is
+    taken as it is, without a copy.
+
+    Args:
+        batch: The samples: tensors, arrays, numbers, or dicts, tuples and lists of them.
+        cat_1dim: Whether leaves of shape ``(1,)`` become ``[B]`` instead of ``[B, 1]``.
+        ignore_prefix: Entries of a dict whose key starts with one of these are not put together:
+            the batch holds them as a list.
+
+    Raises:
+        DataError: If the batch is empty, or samples differ in keys, length, shape or type.
+    """
+    ignore = tuple(ignore_prefix)
+    if getattr(batch, "is_columnar", False):
+        return {
+            name: list(col) if name.startswith(ignore) else _squeeze_1dim(col) if cat_1dim else col
+            for name, col in batch.collated().items()
+        }
+    return _collate(batch, _stack_1dim if cat_1dim else _stack, ignore, "")
+
+
+def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | list]:
+    """Put unrolls into a batch whose leading dimensions are time and batch.
+
+    Args:
+        batch: B unrolls; every value is a list of T entries.
+
+    Returns:
+        ``[T, B, ...]`` tensors; recurrent states (``prev_state`` and its actor and critic kin) stay
+        as they are, in a list of T tuples of B states.
+    """
+    states = [key for key in STATE_KEYS if key in batch[0]]
+    unrolls = [{k: v for k, v in unroll.items() if k not in states} for unroll in batch]
+    out = _stack_time(default_collate(unrolls))
+    for key in states:
+        out[key] = list(zip(*(unroll[key] for unroll in batch)))
+    return out
+
+
+def diff_shape_collate(batch: Sequence) -> torch.Tensor | Mapping | Sequence:
+    """As :func:`default_collate`, but leaves that differ in shape come back as a list."""
+    return _collate(batch, _stack_or_list, (), "")
+
+
+def default_decollate(
+    batch: torch.Tensor | Sequence | Mapping, ignore: list[str] = list(STATE_KEYS)
+) -> list[Any]:
+    """Take a batch apart into B samples; the tensors are views of the batch's.
+
+    Args:
+        batch: Tensors or arrays ``[B, ...]``, or dicts, tuples and lists of them. A ``[B]`` leaf
+            gives samples of shape ``(1,)``.
+        ignore: Keys whose values are lists of B entries already.
+    """
+    if isinstance(batch, torch.Tensor):
+        return list(batch.unbind(0) if batch.dim() > 1 else batch.split(1))
+    if isinstance(batch, np.ndarray):
+        return list(batch if batch.ndim > 1 else batch.reshape(-1, 1))
+    if isinstance(batch, Mapping):
+        parts = [v if k in ignore else default_decollate(v, ignore) for k, v in batch.items()]
+        return [dict(zip(batch, row)) for row in zip(*parts)]
+    if isinstance(batch, Sequence) and not isinstance(batch, str):
+        make = type(batch)._make if hasattr(batch, "_fields") else list
+        return [make(row) for row in zip(*(default_decollate(part, ignore) for part in batch))]
+    raise DataError(
+        f"cannot take {type(batch).__name__} apart into samples; expected tensors or arrays "
+        f"[B, ...] in dicts, tuples and lists. Name its key in `ignore` to keep it as it is."
+    )
+
+
+_Stack = Callable[[Sequence, str], Any]
+
+
+def _collate(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str) -> Any:
+    if len(batch) == 0:
+        raise DataError("cannot make a batch of no samples; expected one sample at least")
+    first = batch[0]
+    if isinstance(first, (torch.Tensor, np.ndarray, np.generic)):
+        return stack(batch, path)
+    if isinstance(first, (bool, int, float)):
+        return _numbers(batch, path)
+    if isinstance(first, Mapping):
+        return _collate_dicts(batch, stack, ignore, path)
+    if isinstance(first, (tuple, list)):
+        return _collate_sequences(batch, stack, ignore, path)
+    return list(batch)
+
+
+def _collate_dicts(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str) -> dict:
+    out = {}
+    for key in batch[0]:
+        here = f"{path}.{key}" if path else str(key)
+        try:
+            values = [sample[key] for sample in batch]
+        except (KeyError, TypeError):
+            _raise_mixed(batch, path)
+        kept = isinstance(key, str) and key.startswith(ignore)
+        out[key] = values if kept else _collate(values, stack, ignore, here)
+    return out
+
+
+def _collate_sequences(batch: Sequence, stack: _Stack, ignore: tuple[str, ...], path: str) -> Any:
+    first = batch[0]
+    if any(not isinstance(sample, (tuple, list)) for sample in batch):
+        _raise_mixed(batch, path)
+    if any(len(sample) != len(first) for sample in batch):
+        lengths = sorted({len(sample) for sample in batch})
+        raise DataError(
+            f"samples differ in the length of {path or 'the sample'}: {lengths}; expected one "
+            "length: cut or pad them"
+        )
+    parts = [_collate(part, stack, ignore, f"{path}[{i}]") for i, part in enumerate(zip(*batch))]
+    return type(first)._make(parts) if hasattr(first, "_fields") else parts
+
+
+def _numbers(batch: Sequence, path: str) -> torch.Tensor:
+    if any(isinstance(x, float) for x in batch):
+        dtype = torch.float32
+    else:
+        dtype = torch.bool if isinstance(batch[0], bool) else torch.int64
+    try:
+        return torch.tensor(batch, dtype=dtype)
+    except (TypeError, ValueError, RuntimeError):
+        _raise_mixed(batch, path)
+
+
+def _stack(batch: Sequence, path: str) -> Any:
+    """Tensors or arrays of one shape ``s`` as a tensor ``[B, *s]``."""
+    first = batch[0]
+    try:
+        if isinstance(first, torch.Tensor):
+            return torch.stack(tuple(batch))
+        if first.dtype.kind in "USO":  # texts and objects: nothing a tensor holds
+            return list(batch)
+        if any(x.shape != first.shape for x in batch):
+            _raise_shapes(batch, path)
+        if first.ndim == 0:
+            return torch.from_numpy(np.array(batch))
+        # One concatenation is twice as fast as numpy's `stack`.
+        return torch.from_numpy(np.concatenate(batch).reshape(len(batch), *first.shape))
+    except (AttributeError, TypeError):
+        _raise_mixed(batch, path)
+    except RuntimeError:
+        _raise_shapes(batch, path)
+
+
+def _stack_1dim(batch: Sequence, path: str) -> Any:
+    """As :func:`_stack`, with ``(1,)`` leaves as ``[B]``."""
+    out = _stack(batch, path)
+    return out[:, 0] if isinstance(out, torch.Tensor) and out.shape[1:] == (1,) else out
+
+
+def _stack_or_list(batch: Sequence, path: str) -> Any:
+    shapes = {getattr(x, "shape", None) for x in batch}
+    return _stack(batch, path) if len(shapes) == 1 else list(batch)
+
+
+def _stack_time(data: Any) -> Any:
+    """Lists of T tensors ``[B, ...]`` as tensors ``[T, B, ...]``."""
+    if isinstance(data, Mapping):
+        return {key: _stack_time(value) for key, value in data.items()}
+    if isinstance(data, list) and data:
+        if isinstance(data[0], torch.Tensor):
+            return torch.stack(data)
+        if isinstance(data[0], Mapping):
+            return {key: _stack_time([step[key] for step in data]) for key in data[0]}
+    return data
+
+
+def _squeeze_1dim(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _squeeze_1dim(value) for key, value in data.items()}
+    return data[:, 0] if isinstance(data, torch.Tensor) and data.shape[1:] == (1,) else data
+
+
+def _raise_shapes(batch: Sequence, path: str) -> Any:
+    shapes = sorted({tuple(x.shape) for x in batch})
+    raise DataError(
+        f"samples differ in the shape of {path or 'the sample'}: {shapes}; expected one shape. "
+        "Pad them, or use `diff_shape_collate`, which keeps them as a list."
+    )
+
+
+def _raise_mixed(batch: Sequence, path: str) -> Any:
+    kinds = sorted({type(x).__name__ for x in batch})
+    keys = [set(x) for x in batch if isinstance(x, Mapping)]
+    if len(keys) == len(batch):
+        odd = sorted(map(str, set.union(*keys) - set.intersection(*keys)))
+        came = f"the keys of {path or 'the sample'}: only some have {odd}"
+    else:
+        came = f"the type of {path or 'the sample'}: {kinds}"
+    raise DataError(f"samples differ in {came}; expected samples of one structure")

@@ -1,0 +1,167 @@
+"""A loader that prepares the next batches while the current one trains."""
+
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from ding.utils.errors import DataError
+
+from .base_dataloader import IDataLoader
+from .collate_fn import default_collate
+
+CLOSE_SECONDS = 10.0
+
+
+class AsyncDataLoader(IDataLoader):
+    """Asks a source for batches ahead of time, in a thread.
+
+    Args:
+        data_source: Called with ``batch_size``; returns that many samples, or that many functions
+            that each load one, or ``None`` when there will be no more. A dict of such sources gives
+            a dict of batches.
+        batch_size: Samples in a batch.
+        device: Where batches go, such as ``cpu`` or ``cuda:0``.
+        chunk_size: How many samples one worker loads in one go; by default an equal share.
+        collate_fn: Makes a batch of a list of samples; :func:`default_collate` if not given.
+        num_workers: Threads that load samples given as functions; with 0 the one thread that talks
+            to the source does it.
+        prefetch: Batches that wait ready at most.
+        timeout: Seconds that ``next`` waits for a batch before it raises.
+    """
+
+    def __init__(
+        self,
+        data_source: Callable | dict,
+        batch_size: int,
+        device: str,
+        chunk_size: int | None = None,
+        collate_fn: Callable | None = None,
+        num_workers: int = 0,
+        prefetch: int = 2,
+        timeout: float = 600.0,
+    ) -> None:
+        self._source = data_source
+        self._batch_size = batch_size
+        self._device = torch.device(device)
+        self._chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
+        self._collate = collate_fn or default_collate
+        self._prefetch = prefetch
+        self._timeout = timeout
+        self._ready: deque = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._end: BaseException | None = None
+        self._pool = ThreadPoolExecutor(num_workers, "data-worker") if num_workers > 0 else None
+        self._thread = threading.Thread(target=self._run, name="data-loader", daemon=True)
+        self._thread.start()
+
+    def __iter__(self) -> Iterable:
+        return self
+
+    def __next__(self) -> Any:
+        """The next batch.
+
+        Raises:
+            StopIteration: When the source has no more, or the loader is closed.
+            TimeoutError: When no batch came in time.
+            Exception: What the source, a loading function or ``collate_fn`` raised.
+        """
+        with self._changed:
+            came = self._changed.wait_for(
+                lambda: self._ready or self._end or self._closed, self._timeout
+            )
+            if not came:
+                raise TimeoutError(
+                    f"no batch came in {self._timeout:g} s; expected the data source to return: "
+                    "look there for what it waits for, or give the loader a longer timeout"
+                )
+            if self._closed:
+                raise StopIteration
+            if not self._ready:
+                raise self._end  # type: ignore[misc]
+            batch = self._ready.popleft()
+            self._changed.notify_all()
+            return batch
+
+    def close(self) -> None:
+        """Stop and join the threads; a source that is being asked may take a few seconds to end."""
+        with self._changed:
+            self._closed = True
+            self._ready.clear()
+            self._changed.notify_all()
+        if self._thread is threading.current_thread():
+            return
+        self._thread.join(CLOSE_SECONDS)
+        if self._thread.is_alive():
+            warnings.warn(
+                f"the data source did not return within {CLOSE_SECONDS:g} s of closing its loader; "
+                "its thread is left behind",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        elif self._pool is not None:
+            self._pool.shutdown()
+
+    def _run(self) -> None:
+        try:
+            while self._wait_for_room():
+                batch = self._next_batch()
+                with self._changed:
+                    if not self._closed:
+                        self._ready.append(batch)
+                    self._changed.notify_all()
+        except BaseException as error:
+            # The edge of the thread: `next` raises it to the caller, traceback and all.
+            with self._changed:
+                self._end = error
+                self._changed.notify_all()
+
+    def _wait_for_room(self) -> bool:
+        # No deadline: close() always ends this wait.
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._ready) < self._prefetch)
+            return not self._closed
+
+    def _next_batch(self) -> Any:
+        if isinstance(self._source, dict):
+            return {name: self._load(source) for name, source in self._source.items()}
+        return self._load(self._source)
+
+    def _load(self, source: Callable) -> Any:
+        samples = source(self._batch_size)
+        if samples is None:
+            raise StopIteration
+        # A columnar batch is never looked into: asking for one row makes rows of all.
+        if not getattr(samples, "is_columnar", False):
+            samples = self._load_samples(samples)
+        return _to_device(self._collate(samples), self._device)
+
+    def _load_samples(self, samples: Sequence) -> Sequence:
+        if len(samples) == 0:
+            raise DataError("the data source returned no samples; expected samples, or None to end")
+        if not callable(samples[0]):
+            return samples
+        if self._pool is None:
+            return [load() for load in samples]
+        size = self._chunk_size
+        chunks = [samples[i : i + size] for i in range(0, len(samples), size)]
+        loaded = self._pool.map(lambda chunk: [load() for load in chunk], chunks)
+        return [sample for chunk in loaded for sample in chunk]
+
+
+def _to_device(data: Any, device: torch.device) -> Any:
+    if device.type == "cpu":
+        return data
+    if isinstance(data, torch.Tensor):
+        return data.to(device, non_blocking=True)
+    if isinstance(data, dict):
+        return {key: _to_device(value, device) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        items = [_to_device(item, device) for item in data]
+        return type(data)._make(items) if hasattr(data, "_fields") else type(data)(items)
+    return data
