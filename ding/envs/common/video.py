@@ -1,0 +1,108 @@
+"""Video files, written frame by frame: MP4 with moviepy, else GIF with pillow."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ding.utils.errors import DingError
+
+_INSTALL = 'pip install "ding[video]"'
+_GIF_WIDTH = 320  # pixels; a GIF is held in memory until it is written
+
+
+class VideoWriter(Protocol):
+    def add(self, frame: np.ndarray) -> None:
+        """Append a frame ``[H, W, 3]`` uint8."""
+
+    def close(self) -> Path:
+        """Finish the file and say where it is."""
+
+
+def open_video(stem: str | Path, size: tuple[int, int], fps: float) -> VideoWriter:
+    """Start a video file.
+
+    Args:
+        stem: Path without the ending; folders are made.
+        size: Height and width of the frames.
+        fps: Frames per second.
+
+    Raises:
+        DingError: Neither moviepy nor pillow is installed.
+    """
+    Path(stem).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        import moviepy.video.io.ffmpeg_writer as moviepy
+    except ImportError:
+        return _GifWriter(stem, fps)
+    return _Mp4Writer(moviepy.FFMPEG_VideoWriter, stem, size, fps)
+
+
+def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: float = 20) -> None:
+    """Write frames, each ``[H, W, 3]`` uint8, as a GIF that repeats.
+
+    Raises:
+        DingError: pillow is not installed.
+        ValueError: There are no frames.
+    """
+    if not len(frames):
+        raise ValueError(f"no frames to save as {path}")
+    image = _pillow()
+    _write_gif([image.fromarray(np.asarray(f, np.uint8)) for f in frames], Path(path), fps)
+
+
+class _Mp4Writer:
+    def __init__(self, writer: Any, stem: str | Path, size: tuple[int, int], fps: float) -> None:
+        self.path = Path(f"{stem}.mp4")
+        self._part = Path(f"{stem}.part.mp4")
+        height, width = size
+        self._writer = writer(str(self._part), (width, height), fps)
+
+    def add(self, frame: np.ndarray) -> None:
+        self._writer.write_frame(frame)
+
+    def close(self) -> Path:
+        self._writer.close()
+        os.replace(self._part, self.path)
+        return self.path
+
+
+class _GifWriter:
+    def __init__(self, stem: str | Path, fps: float) -> None:
+        self.path = Path(f"{stem}.gif")
+        self._fps = fps
+        self._image = _pillow()
+        self._frames: list[Any] = []
+
+    def add(self, frame: np.ndarray) -> None:
+        image = self._image.fromarray(frame)
+        image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
+        self._frames.append(image.convert("P", palette=self._image.Palette.ADAPTIVE))
+
+    def close(self) -> Path:
+        _write_gif(self._frames, self.path, self._fps)
+        return self.path
+
+
+def _write_gif(images: list[Any], path: Path, fps: float) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    images[0].save(
+        part,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=round(1000 / fps),
+        loop=0,
+    )
+    os.replace(part, path)
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise DingError(f"saving videos needs moviepy or pillow: {_INSTALL}") from error
+    return Image

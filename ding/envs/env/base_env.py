@@ -1,0 +1,129 @@
+"""The interface of a single environment, and how a config names one."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections import namedtuple
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from ding.utils import ENV_REGISTRY, import_module
+from ding.utils.errors import ConfigError
+
+BaseEnvTimestep = namedtuple("BaseEnvTimestep", ["obs", "reward", "done", "info"])
+
+
+class BaseEnv(gymnasium.Env, ABC):
+    """An environment as env managers drive it: ``reset() -> obs``, ``step(action) -> timestep``.
+
+    An array handed out as observation may be the environment's own, reused by its next step: the
+    env manager copies it. At the end of an episode ``info`` holds ``eval_episode_return`` (float)
+    and ``truncated`` (bool), true when a limit cut an episode that could have gone on.
+    """
+
+    timestep = BaseEnvTimestep
+
+    @abstractmethod
+    def __init__(self, cfg: dict) -> None:
+        raise NotImplementedError
+
+    @abstractmethod
+    def reset(self) -> Any:
+        """Start an episode and return its first observation."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the environment holds. May be called more than once."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def step(self, action: Any) -> "BaseEnv.timestep":  # type: ignore[name-defined]
+        raise NotImplementedError
+
+    @abstractmethod
+    def seed(self, seed: int) -> None:
+        """Set the seed that the next ``reset`` starts from."""
+        raise NotImplementedError
+
+    @staticmethod
+    def create_collector_env_cfg(cfg: dict) -> list[dict]:
+        """One config of its own for each of ``cfg.collector_env_num`` environments."""
+        return copy_env_cfg(cfg, "collector_env_num")
+
+    @staticmethod
+    def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+        """One config of its own for each of ``cfg.evaluator_env_num`` environments."""
+        return copy_env_cfg(cfg, "evaluator_env_num")
+
+    def enable_save_replay(self, replay_path: str) -> None:
+        """Save a video of every episode from the next ``reset`` on in the folder `replay_path`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot save replays: it does not override enable_save_replay"
+        )
+
+    def random_action(self) -> Any:
+        """An action drawn from ``action_space``; numbers come as 0-d or n-d arrays."""
+        action = self.action_space.sample()
+        return np.asarray(action) if isinstance(action, np.generic) else action
+
+
+def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:
+    """``cfg[count_key]`` deep copies of `cfg` without that key, each with `extra` set.
+
+    Raises:
+        ConfigError: The key is missing or is not a positive number.
+    """
+    count = cfg.get(count_key)
+    if not isinstance(count, (int, np.integer)) or count < 1:
+        raise ConfigError(
+            f"env.{count_key} is {count!r}; expected how many environments to make, 1 or more"
+        )
+    copies = []
+    for _ in range(count):
+        one = copy.deepcopy(cfg)
+        one.pop(count_key)
+        one.update(extra)
+        copies.append(one)
+    return copies
+
+
+def get_vec_env_setting(
+    cfg: dict, collect: bool = True, eval_: bool = True
+) -> tuple[type, list[dict] | None, list[dict] | None]:
+    """Find the env class that `cfg` names and make the configs of its environments.
+
+    Args:
+        cfg: The env config: ``type``, perhaps ``import_names``, and what the class reads.
+        collect: Whether environments for collecting are wanted.
+        eval_: Whether environments for evaluation are wanted.
+
+    Returns:
+        The class, the collectors' configs and the evaluators' configs (``None`` if not wanted).
+    """
+    env_cls = get_env_cls(cfg)
+    collector_cfg = env_cls.create_collector_env_cfg(cfg) if collect else None
+    evaluator_cfg = env_cls.create_evaluator_env_cfg(cfg) if eval_ else None
+    return env_cls, collector_cfg, evaluator_cfg
+
+
+def get_env_cls(cfg: dict) -> type:
+    """The class registered as ``cfg.type``, after importing ``cfg.import_names``."""
+    if not cfg.get("type"):
+        raise ConfigError(
+            "env.type is missing; name a registered env class (with env.import_names if it is "
+            "yours), or use type='gymnasium' with env.env_id"
+        )
+    import_module(cfg.get("import_names", []))
+    return ENV_REGISTRY.get(cfg["type"])
+
+
+def is_truncated(info: dict) -> bool:
+    """Whether the episode that ended with `info` was cut short, so that its value bootstraps.
+
+    Knows ``truncated`` (with ``terminated``, which wins) and the old ``TimeLimit.truncated``.
+    """
+    if "truncated" in info:
+        return bool(info["truncated"]) and not info.get("terminated", False)
+    return bool(info.get("TimeLimit.truncated", False))

@@ -1,0 +1,340 @@
+"""Any single-agent gymnasium environment, or old gym one, as a :class:`BaseEnv`."""
+
+import copy
+from typing import Any
+
+import gymnasium
+import numpy as np
+from easydict import EasyDict
+from gymnasium import spaces
+
+from ding.envs.env_wrappers import (
+    RecordReplayWrapper,
+    TimeLimitWrapper,
+    apply_env_wrappers,
+    as_gymnasium,
+    stateful_wrappers,
+)
+from ding.utils.errors import ConfigError, EnvError
+
+from ._actions import action_adapter
+from ._make import env_name, make_gymnasium
+from ._observations import observation_adapter
+from .base_env import BaseEnv, BaseEnvTimestep, copy_env_cfg
+
+_FLOAT32 = np.dtype(np.float32)
+# A new seed is `seed + _SEED_STRIDE * k`: environments whose seeds are less than this apart never
+# meet the same one.
+_SEED_STRIDE = 100
+_SEED_LIMIT = 2**31
+
+
+class DingEnvWrapper(BaseEnv):
+    """An environment given as an object, or made from ``cfg.env_id`` when it is first needed.
+
+    ``reset()`` returns the observation alone, ``step()`` a ``BaseEnvTimestep`` with ``reward``
+    float32 ``[1]`` and ``done = terminated or truncated``. Observations are float32, or uint8 for
+    images (:func:`ding.envs.env._observations.observation_adapter`); an array may be the inner
+    environment's own, so whoever keeps it over a step copies it (env managers do).
+
+    At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of rewards,
+    unless a wrapper further in put it there), ``terminated`` and ``truncated``; an episode that
+    terminates on its very last allowed step counts as terminated only.
+
+    Config keys:
+        env_id: An id that gymnasium knows; ``module:Name-v0`` imports the module first.
+        kwargs: Passed on to ``gymnasium.make``.
+        max_episode_steps: A time limit instead of the registered one.
+        env_wrapper: A preset's name, or a list whose items are registered names,
+            ``{type, kwargs}`` or functions from env to env; the first is the innermost.
+        act_scale: Actions come in ``[-1, 1]`` and are mapped to the bounds of the Box.
+        clip_action: Actions beyond the bounds of the Box are clipped, not refused.
+        replay_path: A folder for videos of the episodes.
+        caller: ``collector`` or ``evaluator``; set in the configs made by
+            ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
+    """
+
+    config = {
+        "env_id": None,
+        "kwargs": {},
+        "max_episode_steps": None,
+        "env_wrapper": [],
+        "act_scale": False,
+        "clip_action": False,
+        "replay_path": None,
+    }
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = cls.__name__ + "Dict"
+        return cfg
+
+    def __init__(
+        self,
+        env: Any = None,
+        cfg: dict | None = None,
+        seed_api: bool = True,
+        caller: str = "collector",
+        is_gymnasium: bool = False,
+    ) -> None:
+        """
+        Args:
+            env: A gymnasium or old gym environment; ``None`` to make one from ``cfg.env_id``.
+            cfg: See the class.
+            seed_api: Whether the environment can be seeded.
+            caller: ``collector`` or ``evaluator``: presets of wrappers shape rewards and episodes
+                for training only.
+            is_gymnasium: Accepted for old scripts; the API is recognised by its behaviour.
+
+        Raises:
+            ConfigError: Neither `env` nor ``cfg.env_id``.
+        """
+        self._cfg = {} if cfg is None else cfg
+        if env is None and not self._cfg.get("env_id"):
+            raise ConfigError(
+                "env.env_id is missing: name a gymnasium environment, as in "
+                "env=dict(env_id='CartPole-v1'), or pass an environment"
+            )
+        self._given_env = env
+        self._seed_api = seed_api
+        self._caller = self._cfg.get("caller", caller)
+        self._is_gymnasium = is_gymnasium
+        self._replay_path: str | None = self._cfg.get("replay_path")
+        self._env: gymnasium.Env | None = None
+        self._seed: int | None = None
+        self._dynamic_seed = True
+        self._seed_rng: np.random.Generator | None = None
+        self._episode_return: Any = 0.0
+        self._step_env = self._step_before_reset
+
+    # ---- episodes -----------------------------------------------------------------------------
+
+    def reset(self, *, options: dict | None = None) -> np.ndarray:
+        """Start an episode; after :meth:`seed`, under a seed that follows from that one.
+
+        Args:
+            options: Passed on to the environment's own ``reset``.
+        """
+        env = self._built()
+        kwargs: dict[str, Any] = {} if options is None else {"options": options}
+        if self._seed is not None and self._seed_api:
+            kwargs["seed"] = self._next_seed()
+        obs, _ = env.reset(**kwargs)
+        self._episode_return = 0.0
+        self._step_env = env.step
+        return self._to_obs(obs)
+
+    def step(self, action: np.int64 | np.ndarray) -> BaseEnvTimestep:
+        """
+        Raises:
+            ActionError: The action space does not contain the action.
+        """
+        obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
+        self._episode_return += rew
+        if type(rew) is float or isinstance(rew, (int, np.generic)):
+            reward = np.empty(1, _FLOAT32)
+            reward[0] = rew
+        else:
+            reward = np.asarray(rew, _FLOAT32).reshape(-1)
+        done = bool(terminated or truncated)
+        if done:
+            info = self._final_info(info, bool(terminated))
+        return BaseEnvTimestep(self._to_obs(obs), reward, done, info)
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """Seed the episodes to come.
+
+        Args:
+            seed: Together with the number of episodes since, settles each episode's seed.
+            dynamic_seed: A new seed for every episode; if false, all start from `seed` itself.
+        """
+        self._seed = int(seed)
+        self._dynamic_seed = dynamic_seed
+        self._seed_rng = np.random.default_rng(self._seed)
+        if self._env is not None:
+            self._action_space.seed(self._seed)
+
+    def random_action(self) -> np.ndarray:
+        """An action that :meth:`step` takes: int64 0-d for Discrete, else of the space's shape.
+
+        With ``act_scale`` it is uniform in ``[-1, 1]``.
+        """
+        return super().random_action()
+
+    def render(self) -> Any:
+        return self._built().render()
+
+    def close(self) -> None:
+        """Close the environment; one made from ``cfg.env_id`` is made anew if needed again."""
+        if self._env is not None:
+            self._env.close()
+            self._step_env = self._step_before_reset
+            if self._given_env is None:
+                self._env = None
+
+    # ---- spaces -------------------------------------------------------------------------------
+
+    @property
+    def observation_space(self) -> spaces.Space:  # type: ignore[override]
+        """The space of the observations as they are handed out."""
+        self._built()
+        return self._observation_space
+
+    @property
+    def action_space(self) -> spaces.Space:  # type: ignore[override]
+        """The space that actions are to come from: with ``act_scale`` a Box of ``[-1, 1]``."""
+        self._built()
+        return self._action_space
+
+    @property
+    def reward_space(self) -> spaces.Space:
+        self._built()
+        return self._reward_space
+
+    # ---- configs, copies, state ---------------------------------------------------------------
+
+    @staticmethod
+    def create_collector_env_cfg(cfg: dict) -> list[dict]:
+        return copy_env_cfg(cfg, "collector_env_num", caller="collector")
+
+    @staticmethod
+    def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+        return copy_env_cfg(cfg, "evaluator_env_num", caller="evaluator")
+
+    def enable_save_replay(self, replay_path: str | None = None) -> None:
+        """Save a video of every episode from the next ``reset`` on.
+
+        Args:
+            replay_path: The folder; ``./video`` if ``None``.
+        """
+        self._replay_path = "./video" if replay_path is None else str(replay_path)
+        if self._env is not None:
+            if self._given_env is None:
+                self.close()
+            else:
+                self._env = RecordReplayWrapper(
+                    self._env, self._replay_path, env_name(self._given_env)
+                )
+                self._step_env = self._step_before_reset
+
+    def clone(self, caller: str = "collector") -> BaseEnv:
+        """Another environment like this one, not started and without its seeds.
+
+        Raises:
+            EnvError: The environment was passed in, cannot be copied and has no id to make it from.
+        """
+        env = self._given_env
+        if env is not None:
+            try:
+                env = copy.deepcopy(env)
+            except TypeError as error:  # handles of C libraries
+                if not isinstance(env, gymnasium.Env) or env.spec is None:
+                    raise EnvError(
+                        f"env {env_name(env)!r} cannot be cloned: {error}; make it from cfg.env_id"
+                    ) from error
+                env = gymnasium.make(env.spec)
+        cfg = {**self._cfg, "caller": caller}
+        return DingEnvWrapper(env, cfg, self._seed_api, caller, self._is_gymnasium)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next episode depends on: seeds, and the statistics of the wrappers."""
+        return {
+            "seed": self._seed,
+            "dynamic_seed": self._dynamic_seed,
+            "seed_rng": None if self._seed_rng is None else self._seed_rng.bit_generator.state,
+            "wrappers": []
+            if self._env is None
+            else [w.state_dict() for w in stateful_wrappers(self._env)],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """
+        Raises:
+            ConfigError: The state is that of other wrappers.
+        """
+        self._seed = state_dict["seed"]
+        self._dynamic_seed = state_dict["dynamic_seed"]
+        self._seed_rng = None
+        if state_dict["seed_rng"] is not None:
+            self._seed_rng = np.random.default_rng()
+            self._seed_rng.bit_generator.state = state_dict["seed_rng"]
+        if state_dict["wrappers"]:
+            wrappers = stateful_wrappers(self._built())
+            if len(wrappers) != len(state_dict["wrappers"]):
+                raise ConfigError(
+                    f"the saved state is of {len(state_dict['wrappers'])} wrappers with state, but "
+                    f"env.env_wrapper now has {len(wrappers)}; use the config that was saved with"
+                )
+            for wrapper, state in zip(wrappers, state_dict["wrappers"]):
+                wrapper.load_state_dict(state)
+
+    def __repr__(self) -> str:
+        inner = self._cfg.get("env_id") if self._given_env is None else env_name(self._given_env)
+        return f"{type(self).__name__}({inner})"
+
+    __str__ = __repr__  # gymnasium.Env has one of its own
+
+    # ---- inside -------------------------------------------------------------------------------
+
+    def _built(self) -> gymnasium.Env:
+        if self._env is None:
+            self._env = self._build()
+        return self._env
+
+    def _build(self) -> gymnasium.Env:
+        cfg = self._cfg
+        limit = cfg.get("max_episode_steps")
+        if self._given_env is None:
+            kwargs = dict(cfg.get("kwargs") or {})
+            if limit is not None:
+                kwargs["max_episode_steps"] = limit
+            if self._replay_path is not None:
+                kwargs["render_mode"] = "rgb_array"
+            env = make_gymnasium(cfg["env_id"], **kwargs)
+        else:
+            env = as_gymnasium(self._given_env)
+            if limit is not None:
+                env = TimeLimitWrapper(env, limit)
+        name = cfg.get("env_id") or env_name(self._given_env)
+        env = apply_env_wrappers(env, cfg.get("env_wrapper") or [], self._caller)
+        if self._replay_path is not None:
+            env = RecordReplayWrapper(env, self._replay_path, name)
+        self._set_spaces(env, name)
+        return env
+
+    def _set_spaces(self, env: gymnasium.Env, name: str) -> None:
+        cfg = self._cfg
+        space = env.action_space
+        act_scale = bool(cfg.get("act_scale", False))
+        self._to_action = action_adapter(space, name, act_scale, bool(cfg.get("clip_action")))
+        if act_scale and isinstance(space, spaces.Box):
+            space = spaces.Box(-1.0, 1.0, shape=space.shape, dtype=space.dtype)
+        if self._seed is not None:
+            space.seed(self._seed)
+        self._action_space = space
+        self._observation_space, self._to_obs = observation_adapter(env.observation_space, name)
+        low, high = getattr(env, "reward_range", None) or (-np.inf, np.inf)
+        self._reward_space = spaces.Box(float(low), float(high), shape=(1,), dtype=np.float32)
+
+    def _next_seed(self) -> int:
+        assert self._seed is not None
+        if not self._dynamic_seed or self._seed_rng is None:
+            return self._seed
+        k = int(self._seed_rng.integers(1, _SEED_LIMIT // _SEED_STRIDE))
+        return (self._seed + _SEED_STRIDE * k) % _SEED_LIMIT
+
+    def _final_info(self, info: dict, terminated: bool) -> dict:
+        info = dict(info)  # the environment may keep its own
+        info["terminated"] = terminated
+        info["truncated"] = not terminated
+        own = self._episode_return
+        value = info.get("eval_episode_return", own)
+        info["eval_episode_return"] = float(value) if np.size(value) == 1 else np.asarray(value)
+        return info
+
+    def _to_action(self, action: Any) -> Any:  # replaced when the environment is built
+        return action
+
+    def _step_before_reset(self, action: Any) -> Any:
+        raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")

@@ -1,0 +1,180 @@
+"""Checks that an environment of one's own keeps to what :class:`BaseEnv` promises."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from ding.utils.errors import EnvError
+
+from .base_env import BaseEnv, is_truncated
+
+_MAX_STEPS = 10_000  # an episode longer than this is not waited for
+
+
+def check_all(env: BaseEnv) -> None:
+    """Run every check on `env`, which is reset and stepped on the way.
+
+    Raises:
+        EnvError: Names the first rule that is broken.
+    """
+    for name in ("observation_space", "action_space", "reward_space"):
+        _expect(isinstance(getattr(env, name, None), spaces.Space), f"it has no {name}")
+    check_reset(env)
+    check_step(env)
+    check_obs_deepcopy(env)
+
+
+def check_reset(env: BaseEnv) -> None:
+    """The first observation lies in the observation space, and a seed settles it."""
+    env.seed(0)
+    first = env.reset()
+    check_array_space(first, env.observation_space, "the observation from reset()")
+    first = _copied(first)
+    env.seed(0)
+    _expect(_equal(first, env.reset()), "reset() gives different observations after seed(0)")
+
+
+def check_step(env: BaseEnv) -> None:
+    """An episode of random actions: spaces, types and what ``info`` holds at its end."""
+    env.seed(0)
+    env.reset()
+    for _ in range(_MAX_STEPS):
+        obs, reward, done, info = env.step(env.random_action())
+        check_array_space(obs, env.observation_space, "the observation from step()")
+        check_array_space(reward, env.reward_space, "the reward from step()")
+        _expect(isinstance(done, (bool, np.bool_)), f"done is a {type(done).__name__}, not a bool")
+        _expect(isinstance(info, dict), f"info is a {type(info).__name__}, not a dict")
+        if done:
+            _expect(
+                "eval_episode_return" in info,
+                "info has no 'eval_episode_return' at the end of the episode",
+            )
+            is_truncated(info)
+            return
+
+
+def check_obs_deepcopy(env: BaseEnv) -> None:
+    """Observations of consecutive steps are arrays of their own.
+
+    Env managers copy what they keep, so an environment may break this to save time; code that
+    steps it without a manager then has to copy.
+    """
+    before = env.reset()
+    for step in range(1, 3):
+        obs, _, done, _ = env.step(env.random_action())
+        check_different_memory(before, obs, step)
+        before = env.reset() if done else obs
+
+
+def check_array_space(ndarray: Any, space: spaces.Space | Sequence | Mapping, name: str) -> None:
+    """The array, or each in a nest of them, has its space's shape and dtype and lies within.
+
+    Raises:
+        EnvError: Names `name`, what came and what was expected.
+    """
+    if isinstance(ndarray, np.ndarray):
+        _expect(isinstance(space, spaces.Space), f"{name} is an array, but its space is {space!r}")
+        assert isinstance(space, spaces.Space)
+        _expect(
+            ndarray.dtype == space.dtype, f"{name} has dtype {ndarray.dtype}, expected {space.dtype}"
+        )
+        _expect(
+            ndarray.shape == space.shape, f"{name} has shape {ndarray.shape}, expected {space.shape}"
+        )
+        _expect(space.contains(ndarray), f"{name} is {ndarray}, which lies outside of {space}")
+    elif isinstance(ndarray, Mapping):
+        inner = space.spaces if isinstance(space, spaces.Dict) else space
+        _expect(
+            isinstance(inner, Mapping) and set(inner) == set(ndarray),
+            f"{name} has the keys {list(ndarray)}, its space is {space}",
+        )
+        for key, value in ndarray.items():
+            check_array_space(value, inner[key], f"{name}[{key!r}]")  # type: ignore[index]
+    elif isinstance(ndarray, (list, tuple)):
+        parts = space.spaces if isinstance(space, spaces.Tuple) else space
+        _expect(
+            isinstance(parts, Sequence) and len(parts) == len(ndarray),
+            f"{name} has {len(ndarray)} parts, its space is {space}",
+        )
+        for i, (value, part) in enumerate(zip(ndarray, parts)):  # type: ignore[call-overload]
+            check_array_space(value, part, f"{name}[{i}]")
+    else:
+        raise EnvError(f"{name} is a {type(ndarray).__name__}; expected an array or a nest of them")
+
+
+def check_different_memory(array1: Any, array2: Any, step_times: int) -> None:
+    """Two observations, arrays or nests of them, do not share memory.
+
+    Args:
+        array1: The observation before.
+        array2: The observation after.
+        step_times: How many steps after the reset, for the message.
+
+    Raises:
+        EnvError: They share memory, or differ in their structure.
+    """
+    _expect(
+        type(array1) is type(array2),
+        f"the observation of step {step_times} is a {type(array2).__name__}, the one before a "
+        f"{type(array1).__name__}",
+    )
+    if isinstance(array1, np.ndarray):
+        _expect(
+            not np.shares_memory(array1, array2),
+            f"the observation of step {step_times} shares memory with the one before; return a copy",
+        )
+    elif isinstance(array1, Mapping):
+        _expect(set(array1) == set(array2), f"the keys of the observation change at {step_times}")
+        for key in array1:
+            check_different_memory(array1[key], array2[key], step_times)
+    elif isinstance(array1, (list, tuple)):
+        _expect(len(array1) == len(array2), f"the observation's length changes at {step_times}")
+        for one, other in zip(array1, array2):
+            check_different_memory(one, other, step_times)
+    else:
+        raise EnvError(f"the observation holds a {type(array1).__name__}; expected arrays")
+
+
+def demonstrate_correct_procedure(env_fn: Callable[[dict], BaseEnv]) -> None:
+    """Go through an environment's life as an env manager does: seed, reset, step, close.
+
+    Args:
+        env_fn: Makes the environment from a config; called with an empty one.
+    """
+    env = env_fn({})
+    env.seed(4)
+    for _ in range(2):
+        obs = env.reset()
+        check_array_space(obs, env.observation_space, "the observation from reset()")
+        for _ in range(_MAX_STEPS):
+            timestep = env.step(env.random_action())
+            if timestep.done:
+                _expect(
+                    "eval_episode_return" in timestep.info,
+                    "info has no 'eval_episode_return' at the end of the episode",
+                )
+                break
+    env.close()
+
+
+def _expect(holds: bool, why: str) -> None:
+    if not holds:
+        raise EnvError(f"the environment breaks the rules of BaseEnv: {why}")
+
+
+def _copied(obs: Any) -> Any:
+    if isinstance(obs, Mapping):
+        return {key: _copied(value) for key, value in obs.items()}
+    if isinstance(obs, (list, tuple)):
+        return [_copied(value) for value in obs]
+    return np.array(obs)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Mapping):
+        return set(one) == set(other) and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return np.array_equal(one, other)

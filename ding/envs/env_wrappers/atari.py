@@ -1,0 +1,183 @@
+"""The wrappers of Mnih et al. (2015), "Human-level control through deep reinforcement learning"."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ding.utils import ENV_WRAPPER_REGISTRY
+
+from .gym_to_gymnasium import as_gymnasium
+
+
+@ENV_WRAPPER_REGISTRY.register("noop_reset")
+class NoopResetWrapper(gymnasium.Wrapper):
+    """Starts each episode with 1 to `noop_max` steps of the no-op action 0."""
+
+    def __init__(self, env: gymnasium.Env, noop_max: int = 30) -> None:
+        if noop_max < 1:
+            raise ValueError(f"noop_max is {noop_max}; expected 1 or more")
+        super().__init__(as_gymnasium(env))
+        _expect_meaning(self, 0, "NOOP")
+        self.noop_max = noop_max
+        self._rng = np.random.default_rng()
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        obs, info = self.env.reset(seed=seed, options=options)
+        for _ in range(int(self._rng.integers(1, self.noop_max + 1))):
+            obs, _, terminated, truncated, info = self.env.step(0)
+            if terminated or truncated:
+                obs, info = self.env.reset(options=options)
+        return obs, info
+
+
+@ENV_WRAPPER_REGISTRY.register("max_and_skip")
+class MaxAndSkipWrapper(gymnasium.Wrapper):
+    """Repeats each action for `skip` frames and shows the pixel-wise maximum of the last two.
+
+    Rewards are summed. An episode that ends earlier ends the repetition.
+    """
+
+    def __init__(self, env: gymnasium.Env, skip: int = 4) -> None:
+        if skip < 1:
+            raise ValueError(f"skip is {skip}; expected 1 or more")
+        super().__init__(as_gymnasium(env))
+        self._skip = skip
+
+    def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict]:
+        total: Any = 0.0
+        obs = before = None
+        for i in range(self._skip):
+            # Only the frame before the last is compared, and the environment may reuse its array.
+            if i == self._skip - 1 and obs is not None:
+                before = np.array(obs)
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total = total + reward
+            if terminated or truncated:
+                break
+        if before is not None:
+            obs = np.maximum(before, obs, out=before)
+        return obs, total, terminated, truncated, info
+
+
+@ENV_WRAPPER_REGISTRY.register("episodic_life")
+class EpisodicLifeWrapper(gymnasium.Wrapper):
+    """Ends the episode at the loss of a life; only a game that is over is truly reset.
+
+    Lives are read from ``info['lives']`` or else from the emulator.
+    """
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        self._lives = 0
+        self._game_over = True
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+        if not self._game_over:
+            # The next life begins with a no-op step from the state in which the last one ended.
+            obs, _, terminated, truncated, info = self.env.step(0)
+            self._game_over = terminated or truncated
+        if self._game_over:
+            obs, info = self.env.reset(**kwargs)
+            self._game_over = False
+        self._lives = self._count_lives(info)
+        return obs, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._game_over = terminated or truncated
+        lives = self._count_lives(info)
+        # Some games show 0 lives for a few frames before they end: that is no loss of a life.
+        if 0 < lives < self._lives:
+            terminated = True
+        self._lives = lives
+        return obs, reward, terminated, truncated, info
+
+    def _count_lives(self, info: dict) -> int:
+        return info["lives"] if "lives" in info else self.env.unwrapped.ale.lives()
+
+
+@ENV_WRAPPER_REGISTRY.register("fire_reset")
+class FireResetWrapper(gymnasium.Wrapper):
+    """Fires (action 1) once after each reset, for games that wait for it.
+
+    Games without such an action are left as they are.
+    """
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        meanings = _meanings(self)
+        self._fires = meanings is None or (len(meanings) > 1 and meanings[1] == "FIRE")
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+        obs, info = self.env.reset(**kwargs)
+        if not self._fires:
+            return obs, info
+        obs, _, terminated, truncated, info = self.env.step(1)
+        if terminated or truncated:
+            return self.env.reset(options=kwargs.get("options"))
+        return obs, info
+
+
+@ENV_WRAPPER_REGISTRY.register("warp_frame")
+class WarpFrameWrapper(gymnasium.ObservationWrapper):
+    """Frames ``[H, W, 3]`` or ``[H, W]`` uint8 as grey ones of ``[size, size]`` uint8.
+
+    Grey is ITU-R BT.601 luma; each new pixel is the mean of the area that it covers.
+    """
+
+    def __init__(self, env: gymnasium.Env, size: int = 84) -> None:
+        super().__init__(as_gymnasium(env))
+        shape = self.env.observation_space.shape
+        if (
+            shape is None
+            or len(shape) not in (2, 3)
+            or (len(shape) == 3 and shape[2] not in (1, 3))
+        ):
+            raise ValueError(
+                f"warp_frame expects frames [H, W], [H, W, 1] or [H, W, 3], got {shape}"
+            )
+        self.size = size
+        self._rows = _area_weights(shape[0], size)
+        self._columns = _area_weights(shape[1], size).T.copy()
+        self.observation_space = spaces.Box(0, 255, shape=(size, size), dtype=np.uint8)
+
+    def observation(self, frame: np.ndarray) -> np.ndarray:
+        grey = frame.astype(np.float32)
+        if grey.ndim == 3:
+            grey = grey @ _LUMA if grey.shape[2] == 3 else grey[:, :, 0]
+        return np.rint(self._rows @ grey @ self._columns).clip(0, 255).astype(np.uint8)
+
+    @staticmethod
+    def new_shape(obs_shape: Any, act_shape: Any, rew_shape: Any) -> tuple[Any, Any, Any]:
+        return (84, 84), act_shape, rew_shape
+
+
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def _area_weights(old: int, new: int) -> np.ndarray:
+    """``[new, old]`` float32: the share that each old pixel has in the span of each new one."""
+    edges = np.arange(new + 1) * (old / new)
+    pixels = np.arange(old)
+    covered = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    weights = np.clip(covered, 0, None)
+    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+
+
+def _meanings(env: gymnasium.Env) -> list[str] | None:
+    """What the actions do, where the environment says."""
+    get = getattr(env.unwrapped, "get_action_meanings", None)
+    return list(get()) if callable(get) else None
+
+
+def _expect_meaning(env: gymnasium.Env, action: int, meaning: str) -> None:
+    meanings = _meanings(env)
+    if meanings is not None and meanings[action] != meaning:
+        raise ValueError(
+            f"{type(env).__name__} takes action {action} for {meaning}, but here it means "
+            f"{meanings[action]}"
+        )

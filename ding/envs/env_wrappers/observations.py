@@ -1,0 +1,167 @@
+"""Wrappers that change observations."""
+
+from collections import deque
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ding.utils import ENV_WRAPPER_REGISTRY
+from ding.utils.default_helper import RunningMeanStd
+
+from .gym_to_gymnasium import as_gymnasium
+
+
+@ENV_WRAPPER_REGISTRY.register("scaled_float_frame")
+class ScaledFloatFrameWrapper(gymnasium.ObservationWrapper):
+    """Maps observations from the bounds of their space to float32 in ``[0, 1]``."""
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        space = self.env.observation_space
+        low, high = float(space.low.min()), float(space.high.max())
+        if not np.isfinite(high - low):
+            raise ValueError(f"scaled_float_frame needs observations with bounds, got {space}")
+        self._low = np.float32(low)
+        self._factor = np.float32(1.0 / (high - low))
+        self.observation_space = spaces.Box(0.0, 1.0, shape=space.shape, dtype=np.float32)
+
+    def observation(self, obs: Any) -> np.ndarray:
+        scaled = np.asarray(obs).astype(np.float32)
+        scaled -= self._low
+        scaled *= self._factor
+        return scaled
+
+
+@ENV_WRAPPER_REGISTRY.register("frame_stack")
+class FrameStackWrapper(gymnasium.Wrapper):
+    """Observations ``[n_frames, *obs_shape]``: the last `n_frames`, the newest last.
+
+    At an episode's start the first observation fills the stack.
+    """
+
+    def __init__(self, env: gymnasium.Env, n_frames: int = 4) -> None:
+        if n_frames < 1:
+            raise ValueError(f"n_frames is {n_frames}; expected 1 or more")
+        super().__init__(as_gymnasium(env))
+        self.n_frames = n_frames
+        self._frames: deque = deque(maxlen=n_frames)
+        space = self.env.observation_space
+        self.observation_space = spaces.Box(
+            np.stack([space.low] * n_frames), np.stack([space.high] * n_frames), dtype=space.dtype
+        )
+
+    def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict]:
+        obs, info = self.env.reset(**kwargs)
+        self._frames.extend([np.array(obs)] * self.n_frames)
+        return np.stack(self._frames), info
+
+    def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        # A copy: the environment may write its next observation into the same array.
+        self._frames.append(np.array(obs))
+        return np.stack(self._frames), reward, terminated, truncated, info
+
+
+@ENV_WRAPPER_REGISTRY.register("obs_norm")
+class ObsNormWrapper(gymnasium.ObservationWrapper):
+    """Normalises observations by their running mean and standard deviation, then clips them."""
+
+    # Before this many observations the estimate is too rough to divide by.
+    _WARM_UP = 30
+
+    def __init__(self, env: gymnasium.Env, clip_range: tuple[float, float] = (-3.0, 3.0)) -> None:
+        super().__init__(as_gymnasium(env))
+        self._clip = clip_range
+        self._count = 0
+        space = self.env.observation_space
+        self.rms = RunningMeanStd(shape=space.shape)
+        self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
+
+    def observation(self, obs: Any) -> np.ndarray:
+        self._count += 1
+        self.rms.update(np.asarray(obs)[None])
+        if self._count <= self._WARM_UP:
+            return np.asarray(obs, np.float32)
+        std = np.maximum(self.rms.std, 1e-8)
+        return np.clip((obs - self.rms.mean) / std, *self._clip).astype(np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rms": self.rms.state_dict(), "count": self._count}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.rms.load_state_dict(state_dict["rms"])
+        self._count = state_dict["count"]
+
+
+@ENV_WRAPPER_REGISTRY.register("allin_obs")
+class AllinObsWrapper(gymnasium.Wrapper):
+    """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        self.observation_space = spaces.Dict(
+            {"obs": self.env.observation_space, "reward": _unbounded()}
+        )
+
+    def reset(self, **kwargs: Any) -> tuple[dict, dict]:
+        obs, info = self.env.reset(**kwargs)
+        return {"obs": obs, "reward": np.zeros(1, np.float32)}, info
+
+    def step(self, action: Any) -> tuple[dict, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        obs = {"obs": obs, "reward": np.array([reward], np.float32)}
+        return obs, reward, terminated, truncated, info
+
+
+@ENV_WRAPPER_REGISTRY.register("obs_plus_prev_action_reward")
+class ObsPlusPrevActRewWrapper(gymnasium.Wrapper):
+    """Observations ``{'obs', 'prev_action', 'prev_reward_extrinsic' [1]}``.
+
+    At an episode's start the previous action is -1 in every entry and the reward 0.
+    """
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        action_space = self.env.action_space
+        self._null_action = np.full(action_space.shape, -1, action_space.dtype)
+        self.observation_space = spaces.Dict(
+            {
+                "obs": self.env.observation_space,
+                "prev_action": _with_null(action_space),
+                "prev_reward_extrinsic": _unbounded(),
+            }
+        )
+
+    def reset(self, **kwargs: Any) -> tuple[dict, dict]:
+        obs, info = self.env.reset(**kwargs)
+        return self._joined(obs, self._null_action, 0.0), info
+
+    def step(self, action: Any) -> tuple[dict, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self._joined(obs, action, reward), reward, terminated, truncated, info
+
+    def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+        return {
+            "obs": obs,
+            "prev_action": np.array(action, self._null_action.dtype),
+            "prev_reward_extrinsic": np.array([reward], np.float32),
+        }
+
+
+def _unbounded() -> spaces.Box:
+    return spaces.Box(-np.inf, np.inf, shape=(1,), dtype=np.float32)
+
+
+def _with_null(space: spaces.Space) -> spaces.Box:
+    if isinstance(space, spaces.Box):
+        low, high = np.minimum(space.low, -1), space.high
+    elif isinstance(space, spaces.Discrete):
+        low, high = np.array(-1), np.array(space.start + space.n - 1)
+    elif isinstance(space, spaces.MultiDiscrete):
+        low, high = np.full(space.shape, -1), space.nvec - 1
+    else:
+        raise ValueError(f"a previous action needs a Box or discrete action space, got {space}")
+    dtype = space.dtype
+    return spaces.Box(np.asarray(low, dtype), np.asarray(high, dtype), dtype=dtype)
