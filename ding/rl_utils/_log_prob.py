@@ -1,0 +1,51 @@
+"""Log-probabilities and entropies in few operations.
+
+Small networks spend their time on calls, and ``torch.distributions`` makes many, some of them to
+check its arguments.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+_LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
+
+
+def categorical_log_prob(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """Log-probability of classes ``[*]`` under logits ``[*, N]``."""
+    return logit.log_softmax(-1).gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
+
+
+def categorical(
+    logit: torch.Tensor, action: torch.Tensor, need_entropy: bool = True
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Log-probability of classes ``[*]`` under logits ``[*, N]``, and the entropy ``[*]``."""
+    logp = logit.log_softmax(-1)
+    taken = logp.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
+    if not need_entropy:
+        return taken, None
+    # A masked class has logit -inf or the like: its share of the entropy is 0, not NaN.
+    finite = logp.clamp(min=torch.finfo(logp.dtype).min)
+    return taken, -(finite.exp() * finite).sum(-1)
+
+
+def normal_log_prob(mu_sigma: Mapping[str, torch.Tensor], action: torch.Tensor) -> torch.Tensor:
+    """Log-density of ``[B, A]`` actions, summed over A. One-dimensional actions have A = 1."""
+    mu, sigma = mu_sigma["mu"], mu_sigma["sigma"]
+    density = -0.5 * ((action - mu) / sigma).pow(2) - sigma.log() - _LOG_SQRT_TAU
+    return density.sum(-1) if density.dim() > 1 else density
+
+
+def normal(
+    mu_sigma: Mapping[str, torch.Tensor], action: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """``normal_log_prob`` and the entropy, summed over A."""
+    sigma = mu_sigma["sigma"]
+    entropy = sigma.log() + (0.5 + _LOG_SQRT_TAU)
+    if entropy.shape != mu_sigma["mu"].shape:  # one sigma for all
+        entropy = entropy.expand_as(mu_sigma["mu"])
+    return (
+        normal_log_prob(mu_sigma, action),
+        entropy.sum(-1) if entropy.dim() > 1 else entropy,
+    )

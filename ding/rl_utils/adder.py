@@ -1,0 +1,191 @@
+"""From trajectories of rows to training samples: advantages, n-step windows, unrolls.
+
+Each function returns new dicts and leaves those that it was given as they were; the values in
+them are shared.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ding.rl_utils.gae import gae, gae_data
+from ding.torch_utils.data_helper import get_null_data
+from ding.utils.default_helper import lists_to_dicts
+
+Row = dict[str, Any]
+
+
+class Adder:
+    """The functions of this module under one name."""
+
+    @classmethod
+    def get_gae(
+        cls,
+        data: list[Row],
+        last_value: torch.Tensor,
+        gamma: float,
+        gae_lambda: float,
+        cuda: bool = False,
+    ) -> list[Row]:
+        """Add ``adv``, the generalised advantage estimate, to each row.
+
+        Args:
+            data: Consecutive rows with ``value`` and ``reward``. An inner row that is ``done``
+                ends an episode.
+            last_value: Value of the last row's ``next_obs``; zero if that is terminal.
+            cuda: Compute on the GPU.
+        """
+        if not data:
+            return []
+        value = torch.stack([_flat(row["value"]) for row in data])
+        next_value = torch.cat([value[1:], _flat(last_value).to(value).unsqueeze(0)])
+        reward = torch.stack([_flat(row["reward"]) for row in data]).to(value.dtype)
+        if reward.shape[1] == 1:
+            # One reward for one value (or for all agents' values).
+            reward = reward.expand_as(value)
+        # The last value says what the last row leads to, whatever its flag.
+        done = torch.tensor([bool(row.get("done", False)) for row in data[:-1]] + [False])
+        columns = (value, next_value, reward, done.unsqueeze(1).expand_as(value))
+        if cuda:
+            columns = tuple(column.cuda() for column in columns)  # type: ignore[assignment]
+        adv = gae(gae_data(*columns, None), gamma, gae_lambda).to(value.device)
+        if adv.shape[1] == 1:
+            adv = adv.squeeze(1)
+        return [{**row, "adv": adv[index]} for index, row in enumerate(data)]
+
+    @classmethod
+    def get_gae_with_default_last_value(
+        cls,
+        data: deque | list[Row],
+        done: bool,
+        gamma: float,
+        gae_lambda: float,
+        cuda: bool = False,
+    ) -> list[Row]:
+        """``get_gae`` that finds the last value itself.
+
+        Args:
+            done: Whether the last row is terminal: its next value is zero then. If not, the last
+                row only lends its value and is left out of the result.
+        """
+        rows = list(data)
+        if not rows:
+            return []
+        last_value = torch.as_tensor(rows[-1]["value"])
+        if done:
+            return cls.get_gae(rows, torch.zeros_like(last_value), gamma, gae_lambda, cuda)
+        return cls.get_gae(rows[:-1], last_value, gamma, gae_lambda, cuda)
+
+    @classmethod
+    def get_nstep_return_data(
+        cls,
+        data: deque | list[Row],
+        nstep: int,
+        cum_reward: bool = False,
+        correct_terminate_gamma: bool = True,
+        gamma: float = 0.99,
+    ) -> deque:
+        """Turn one-step rows into n-step rows.
+
+        A window ends with the data or where a row is ``done``, whichever comes first. Its row
+        gets the ``next_obs`` and ``done`` of the last row within, ``reward`` of shape
+        ``(nstep,)`` padded with zeros, and ``value_gamma``, the discount of the value of
+        ``next_obs``.
+
+        Args:
+            cum_reward: Give the discounted sum as ``reward`` instead, in the reward's own shape.
+            correct_terminate_gamma: Let ``value_gamma`` be gamma to the number of steps really
+                taken, not always to ``nstep``.
+        """
+        rows = list(data)
+        if nstep == 1:
+            return deque(rows)
+        last = len(rows) - 1
+        ends = [0] * len(rows)
+        for index in range(len(rows) - 1, -1, -1):
+            if rows[index].get("done", False):
+                last = index
+            ends[index] = min(index + nstep - 1, last)
+        result: deque = deque()
+        for index, end in enumerate(ends):
+            row, final = dict(rows[index]), rows[end]
+            rewards = [step["reward"] for step in rows[index : end + 1]]
+            if cum_reward:
+                row["reward"] = sum(gamma**k * reward for k, reward in enumerate(rewards))
+            else:
+                row["reward"] = _padded(rewards, nstep)
+            row.update({key: final[key] for key in ("next_obs", "done") if key in final})
+            row["value_gamma"] = gamma ** (len(rewards) if correct_terminate_gamma else nstep)
+            result.append(row)
+        return result
+
+    @classmethod
+    def get_train_sample(
+        cls,
+        data: list[Row],
+        unroll_len: int,
+        last_fn_type: str = "last",
+        null_transition: Row | None = None,
+    ) -> list[Row]:
+        """Cut a trajectory into unrolls.
+
+        Args:
+            unroll_len: Rows per unroll; 1 returns the rows themselves.
+            last_fn_type: What becomes of a remainder: ``'last'`` fills it up with the rows just
+                before it (with null rows if there are too few), ``'null_padding'`` with null
+                rows after it, ``'drop'`` leaves it out.
+            null_transition: Null row to use; one is made from the first row by default.
+
+        Returns:
+            For each unroll a dict of lists.
+        """
+        if last_fn_type not in ("last", "null_padding", "drop"):
+            raise ValueError(
+                f"got last_fn_type={last_fn_type!r}: expected 'last', 'null_padding' or 'drop'"
+            )
+        rows = list(data)
+        if unroll_len == 1 or not rows:
+            return rows
+        whole = len(rows) - len(rows) % unroll_len
+        unrolls = [rows[start : start + unroll_len] for start in range(0, whole, unroll_len)]
+        remainder = rows[whole:]
+        if remainder and last_fn_type != "drop":
+            if last_fn_type == "last" and whole:
+                unrolls.append(rows[-unroll_len:])
+            else:
+                missing = unroll_len - len(remainder)
+                unrolls.append(remainder + _null_rows(rows[0], missing, null_transition))
+        return [lists_to_dicts(unroll, recursive=True) for unroll in unrolls]
+
+
+get_gae = Adder.get_gae
+get_gae_with_default_last_value = Adder.get_gae_with_default_last_value
+get_nstep_return_data = Adder.get_nstep_return_data
+get_train_sample = Adder.get_train_sample
+
+
+def _flat(value: Any) -> torch.Tensor:
+    return torch.as_tensor(value).reshape(-1)
+
+
+def _padded(rewards: Sequence[Any], nstep: int) -> torch.Tensor:
+    """The rewards as float32 ``[nstep, *]``, without the dimension of a reward of shape (1,)."""
+    stacked = torch.stack([torch.as_tensor(reward, dtype=torch.float32) for reward in rewards])
+    if stacked.shape[1:] == (1,):
+        stacked = stacked.squeeze(1)
+    padded = stacked.new_zeros(nstep, *stacked.shape[1:])
+    padded[: len(rewards)] = stacked
+    return padded
+
+
+def _null_rows(template: Row, count: int, null_transition: Row | None) -> list[Row]:
+    if null_transition is not None:
+        return [dict(null_transition) for _ in range(count)]
+    rows = get_null_data(template, count)
+    if "null" not in template:
+        # Rows of one unroll have the same keys; `done` and `reward` tell them apart.
+        for row in rows:
+            del row["null"]
+    return rows

@@ -1,0 +1,118 @@
+"""Epsilon schedules and action noise."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def get_epsilon_greedy_fn(
+    start: float, end: float, decay: int, type_: str = "exp"
+) -> Callable[[int], float]:
+    """A schedule from ``start`` down to ``end``.
+
+    Args:
+        decay: ``'linear'``: step at which ``end`` is reached. ``'exp'``: steps in which the
+            distance to ``end`` shrinks by the factor e.
+        type_: ``'linear'`` or ``'exp'``.
+
+    Returns:
+        Step to epsilon.
+    """
+    if type_ not in ("linear", "exp"):
+        raise ValueError(f"got type_={type_!r}: expected 'linear' or 'exp'")
+    if decay <= 0:
+        raise ValueError(f"got decay={decay}: expected a positive number of steps")
+    if type_ == "exp":
+        return lambda step: end + (start - end) * math.exp(-step / decay)
+    return lambda step: end + (start - end) * max(0.0, 1 - step / decay)
+
+
+class BaseNoise(ABC):
+    """Noise to add to actions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def __call__(self, shape: tuple, device: str) -> torch.Tensor:
+        """Draw noise of the given shape."""
+
+
+class GaussianNoise(BaseNoise):
+    """Independent draws from a normal distribution."""
+
+    def __init__(self, mu: float = 0.0, sigma: float = 1.0) -> None:
+        super().__init__()
+        if sigma < 0:
+            raise ValueError(f"got sigma={sigma}: a standard deviation is not negative")
+        self._mu = mu
+        self._sigma = sigma
+
+    def __call__(self, shape: tuple, device: str) -> torch.Tensor:
+        return torch.randn(shape, device=device) * self._sigma + self._mu
+
+
+class OUNoise(BaseNoise):
+    """An Ornstein-Uhlenbeck process: draws that follow each other smoothly.
+
+    Args:
+        mu: Where the process is drawn to.
+        sigma: Strength of the noise.
+        theta: Strength of the pull.
+        dt: Time between draws.
+        x0: Start of the process.
+    """
+
+    def __init__(
+        self,
+        mu: float = 0.0,
+        sigma: float = 0.3,
+        theta: float = 0.15,
+        dt: float = 1e-2,
+        x0: float | torch.Tensor | None = 0.0,
+    ) -> None:
+        super().__init__()
+        self._mu = mu
+        self._alpha = theta * dt
+        self._beta = sigma * math.sqrt(dt)
+        self._x0 = x0
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the start."""
+        self._x: Any = self._x0
+
+    def __call__(self, shape: tuple, device: str, mu: float | None = None) -> torch.Tensor:
+        if self._x is None or (isinstance(self._x, torch.Tensor) and self._x.shape != shape):
+            self._x = torch.zeros(shape, device=device)
+        target = self._mu if mu is None else mu
+        drift = self._alpha * (target - self._x)
+        self._x = self._x + drift + self._beta * torch.randn(shape, device=device)
+        return self._x
+
+    @property
+    def x0(self) -> float | torch.Tensor | None:
+        return self._x0
+
+    @x0.setter
+    def x0(self, _x0: float | torch.Tensor | None) -> None:
+        """Set the start and go there."""
+        self._x0 = _x0
+        self.reset()
+
+
+_NOISES: dict[str, Callable[..., BaseNoise]] = {"gauss": GaussianNoise, "ou": OUNoise}
+
+
+def create_noise_generator(noise_type: str, noise_kwargs: dict) -> BaseNoise:
+    """Build noise by name, ``'gauss'`` or ``'ou'``.
+
+    Raises:
+        KeyError: An unknown name.
+    """
+    if noise_type not in _NOISES:
+        raise KeyError(f"got noise_type {noise_type!r}: expected one of {sorted(_NOISES)}")
+    return _NOISES[noise_type](**noise_kwargs)

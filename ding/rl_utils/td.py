@@ -1,0 +1,261 @@
+"""Temporal-difference errors of state and action values.
+
+A data tuple's ``weight`` may be ``None`` (every sample counts one). Targets carry no gradient.
+``done`` may be bool or float. Where a function returns two things, these are the loss, the mean
+of weight times error, and the errors ``[B]`` themselves, which serve as priorities.
+"""
+
+from collections import namedtuple
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.rl_utils._scan import scan_back
+from ding.rl_utils.dist_td import (
+    dist_1step_td_data,
+    dist_1step_td_error,
+    dist_nstep_td_data,
+    dist_nstep_td_error,
+    qrdqn_nstep_td_data,
+    qrdqn_nstep_td_error,
+)
+from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
+from ding.rl_utils.value_rescale import value_inv_transform, value_transform
+
+__all__ = [
+    "dist_1step_td_data",
+    "dist_1step_td_error",
+    "dist_nstep_td_data",
+    "dist_nstep_td_error",
+    "generalized_lambda_returns",
+    "nstep_return",
+    "nstep_return_data",
+    "q_1step_td_data",
+    "q_1step_td_error",
+    "q_nstep_sql_td_error",
+    "q_nstep_td_data",
+    "q_nstep_td_error",
+    "q_nstep_td_error_with_rescale",
+    "q_v_1step_td_data",
+    "q_v_1step_td_error",
+    "qrdqn_nstep_td_data",
+    "qrdqn_nstep_td_error",
+    "td_lambda_data",
+    "td_lambda_error",
+    "v_1step_td_data",
+    "v_1step_td_error",
+    "v_nstep_td_data",
+    "v_nstep_td_error",
+]
+
+q_1step_td_data = namedtuple(
+    "q_1step_td_data", ["q", "next_q", "act", "next_act", "reward", "done", "weight"]
+)
+q_v_1step_td_data = namedtuple("q_v_1step_td_data", ["q", "v", "act", "reward", "done", "weight"])
+v_1step_td_data = namedtuple("v_1step_td_data", ["v", "next_v", "reward", "done", "weight"])
+v_nstep_td_data = namedtuple(
+    "v_nstep_td_data", ["v", "next_n_v", "reward", "done", "weight", "value_gamma"]
+)
+q_nstep_td_data = namedtuple(
+    "q_nstep_td_data",
+    ["q", "next_n_q", "action", "next_n_action", "reward", "done", "weight"],
+)
+td_lambda_data = namedtuple("td_lambda_data", ["value", "reward", "weight"])
+
+Loss = tuple[torch.Tensor, torch.Tensor]
+
+
+def q_1step_td_error(
+    data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+) -> Loss:
+    """One-step Q-learning.
+
+    Args:
+        data: ``q_1step_td_data``: ``q`` and ``next_q`` ``[B, N]``, actions int64 ``[B]``,
+            ``reward`` and ``done`` ``[B]``.
+        gamma: Discount factor.
+        criterion: Elementwise error of prediction and target.
+    """
+    q, next_q, act, next_act, reward, done, weight = data
+    return_ = nstep_return_data(reward.unsqueeze(0), _of_action(next_q, next_act), done)
+    return _loss(criterion, _of_action(q, act), nstep_return(return_, gamma, 1), weight)
+
+
+def q_v_1step_td_error(
+    data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+) -> Loss:
+    """``q_1step_td_error`` with the next state's value ``v`` ``[B]`` as the target's."""
+    q, v, act, reward, done, weight = data
+    target = nstep_return(nstep_return_data(reward.unsqueeze(0), v, done), gamma, 1)
+    return _loss(criterion, _of_action(q, act), target, weight)
+
+
+def v_1step_td_error(
+    data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
+) -> Loss:
+    """One-step error of a value.
+
+    Args:
+        data: ``v_1step_td_data``, each ``[B]`` (values ``[B, A]`` for A agents); ``done`` may
+            be ``None``.
+        gamma: Discount factor.
+        criterion: Elementwise error of prediction and target.
+    """
+    v, next_v, reward, done, weight = data
+    target = nstep_return(nstep_return_data(reward.unsqueeze(0), next_v, done), gamma, 1)
+    return _loss(criterion, v, target, weight)
+
+
+def v_nstep_td_error(
+    data: Any,
+    gamma: float,
+    nstep: int = 1,
+    criterion: nn.Module = nn.MSELoss(reduction="none"),
+) -> Loss:
+    """N-step error of a value.
+
+    Args:
+        data: ``v_nstep_td_data``: ``reward`` ``[nstep, B]``, the rest ``[B]``; ``value_gamma``
+            discounts ``next_n_v``, gamma to the ``nstep`` when ``None``.
+    """
+    v, next_n_v, reward, done, weight, value_gamma = data
+    return_ = nstep_return_data(reward, next_n_v, done)
+    return _loss(criterion, v, nstep_return(return_, gamma, nstep, value_gamma), weight)
+
+
+def q_nstep_td_error(
+    data: Any,
+    gamma: float | list,
+    nstep: int = 1,
+    cum_reward: bool = False,
+    value_gamma: torch.Tensor | None = None,
+    criterion: nn.Module = nn.MSELoss(reduction="none"),
+) -> Loss:
+    """N-step Q-learning.
+
+    Args:
+        data: ``q_nstep_td_data``: ``q`` and ``next_n_q`` ``[B, N]``, actions int64 ``[B]``,
+            ``reward`` ``[nstep, B]``, ``done`` ``[B]``. With A agents ``[B, A, N]`` and
+            ``[B, A]``; the reward is the team's.
+        gamma: Discount factor, or one per sample.
+        cum_reward: The reward is ``[B]``, already discounted and summed.
+        value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
+        criterion: Elementwise error of prediction and target.
+    """
+    q, next_n_q, action, next_n_action, reward, done, weight = data
+    next_value = _of_action(next_n_q, next_n_action)
+    target = _target(reward, next_value, done, gamma, nstep, cum_reward, value_gamma)
+    return _loss(criterion, _of_action(q, action), target, weight)
+
+
+def q_nstep_td_error_with_rescale(
+    data: Any,
+    gamma: float | list,
+    nstep: int = 1,
+    value_gamma: torch.Tensor | None = None,
+    criterion: nn.Module = nn.MSELoss(reduction="none"),
+    trans_fn: Any = value_transform,
+    inv_trans_fn: Any = value_inv_transform,
+) -> Loss:
+    """``q_nstep_td_error`` of a network that predicts squashed values (Pohlen et al. 2018)."""
+    q, next_n_q, action, next_n_action, reward, done, weight = data
+    next_value = inv_trans_fn(_of_action(next_n_q, next_n_action))
+    target = trans_fn(_target(reward, next_value, done, gamma, nstep, False, value_gamma))
+    return _loss(criterion, _of_action(q, action), target, weight)
+
+
+def q_nstep_sql_td_error(
+    data: Any,
+    gamma: float,
+    alpha: float,
+    nstep: int = 1,
+    cum_reward: bool = False,
+    value_gamma: torch.Tensor | None = None,
+    criterion: nn.Module = nn.MSELoss(reduction="none"),
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """N-step soft Q-learning (Haarnoja et al. 2017).
+
+    Args:
+        data: ``q_nstep_td_data``; ``next_n_action`` is not used.
+        alpha: Temperature: the next value is ``alpha * logsumexp(next_n_q / alpha)``.
+
+    Returns:
+        Loss, errors ``[B]`` and the next values ``[B]``.
+    """
+    q, next_n_q, action, _, reward, done, weight = data
+    next_value = alpha * torch.logsumexp(next_n_q / alpha, dim=-1)
+    target = _target(reward, next_value, done, gamma, nstep, cum_reward, value_gamma)
+    loss, error = _loss(criterion, _of_action(q, action), target, weight)
+    return loss, error, next_value.detach()
+
+
+def td_lambda_error(data: Any, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
+    """Half the mean squared distance of values from their lambda-returns.
+
+    Args:
+        data: ``td_lambda_data``: ``value`` ``[T + 1, B]``, ``reward`` and ``weight`` ``[T, B]``.
+    """
+    value, reward, weight = data
+    with torch.no_grad():
+        return_ = generalized_lambda_returns(value, reward, gamma, lambda_)
+    return 0.5 * weighted_mean((return_ - value[:-1]).pow(2), weight)
+
+
+def generalized_lambda_returns(
+    bootstrap_values: torch.Tensor,
+    rewards: torch.Tensor,
+    gammas: float | torch.Tensor,
+    lambda_: float | torch.Tensor,
+    done: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """``G[t] = r[t] + gamma * ((1 - lambda) * V[t + 1] + lambda * G[t + 1])``, ``G[T] = V[T]``.
+
+    Args:
+        bootstrap_values: V, ``[T + 1, B]``.
+        rewards: ``[T, B]``.
+        gammas: Discount, a number or ``[T, B]``.
+        lambda_: A number or ``[T, B]``.
+        done: ``[T, B]``: nothing is added to these steps' rewards.
+
+    Returns:
+        ``[T, B]``.
+    """
+    next_values = bootstrap_values[1:]
+    gamma = torch.as_tensor(gammas, dtype=rewards.dtype, device=rewards.device).expand_as(rewards)
+    if done is not None:
+        gamma = gamma * (1 - done.to(rewards.dtype))
+    factor = gamma * lambda_
+    delta = rewards + (gamma - factor) * next_values
+    # The scan takes the return after the last step as zero: it is the last value.
+    last = delta[-1:] + factor[-1:] * next_values[-1:]
+    return scan_back(torch.cat([delta[:-1], last]), factor)
+
+
+def _target(
+    reward: torch.Tensor,
+    next_value: torch.Tensor,
+    done: torch.Tensor,
+    gamma: float | list,
+    nstep: int,
+    cum_reward: bool,
+    value_gamma: torch.Tensor | None,
+) -> torch.Tensor:
+    if not cum_reward:
+        return_ = nstep_return_data(reward, next_value, done)
+        return nstep_return(return_, gamma, nstep, value_gamma)
+    if value_gamma is None:
+        value_gamma = torch.as_tensor(gamma, device=reward.device) ** nstep
+    summed = nstep_return_data(reward.unsqueeze(0), next_value, done)
+    return nstep_return(summed, gamma, 1, value_gamma)
+
+
+def _of_action(q: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    return q.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+
+def _loss(
+    criterion: nn.Module, value: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None
+) -> Loss:
+    error = criterion(value, target.detach())
+    return weighted_mean(error, weight), error

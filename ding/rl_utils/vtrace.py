@@ -1,0 +1,132 @@
+"""V-trace: off-policy corrected actor-critic (Espeholt et al. 2018, IMPALA)."""
+
+from collections import namedtuple
+from typing import Any
+
+import torch
+
+from ding.rl_utils._log_prob import categorical, categorical_log_prob, normal, normal_log_prob
+from ding.rl_utils._scan import scan_back
+from ding.rl_utils.nstep import weighted_mean
+
+vtrace_data = namedtuple(
+    "vtrace_data", ["target_output", "behaviour_output", "action", "value", "reward", "weight"]
+)
+vtrace_loss = namedtuple("vtrace_loss", ["policy_loss", "value_loss", "entropy_loss"])
+
+
+def vtrace_nstep_return(
+    clipped_rhos: torch.Tensor,
+    clipped_cs: torch.Tensor,
+    reward: torch.Tensor,
+    bootstrap_values: torch.Tensor,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+) -> torch.Tensor:
+    """The value targets v of equation 1.
+
+    Args:
+        clipped_rhos: Importance weights of the temporal differences ``[T, B]``.
+        clipped_cs: Importance weights of the trace ``[T, B]``.
+        reward: ``[T, B]``.
+        bootstrap_values: ``[T + 1, B]``.
+
+    Returns:
+        ``[T, B]``.
+    """
+    values, next_values = bootstrap_values[:-1], bootstrap_values[1:]
+    deltas = clipped_rhos * (reward + gamma * next_values - values)
+    return values + scan_back(deltas, gamma * lambda_ * clipped_cs)
+
+
+def vtrace_advantage(
+    clipped_pg_rhos: torch.Tensor,
+    reward: torch.Tensor,
+    return_: torch.Tensor,
+    bootstrap_values: torch.Tensor,
+    gamma: float,
+) -> torch.Tensor:
+    """The weighted advantages of the policy gradient.
+
+    Args:
+        clipped_pg_rhos: Importance weights ``[T, B]``.
+        reward: ``[T, B]``.
+        return_: Value target of each *next* state ``[T, B]``.
+        bootstrap_values: Values of the states, ``[T, B]`` or ``[T + 1, B]``.
+
+    Returns:
+        ``[T, B]``.
+    """
+    return clipped_pg_rhos * (reward + gamma * return_ - bootstrap_values[: len(reward)])
+
+
+def vtrace_error_discrete_action(
+    data: Any,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+    rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0,
+    rho_pg_clip_ratio: float = 1.0,
+) -> vtrace_loss:
+    """Losses with a categorical policy.
+
+    Args:
+        data: ``vtrace_data``: logits ``[T, B, N]`` of the learned and the behaviour policy,
+            ``action`` int64 ``[T, B]``, ``value`` ``[T + 1, B]``, ``reward`` ``[T, B]``,
+            ``weight`` ``[T, B]`` or ``None``.
+        rho_clip_ratio: Bound of the weights that decide the fixed point.
+        c_clip_ratio: Bound of the weights that decide how fast it is reached.
+        rho_pg_clip_ratio: Bound of the weights of the policy gradient.
+
+    Returns:
+        Scalars to be minimised, but ``entropy_loss`` is the entropy itself.
+    """
+    logp, entropy = categorical(data.target_output, data.action)
+    assert entropy is not None
+    with torch.no_grad():
+        log_rhos = logp - categorical_log_prob(data.behaviour_output, data.action)
+    clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
+    return _losses(data, logp, entropy, log_rhos, gamma, lambda_, clips)
+
+
+def vtrace_error_continuous_action(
+    data: Any,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+    rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0,
+    rho_pg_clip_ratio: float = 1.0,
+) -> vtrace_loss:
+    """Losses with independent normal distributions.
+
+    Args:
+        data: ``vtrace_data`` as for discrete actions, but outputs are dicts of ``mu`` and
+            ``sigma`` ``[T, B, A]`` and ``action`` is ``[T, B, A]``.
+    """
+    logp, entropy = normal(data.target_output, data.action)
+    with torch.no_grad():
+        log_rhos = logp - normal_log_prob(data.behaviour_output, data.action)
+    clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
+    return _losses(data, logp, entropy, log_rhos, gamma, lambda_, clips)
+
+
+def _losses(
+    data: Any,
+    logp: torch.Tensor,
+    entropy: torch.Tensor,
+    log_rhos: torch.Tensor,
+    gamma: float,
+    lambda_: float,
+    clips: tuple[float, float, float],
+) -> vtrace_loss:
+    with torch.no_grad():
+        rhos = log_rhos.exp()
+        rho, c, rho_pg = (rhos.clamp(max=bound) for bound in clips)
+        return_ = vtrace_nstep_return(rho, c, data.reward, data.value, gamma, lambda_)
+        next_return = torch.cat([return_[1:], data.value[-1:]])
+        adv = vtrace_advantage(rho_pg, data.reward, next_return, data.value, gamma)
+    return vtrace_loss(
+        -weighted_mean(logp * adv, data.weight),
+        weighted_mean((data.value[:-1] - return_).pow(2), data.weight),
+        weighted_mean(entropy, data.weight),
+    )

@@ -1,0 +1,39 @@
+"""Walks nested containers of tensors and arrays."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+
+def map_leaves(fn: Callable[[Any], Any], item: Any, ignore_keys: Collection[str] = ()) -> Any:
+    """Apply ``fn`` to every leaf of nested dicts, lists, tuples and named tuples.
+
+    A container of columns (``ding.data.Columns``) is mapped array by array, never row by row.
+
+    Args:
+        fn: Takes and returns one leaf.
+        ignore_keys: Values under these keys of a mapping are handed on as they are.
+    """
+    if isinstance(item, list):
+        if getattr(item, "is_columnar", False):
+            return _map_columns(fn, item, ignore_keys)
+        return [map_leaves(fn, value, ignore_keys) for value in item]
+    if isinstance(item, Mapping):
+        return {
+            key: value if key in ignore_keys else map_leaves(fn, value, ignore_keys)
+            for key, value in item.items()
+        }
+    if isinstance(item, tuple):
+        values = [map_leaves(fn, value, ignore_keys) for value in item]
+        return rebuild_tuple(item, values)
+    return fn(item)
+
+
+def rebuild_tuple(like: tuple, values: list[Any]) -> tuple:
+    """A tuple of the same type, named or not."""
+    return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
+
+
+def _map_columns(fn: Callable[[Any], Any], data: Any, ignore_keys: Collection[str]) -> Any:
+    mapped = data.map_columns(fn)
+    kept = {name: column for name, column in data.columns.items() if name in ignore_keys}
+    return mapped.with_columns(**kept) if kept else mapped

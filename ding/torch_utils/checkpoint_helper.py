@@ -1,0 +1,192 @@
+"""Saving and restoring training state, also when training breaks off."""
+
+import functools
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ding.torch_utils.data_helper import to_device
+from ding.utils.errors import CheckpointError
+from ding.utils.file_helper import read_file, save_file
+
+logger = logging.getLogger(__name__)
+
+
+class CountVar:
+    """A counter that several owners share.
+
+    Args:
+        init_val: Where to start.
+    """
+
+    def __init__(self, init_val: int) -> None:
+        self._val = init_val
+
+    @property
+    def val(self) -> int:
+        return self._val
+
+    def update(self, val: int) -> None:
+        """Set the counter."""
+        self._val = val
+
+    def add(self, add_num: int) -> None:
+        """Add to the counter."""
+        self._val += add_num
+
+
+class CheckpointHelper:
+    """Writes models with their counters to a file and reads them back."""
+
+    def save(
+        self,
+        path: str,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        last_iter: CountVar | None = None,
+        last_epoch: CountVar | None = None,
+        last_frame: CountVar | None = None,
+        dataset: Any = None,
+        collector_info: Any = None,
+        prefix_op: str | None = None,
+        prefix: str | None = None,
+    ) -> None:
+        """Save whatever is given, in one file.
+
+        Args:
+            dataset: Has ``state_dict()``, like ``collector_info``.
+            prefix_op: ``'add'`` or ``'remove'`` the ``prefix`` of the model's keys first.
+        """
+        counters = {"last_iter": last_iter, "last_epoch": last_epoch, "last_frame": last_frame}
+        parts = {"optimizer": optimizer, "dataset": dataset, "collector_info": collector_info}
+        checkpoint: dict[str, Any] = {"model": _renamed(model.state_dict(), prefix_op, prefix)}
+        checkpoint.update({k: part.state_dict() for k, part in parts.items() if part is not None})
+        checkpoint.update({k: count.val for k, count in counters.items() if count is not None})
+        save_file(path, to_device(checkpoint, "cpu"))
+
+    def load(
+        self,
+        load_path: str,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer | None = None,
+        last_iter: CountVar | None = None,
+        last_epoch: CountVar | None = None,
+        last_frame: CountVar | None = None,
+        lr_schduler: Any = None,
+        dataset: Any = None,
+        collector_info: Any = None,
+        prefix_op: str | None = None,
+        prefix: str | None = None,
+        strict: bool = True,
+        logger_prefix: str = "",
+        state_dict_mask: list = [],
+    ) -> None:
+        """Restore whatever is given.
+
+        Args:
+            lr_schduler: Stepped to the ``last_iter`` of the file.
+            prefix_op: ``'add'`` or ``'remove'`` the ``prefix`` of the file's model keys first.
+            strict: Whether the model's keys must match exactly.
+            logger_prefix: Put before each log line.
+            state_dict_mask: Keys that start with one of these are not loaded.
+
+        Raises:
+            CheckpointError: The file does not hold what was asked for, or does not fit the model.
+        """
+        checkpoint = read_file(load_path)
+        state = _renamed(_entry(checkpoint, "model", load_path), prefix_op, prefix)
+        if state_dict_mask:
+            masked = tuple(state_dict_mask)
+            state = {key: value for key, value in state.items() if not key.startswith(masked)}
+        try:
+            missing, unexpected = model.load_state_dict(state, strict and not state_dict_mask)
+        except RuntimeError as error:
+            raise CheckpointError(f"{load_path} does not fit the model: {error}") from error
+        if missing or unexpected:
+            logger.warning(
+                "%s%s: not in the file %s, not in the model %s",
+                logger_prefix, load_path, missing, unexpected,
+            )  # fmt: skip
+        parts = {"optimizer": optimizer, "dataset": dataset, "collector_info": collector_info}
+        for name, part in parts.items():
+            if part is not None:
+                part.load_state_dict(_entry(checkpoint, name, load_path))
+        counters = {"last_iter": last_iter, "last_epoch": last_epoch, "last_frame": last_frame}
+        for name, count in counters.items():
+            if count is not None:
+                count.update(_entry(checkpoint, name, load_path))
+        if lr_schduler is not None:
+            lr_schduler.step(_entry(checkpoint, "last_iter", load_path))
+        logger.info("%sloaded checkpoint %s", logger_prefix, load_path)
+
+
+def build_checkpoint_helper(cfg: Any) -> CheckpointHelper:
+    """The checkpoint helper; ``cfg`` has no option that changes it."""
+    return CheckpointHelper()
+
+
+def auto_checkpoint(func: Callable) -> Callable:
+    """Make a method save a checkpoint when it is left by an error, Ctrl-C or SIGTERM.
+
+    The owner's ``save_checkpoint()`` is called and the error goes on. SIGTERM is only caught in
+    the main thread and where nobody else handles it; its handling is put back at the end.
+    """
+
+    @functools.wraps(func)
+    def wrapper(handle: Any, *args: Any, **kwargs: Any) -> Any:
+        with _sigterm_raises():
+            try:
+                return func(handle, *args, **kwargs)
+            except BaseException:
+                try:
+                    handle.save_checkpoint()
+                except Exception:
+                    # The first error is the one to show.
+                    logger.exception("could not save a checkpoint after the error that follows")
+                raise
+
+    return wrapper
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not unhandled or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(signum: int, frame: Any) -> None:
+        raise SystemExit(128 + signum)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _entry(checkpoint: Mapping[str, Any], name: str, path: str) -> Any:
+    if not isinstance(checkpoint, Mapping) or name not in checkpoint:
+        held = list(checkpoint) if isinstance(checkpoint, Mapping) else type(checkpoint).__name__
+        raise CheckpointError(f"{path} holds no {name!r}, only {held}")
+    return checkpoint[name]
+
+
+def _renamed(
+    state: Mapping[str, Any], prefix_op: str | None, prefix: str | None
+) -> Mapping[str, Any]:
+    if prefix_op is None:
+        return state
+    if prefix_op not in ("add", "remove") or prefix is None:
+        raise ValueError(
+            f"got prefix_op={prefix_op!r}, prefix={prefix!r}: expected 'add' or 'remove' "
+            "and a prefix"
+        )
+    if prefix_op == "add":
+        return {prefix + key: value for key, value in state.items()}
+    return {key.removeprefix(prefix): value for key, value in state.items()}

@@ -1,0 +1,301 @@
+"""Conversions between tensors, arrays and plain Python over nested containers.
+
+All of them walk dicts, lists, tuples and named tuples, and take a container of columns
+(``ding.data.Columns``) at the price of one call per column. Nothing is copied where memory can be
+shared. Mappings come back as plain dicts.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.torch_utils._tree import map_leaves, rebuild_tuple
+from ding.torch_utils.cuda_fetcher import CudaFetcher
+from ding.torch_utils.log_dict import LogDict, build_log_buffer
+from ding.torch_utils.network.one_hot import one_hot
+
+__all__ = [
+    "CudaFetcher",
+    "LogDict",
+    "build_log_buffer",
+    "get_null_data",
+    "get_tensor_data",
+    "one_hot",
+    "same_shape",
+    "squeeze",
+    "tensor_to_list",
+    "to_device",
+    "to_dtype",
+    "to_item",
+    "to_list",
+    "to_ndarray",
+    "to_tensor",
+    "unsqueeze",
+    "zeros_like",
+]
+
+_SCALARS = (bool, int, float, np.generic)
+
+
+def to_device(item: Any, device: str, ignore_keys: list = []) -> Any:
+    """Move tensors and modules to ``device``; arrays, numbers, strings and None stay."""
+
+    def move(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor | torch.nn.Module):
+            return leaf.to(device)
+        return _passed(leaf, "to_device")
+
+    return map_leaves(move, item, ignore_keys)
+
+
+def to_dtype(item: Any, dtype: type) -> Any:
+    """Cast tensors to ``dtype``; other leaves stay."""
+
+    def cast(leaf: Any) -> Any:
+        return leaf.to(dtype) if isinstance(leaf, torch.Tensor) else _passed(leaf, "to_dtype")
+
+    return map_leaves(cast, item)
+
+
+def to_tensor(
+    item: Any,
+    dtype: torch.dtype | None = None,
+    ignore_keys: list = [],
+    transform_scalar: bool = True,
+) -> Any:
+    """Turn arrays, numbers and lists of numbers into tensors.
+
+    An array shares its memory with the tensor when its type allows it. Single bools, strings and
+    None stay as they are.
+
+    Args:
+        dtype: Type of all results. ``None`` keeps the type, except that float64 arrays become
+            float32, which is what networks take.
+        ignore_keys: Values under these keys stay as they are.
+        transform_scalar: Whether single numbers become zero-dimensional tensors.
+
+    Raises:
+        TypeError: A leaf that cannot become a tensor.
+    """
+
+    def convert(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray):
+            return _array_to_tensor(leaf, dtype)
+        if isinstance(leaf, torch.Tensor):
+            return leaf if dtype is None else leaf.to(dtype)
+        if leaf is None or isinstance(leaf, bool | str | bytes):
+            return leaf
+        if isinstance(leaf, _SCALARS):
+            return _scalar_to_tensor(leaf, dtype) if transform_scalar else leaf
+        raise TypeError(_cannot(leaf, "to_tensor"))
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, np.ndarray | torch.Tensor):
+            return convert(value)
+        if isinstance(value, Mapping):
+            return {k: v if k in ignore_keys else walk(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            if getattr(value, "is_columnar", False):
+                return map_leaves(convert, value, ignore_keys)
+            if not hasattr(value, "_fields") and _is_numbers(value):
+                return _scalar_to_tensor(value, dtype)
+            values = [walk(v) for v in value]
+            return rebuild_tuple(value, values) if isinstance(value, tuple) else values
+        return convert(value)
+
+    return walk(item)
+
+
+def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
+    """Turn tensors, numbers and lists of numbers into arrays that share memory where possible.
+
+    Bools, strings and None stay as they are.
+
+    Raises:
+        TypeError: A leaf that cannot become an array.
+    """
+
+    def convert(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return np.asarray(leaf.detach().cpu().numpy(), dtype=dtype)
+        if isinstance(leaf, np.ndarray):
+            return np.asarray(leaf, dtype=dtype)
+        if leaf is None or isinstance(leaf, bool | str | bytes):
+            return leaf
+        if isinstance(leaf, _SCALARS):
+            return np.array(leaf, dtype=dtype)
+        raise TypeError(_cannot(leaf, "to_ndarray"))
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {k: walk(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            if getattr(value, "is_columnar", False):
+                return map_leaves(convert, value)
+            if not hasattr(value, "_fields") and _is_numbers(value):
+                return np.array(value, dtype=dtype)
+            values = [walk(v) for v in value]
+            return rebuild_tuple(value, values) if isinstance(value, tuple) else values
+        return convert(value)
+
+    return walk(item)
+
+
+def to_list(item: Any) -> Any:
+    """Turn tensors and arrays into (nested) lists of Python numbers."""
+
+    def convert(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor | np.ndarray | np.generic):
+            return leaf.tolist()
+        return _passed(leaf, "to_list")
+
+    return map_leaves(convert, _plain(item))
+
+
+def tensor_to_list(item: Any) -> Any:
+    """Turn tensors into (nested) lists; arrays and everything else stay as they are."""
+
+    def convert(leaf: Any) -> Any:
+        return leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf
+
+    return map_leaves(convert, _plain(item))
+
+
+def to_item(data: Any, ignore_error: bool = True) -> Any:
+    """Turn one-element tensors and arrays into Python numbers.
+
+    Args:
+        ignore_error: Leave entries of containers that have more than one element out of the
+            result instead of raising. A bare leaf always raises.
+
+    Raises:
+        ValueError: A tensor or array that does not have exactly one element.
+        TypeError: A leaf that is no number, string or None.
+    """
+    if isinstance(data, Mapping):
+        return dict(_items(data.items(), ignore_error))
+    if isinstance(data, list | tuple):
+        values = [value for _, value in _items(enumerate(data), ignore_error)]
+        if isinstance(data, list):
+            return values
+        return rebuild_tuple(data, values) if len(values) == len(data) else tuple(values)
+    if isinstance(data, torch.Tensor | np.ndarray | np.generic):
+        if np.prod(data.shape) != 1:
+            raise ValueError(
+                f"got shape {tuple(data.shape)} in to_item: only one element makes a number"
+            )
+        return data.item()
+    return _passed(data, "to_item")
+
+
+def same_shape(data: list) -> bool:
+    """Whether all tensors (or arrays) of the list have the same shape."""
+    return len({tuple(value.shape) for value in data}) <= 1
+
+
+def get_tensor_data(data: Any) -> Any:
+    """Replace tensors by ones that share their memory but are cut from the graph."""
+
+    def cut(leaf: Any) -> Any:
+        return leaf.data if isinstance(leaf, torch.Tensor) else _passed(leaf, "get_tensor_data")
+
+    return map_leaves(cut, data)
+
+
+def unsqueeze(data: Any, dim: int = 0) -> Any:
+    """Insert a dimension of size one into every tensor."""
+    return map_leaves(lambda leaf: leaf.unsqueeze(dim), data)
+
+
+def squeeze(data: Any, dim: int = 0) -> Any:
+    """Remove dimension ``dim`` from every tensor that has size one there."""
+    return map_leaves(lambda leaf: leaf.squeeze(dim), data)
+
+
+def zeros_like(h: Any) -> Any:
+    """Zeros of the same structure, shapes and types; None stays None."""
+
+    def zero(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray | np.generic):
+            return np.zeros_like(leaf)
+        if leaf is None or isinstance(leaf, bool | int | float):
+            return None if leaf is None else type(leaf)(0)
+        return torch.zeros_like(leaf)
+
+    return map_leaves(zero, h)
+
+
+def get_null_data(template: Any, num: int) -> list[Any]:
+    """Rows to pad a trajectory with.
+
+    Args:
+        template: A transition; it is not changed and its tensors are not shared.
+
+    Returns:
+        ``num`` copies with ``null=True``, ``done=True`` and a zero ``reward``.
+    """
+
+    def clone(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return leaf.detach().clone()
+        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+    rows = []
+    for _ in range(num):
+        row = map_leaves(clone, template)
+        row.update(null=True, done=True, reward=zeros_like(template["reward"]))
+        rows.append(row)
+    return rows
+
+
+def _array_to_tensor(array: np.ndarray, dtype: torch.dtype | None) -> torch.Tensor:
+    if array.dtype == object:
+        raise TypeError(
+            f"got an object array of shape {array.shape} in to_tensor: stack values of one type "
+            "and shape, or keep them in a list"
+        )
+    if dtype is None and array.dtype == np.float64:
+        dtype = torch.float32
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()  # torch cannot express either
+    tensor = torch.from_numpy(array)
+    return tensor if dtype is None else tensor.to(dtype)
+
+
+def _scalar_to_tensor(value: Any, dtype: torch.dtype | None) -> torch.Tensor:
+    tensor = torch.as_tensor(value, dtype=dtype)
+    # numpy's float64 scalars would come through as such
+    return tensor.float() if dtype is None and tensor.dtype == torch.float64 else tensor
+
+
+def _is_numbers(values: Sequence[Any]) -> bool:
+    return len(values) > 0 and all(isinstance(value, _SCALARS) for value in values)
+
+
+def _items(pairs: Any, ignore_error: bool) -> Any:
+    for key, value in pairs:
+        try:
+            yield key, to_item(value, ignore_error)
+        except (ValueError, TypeError):
+            if not ignore_error:
+                raise
+
+
+def _plain(item: Any) -> Any:
+    """Columns of lists would be no columns: hand out a dict of them instead."""
+    return item.columns if getattr(item, "is_columnar", False) else item
+
+
+def _passed(leaf: Any, function: str) -> Any:
+    if leaf is None or isinstance(leaf, (*_SCALARS, str, bytes, np.ndarray, torch.Size)):
+        return leaf
+    raise TypeError(_cannot(leaf, function))
+
+
+def _cannot(leaf: Any, function: str) -> str:
+    return (
+        f"got {type(leaf).__name__} in {function}: expected tensors, arrays, numbers, strings, "
+        "None, or nested dicts, lists and tuples of them"
+    )

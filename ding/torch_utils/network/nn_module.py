@@ -1,0 +1,138 @@
+"""Linear and convolutional blocks, and the stack of linear ones."""
+
+import itertools
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from ding.torch_utils.network.normalization import build_normalization
+
+_PADDINGS: dict[str, Callable[[int], nn.Module]] = {
+    "reflect": nn.ReflectionPad2d,
+    "replication": nn.ReplicationPad2d,
+}
+
+
+def fc_block(
+    in_channels: int,
+    out_channels: int,
+    activation: nn.Module | None = None,
+    norm_type: str | None = None,
+    use_dropout: bool = False,
+    dropout_probability: float = 0.5,
+) -> nn.Sequential:
+    """A linear layer, then what is asked for of normalisation, activation and dropout."""
+    layer = nn.Linear(in_channels, out_channels)
+    return nn.Sequential(
+        layer, *_after(out_channels, activation, norm_type, use_dropout, dropout_probability)
+    )
+
+
+def conv2d_block(
+    in_channels: int,
+    out_channels: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    pad_type: str = "zero",
+    activation: nn.Module | None = None,
+    norm_type: str | None = None,
+    num_groups_for_gn: int = 1,
+    bias: bool = True,
+) -> nn.Sequential:
+    """A 2-d convolution, then normalisation and activation where asked for.
+
+    Args:
+        pad_type: ``zero``, ``reflect`` or ``replication``.
+        norm_type: ``BN``, ``IN``, ``SyncBN``, ``LN`` (over all channels and pixels of a sample)
+            or ``GN`` with ``num_groups_for_gn`` groups.
+    """
+    block: list[nn.Module] = []
+    if pad_type != "zero":
+        if pad_type not in _PADDINGS:
+            raise ValueError(f"got pad_type {pad_type!r}: expected one of zero, {[*_PADDINGS]}")
+        block.append(_PADDINGS[pad_type](padding))
+        padding = 0
+    block.append(
+        nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+    )
+    if norm_type == "LN":
+        # One group is the norm over channels and pixels, without having to know the image's size.
+        block.append(nn.GroupNorm(1, out_channels))
+    elif norm_type == "GN":
+        block.append(nn.GroupNorm(num_groups_for_gn, out_channels))
+    elif norm_type is not None:
+        block.append(build_normalization(norm_type, dim=2)(out_channels))
+    if activation is not None:
+        block.append(activation)
+    return nn.Sequential(*block)
+
+
+class MLP(nn.Sequential):
+    """Linear layers in a row, ``[B, in_channels]`` to ``[B, out_channels]``.
+
+    Args:
+        hidden_channels: Width of all layers but the last.
+        layer_num: Number of layers.
+        layer_fn: Makes a layer from its input and output width; ``nn.Linear`` by default.
+        norm_type: Normalisation after each layer.
+        output_activation: Whether the last layer is followed by the activation.
+        output_norm: Whether the last layer is followed by the normalisation.
+        last_linear_layer_init_zero: Start the last layer at zero.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        layer_num: int,
+        layer_fn: Callable[[int, int], nn.Module] | None = None,
+        activation: nn.Module | None = None,
+        norm_type: str | None = None,
+        use_dropout: bool = False,
+        dropout_probability: float = 0.5,
+        output_activation: bool = True,
+        output_norm: bool = True,
+        last_linear_layer_init_zero: bool = False,
+    ) -> None:
+        if layer_num < 1:
+            raise ValueError(f"got layer_num={layer_num}: an MLP has at least one layer")
+        make = layer_fn or nn.Linear
+        widths = [in_channels, *[hidden_channels] * (layer_num - 1), out_channels]
+        modules: list[nn.Module] = []
+        for index, (inside, outside) in enumerate(itertools.pairwise(widths)):
+            last = index == layer_num - 1
+            modules.append(layer := make(inside, outside))
+            modules += _after(
+                outside,
+                activation if not last or output_activation else None,
+                norm_type if not last or output_norm else None,
+                use_dropout and (not last or output_activation),
+                dropout_probability,
+            )
+        super().__init__(*modules)
+        if last_linear_layer_init_zero:
+            with torch.no_grad():
+                for param in layer.parameters():
+                    param.zero_()
+
+
+def _after(
+    width: int,
+    activation: nn.Module | None,
+    norm_type: str | None,
+    use_dropout: bool,
+    dropout_probability: float,
+) -> list[nn.Module]:
+    modules: list[nn.Module] = []
+    if norm_type is not None:
+        modules.append(build_normalization(norm_type, dim=1)(width))
+    if activation is not None:
+        modules.append(activation)
+    if use_dropout:
+        modules.append(nn.Dropout(dropout_probability))
+    return modules

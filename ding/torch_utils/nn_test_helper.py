@@ -1,0 +1,29 @@
+"""Checks for tests of models."""
+
+from collections.abc import Sequence
+
+import torch
+
+
+def is_differentiable(
+    loss: torch.Tensor,
+    model: torch.nn.Module | Sequence[torch.nn.Module],
+    print_instance: bool = False,
+) -> None:
+    """Assert that the loss reaches every parameter, by a backward pass.
+
+    Args:
+        loss: A scalar.
+        model: One model or several, without gradients so far.
+        print_instance: Print each module's name as it is checked.
+    """
+    assert loss.dim() == 0, f"got a loss of shape {tuple(loss.shape)}: expected a scalar"
+    models = [model] if isinstance(model, torch.nn.Module) else list(model)
+    named = [(name, param) for one in models for name, param in one.named_parameters()]
+    for name, param in named:
+        assert param.grad is None, f"{name} has a gradient already: call zero_grad() first"
+    loss.backward()
+    for name, param in named:
+        if print_instance:
+            print(name)
+        assert param.grad is not None, f"the loss does not reach {name}"

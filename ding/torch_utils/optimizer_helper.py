@@ -1,0 +1,238 @@
+"""Optimisers that guard against large gradients, and helpers around them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ding.torch_utils.grad_guard import GradGuard, GradLimit, gradients, total_norm
+from ding.torch_utils.pcgrad import PCGrad
+
+__all__ = [
+    "Adam",
+    "PCGrad",
+    "RMSprop",
+    "calculate_grad_norm",
+    "calculate_grad_norm_without_bias_two_norm",
+    "configure_weight_decay",
+]
+
+
+class _Guarded(torch.optim.Optimizer):
+    """What the optimisers below add to torch's."""
+
+    _guard: GradGuard
+    _norm_type: float
+
+    def _install(
+        self, clip: tuple, ignore: tuple, grad_norm_type: float | None, error_if_nonfinite: bool
+    ) -> None:
+        self._guard = GradGuard(
+            GradLimit.parse("clip", *clip),
+            GradLimit.parse("ignore", *ignore),
+            error_if_nonfinite,
+        )
+        self._norm_type = 2.0 if grad_norm_type is None else grad_norm_type
+        # A hook, not an override of step(): torch wraps that for its own hooks and profiler.
+        self._guard_hook = self.register_step_pre_hook(_before_step)
+
+    def get_grad(self) -> float:
+        """Norm of all current gradients, before clipping."""
+        return total_norm(gradients(self), self._norm_type)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **super().__getstate__(),
+            "_guard": self._guard,
+            "_norm_type": self._norm_type,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # Copies come without hooks; load_state_dict() passes here too, with the hook in place.
+        if "_guard_hook" not in self.__dict__:
+            self._guard_hook = self.register_step_pre_hook(_before_step)
+
+
+class Adam(torch.optim.Adam, _Guarded):
+    """``torch.optim.Adam`` on its fused kernel, with limits on the gradient.
+
+    Args:
+        optim_type: ``'adam'`` (weight decay is part of the gradient) or ``'adamw'`` (weights
+            decay apart from it).
+        grad_clip_type: ``None``, ``'clip_value'``, ``'clip_norm'``, ``'clip_momentum'`` or
+            ``'clip_momentum_norm'``; ``GradLimit`` tells what each means, and what
+            ``clip_value``, ``clip_coef``, ``clip_norm_type`` and ``clip_momentum_timestep`` are.
+        grad_norm_type: Order of the norm that ``get_grad`` returns, 2 by default.
+        grad_ignore_type: The same as ``'ignore_…'``: what is over the limit is zeroed.
+        error_if_nonfinite: Raise ``DataError`` on NaN or infinite gradients.
+    """
+
+    def __init__(
+        self,
+        params: Iterable,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        optim_type: str = "adam",
+        grad_clip_type: str | None = None,
+        clip_value: float | None = None,
+        clip_coef: float = 5,
+        clip_norm_type: float = 2.0,
+        clip_momentum_timestep: int = 100,
+        grad_norm_type: float | None = None,
+        grad_ignore_type: str | None = None,
+        ignore_value: float | None = None,
+        ignore_coef: float = 5,
+        ignore_norm_type: float = 2.0,
+        ignore_momentum_timestep: int = 100,
+        error_if_nonfinite: bool = False,
+    ) -> None:
+        if optim_type not in ("adam", "adamw"):
+            raise ValueError(f"got optim_type={optim_type!r}: expected 'adam' or 'adamw'")
+        params = list(params)
+        super().__init__(
+            params,
+            lr=lr,
+            betas=tuple(betas),
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            fused=True if _can_fuse(params) else None,
+        )
+        if optim_type == "adamw":
+            # Taken from torch's hands: it would add the decay to the gradient.
+            for group in self.param_groups:
+                group["decoupled_decay"] = group.pop("weight_decay")
+                group["weight_decay"] = 0
+        self._install(
+            (grad_clip_type, clip_value, clip_coef, clip_norm_type, clip_momentum_timestep),
+            (
+                grad_ignore_type,
+                ignore_value,
+                ignore_coef,
+                ignore_norm_type,
+                ignore_momentum_timestep,
+            ),
+            grad_norm_type,
+            error_if_nonfinite,
+        )
+
+
+class RMSprop(torch.optim.RMSprop, _Guarded):
+    """``torch.optim.RMSprop`` with limits on the gradient; arguments as in ``Adam``."""
+
+    def __init__(
+        self,
+        params: Iterable,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        grad_clip_type: str | None = None,
+        clip_value: float | None = None,
+        clip_coef: float = 5,
+        clip_norm_type: float = 2.0,
+        clip_momentum_timestep: int = 100,
+        grad_norm_type: float | None = None,
+        grad_ignore_type: str | None = None,
+        ignore_value: float | None = None,
+        ignore_coef: float = 5,
+        ignore_norm_type: float = 2.0,
+        ignore_momentum_timestep: int = 100,
+        error_if_nonfinite: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr=lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+            foreach=True,
+        )
+        self._install(
+            (grad_clip_type, clip_value, clip_coef, clip_norm_type, clip_momentum_timestep),
+            (
+                grad_ignore_type,
+                ignore_value,
+                ignore_coef,
+                ignore_norm_type,
+                ignore_momentum_timestep,
+            ),
+            grad_norm_type,
+            error_if_nonfinite,
+        )
+
+
+def calculate_grad_norm(model: torch.nn.Module, norm_type: float = 2) -> float:
+    """Norm of all gradients of a model taken as one vector."""
+    grads = [param.grad for param in model.parameters() if param.grad is not None]
+    return total_norm(grads, float(norm_type))
+
+
+def calculate_grad_norm_without_bias_two_norm(model: torch.nn.Module) -> float:
+    """Two-norm of the gradients of all parameters but the biases."""
+    grads = [
+        param.grad
+        for name, param in model.named_parameters()
+        if param.grad is not None and not name.endswith("bias")
+    ]
+    return total_norm(grads)
+
+
+def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Parameter groups that let weights of linear-like layers decay and nothing else.
+
+    Biases, embeddings and the parameters of normalisation layers do not decay.
+
+    Returns:
+        Two groups for an optimiser: with ``weight_decay`` and with zero.
+    """
+    spared = (
+        torch.nn.LayerNorm,
+        torch.nn.GroupNorm,
+        torch.nn.Embedding,
+        torch.nn.modules.batchnorm._NormBase,
+    )
+    decay: dict[int, torch.nn.Parameter] = {}
+    keep: dict[int, torch.nn.Parameter] = {}
+    for module in model.modules():
+        for name, param in module.named_parameters(recurse=False):
+            fixed = isinstance(module, spared) or "weight" not in name
+            (keep if fixed else decay)[id(param)] = param
+    # A tensor shared between an embedding and a linear layer is in both; it must not decay.
+    decayed = [param for key, param in decay.items() if key not in keep]
+    return [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": list(keep.values()), "weight_decay": 0.0},
+    ]
+
+
+def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+    optimizer._guard(optimizer)
+    for group in optimizer.param_groups:
+        if decay := group.get("decoupled_decay"):
+            with torch.no_grad():
+                for param in group["params"]:
+                    if param.grad is not None:
+                        param.mul_(1 - group["lr"] * decay)
+
+
+def _can_fuse(params: list[Any]) -> bool:
+    tensors = [tensor for entry in params for tensor in _tensors_of(entry)]
+    return all(
+        tensor.device.type in ("cpu", "cuda") and tensor.is_floating_point() for tensor in tensors
+    )
+
+
+def _tensors_of(entry: Any) -> list[torch.Tensor]:
+    if isinstance(entry, dict):
+        members = entry["params"]
+        return [members] if isinstance(members, torch.Tensor) else list(members)
+    return [entry[1] if isinstance(entry, tuple) else entry]

@@ -1,0 +1,76 @@
+"""Gradient surgery (Yu et al. 2020, "Gradient Surgery for Multi-Task Learning")."""
+
+import random
+from collections.abc import Sequence
+
+import torch
+
+
+class PCGrad:
+    """Wraps an optimiser: gradients of losses that conflict lose the conflicting part.
+
+    Args:
+        optimizer: Takes the step.
+        reduction: How the projected gradients are joined where all losses reach a parameter,
+            ``'mean'`` or ``'sum'``; elsewhere they are summed.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, reduction: str = "mean") -> None:
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f"got reduction={reduction!r}: expected 'mean' or 'sum'")
+        self._optim = optimizer
+        self._reduction = reduction
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        return self._optim
+
+    def zero_grad(self) -> None:
+        self._optim.zero_grad(set_to_none=True)
+
+    def step(self) -> None:
+        self._optim.step()
+
+    def pc_backward(self, objectives: Sequence[torch.Tensor]) -> None:
+        """Set the gradients of all parameters from one scalar loss per task."""
+        params = [p for group in self._optim.param_groups for p in group["params"]]
+        grads, reached = [], []
+        for index, objective in enumerate(objectives):
+            keep = index + 1 < len(objectives)  # tasks usually share a part of the graph
+            found = torch.autograd.grad(objective, params, retain_graph=keep, allow_unused=True)
+            grads.append(torch.cat([_flat(g, p) for g, p in zip(found, params)]))
+            reached.append(
+                torch.cat(
+                    [torch.full_like(p, g is not None).view(-1) for g, p in zip(found, params)]
+                )
+            )
+        merged = self._merge(torch.stack(_project(grads)), torch.stack(reached).bool().all(0))
+        offset = 0
+        for param in params:
+            param.grad = merged[offset : offset + param.numel()].view_as(param).clone()
+            offset += param.numel()
+
+    def _merge(self, grads: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
+        total = grads.sum(0)
+        return (
+            torch.where(shared, total / len(grads), total) if self._reduction == "mean" else total
+        )
+
+
+def _project(grads: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Remove from each gradient its part against each of the others, in random order."""
+    projected = []
+    for index, grad in enumerate(grads):
+        result = grad.clone()
+        others = [other for position, other in enumerate(grads) if position != index]
+        random.shuffle(others)
+        for other in others:
+            along = torch.dot(result, other)
+            if along < 0:
+                result -= along / torch.dot(other, other) * other
+        projected.append(result)
+    return projected
+
+
+def _flat(grad: torch.Tensor | None, param: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(param).view(-1) if grad is None else grad.reshape(-1)
