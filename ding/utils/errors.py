@@ -5,8 +5,11 @@
     DingError
     |-- ConfigError (ValueError)          a config that cannot be run; names the key
     |-- UnknownTypeError (KeyError)       a name that no registry knows
+    |-- DuplicateTypeError (AssertionError)   a name that is already registered
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
     |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
+    |   |-- CheckpointNotFoundError (FileNotFoundError)
+    |   `-- CheckpointWriteError (OSError)    disk full, no permission; carries `errno`
     `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
         |-- EnvTimeoutError (TimeoutError)
         |-- EnvDiedError                  its process is gone
@@ -30,12 +33,32 @@ class UnknownTypeError(DingError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class DuplicateTypeError(DingError, AssertionError):
+    """A name that a registry already holds for something else."""
+
+
 class DataError(DingError, ValueError):
     """Training data that must not be learned from: NaN, wrong length, wrong shape."""
 
 
 class CheckpointError(DingError, RuntimeError):
     """A checkpoint or data file that cannot be read or written."""
+
+
+class CheckpointNotFoundError(CheckpointError, FileNotFoundError):
+    """The file to be read does not exist."""
+
+
+class CheckpointWriteError(CheckpointError, OSError):
+    """A file could not be written; the file that stood there before is intact.
+
+    Attributes:
+        errno: The operating system's error number (``errno.ENOSPC``, ``errno.EACCES``, ...).
+    """
+
+    def __init__(self, message: str, errno: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = errno
 
 
 class EnvError(DingError, RuntimeError):

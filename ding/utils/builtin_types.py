@@ -1,0 +1,56 @@
+"""Which module registers which built-in type.
+
+One line per type: a registry imports the module when the name is first asked for.
+"""
+
+from collections.abc import Mapping
+
+_COLLECTOR = "ding.worker.collector"
+_BUFFER = "ding.worker.replay_buffer"
+_MANAGER = "ding.envs.env_manager"
+_COMMAND_MODES = "ding.policy.command_mode_policy_instance"
+
+BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
+    "policy": {
+        "dqn": "ding.policy.dqn",
+        "dqn_command": _COMMAND_MODES,
+        "ppo": "ding.policy.ppo",
+        "ppo_command": _COMMAND_MODES,
+    },
+    "model": {
+        "dqn": "ding.model.template.q_learning",
+        "vac": "ding.model.template.vac",
+    },
+    "env": {
+        "gymnasium": "ding.envs.env.gymnasium_env",
+    },
+    "env_manager": {
+        "base": f"{_MANAGER}.base_env_manager",
+        "base_v2": f"{_MANAGER}.base_env_manager",
+        "subprocess": f"{_MANAGER}.subprocess_env_manager",
+        "async_subprocess": f"{_MANAGER}.subprocess_env_manager",
+        "subprocess_v2": f"{_MANAGER}.subprocess_env_manager",
+        "gym_vector": f"{_MANAGER}.gym_vector_env_manager",
+    },
+    "learner": {
+        "base": "ding.worker.learner.base_learner",
+    },
+    "serial_collector": {
+        "sample": f"{_COLLECTOR}.sample_serial_collector",
+        "episode": f"{_COLLECTOR}.episode_serial_collector",
+        "sample_1v1": f"{_COLLECTOR}.battle_sample_serial_collector",
+        "episode_1v1": f"{_COLLECTOR}.battle_episode_serial_collector",
+    },
+    "serial_evaluator": {
+        "interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
+        "battle_interaction": f"{_COLLECTOR}.battle_interaction_serial_evaluator",
+        "metric": f"{_COLLECTOR}.metric_serial_evaluator",
+    },
+    "buffer": {
+        "naive": f"{_BUFFER}.naive_buffer",
+        "sequence": f"{_BUFFER}.naive_buffer",
+        "advanced": f"{_BUFFER}.advanced_buffer",
+        "episode": f"{_BUFFER}.episode_buffer",
+        "deque": "ding.data.buffer.deque_buffer_wrapper",
+    },
+}

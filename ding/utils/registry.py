@@ -1,0 +1,164 @@
+"""Named types: what a config's ``type`` refers to."""
+
+import difflib
+import importlib
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from ding.utils.errors import DuplicateTypeError, UnknownTypeError
+
+
+class _Origin(NamedTuple):
+    """The place in the source from which a name was registered."""
+
+    module: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Registry(dict):
+    """A dict of names to classes or functions.
+
+    ``@REGISTRY.register('name')`` adds an entry. Names announced with `register_lazy` are known
+    from the start and cost an import only once they are asked for.
+
+    Attributes:
+        label: What is registered here, for error messages (``'policy'``).
+        import_key: The config key that lists the modules to import for more types.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.label = ""
+        self.import_key = "import_names"
+        self._lazy: dict[str, str] = {}
+        self._replaced: set[str] = set()
+        self._origins: dict[str, _Origin] = {}
+
+    @classmethod
+    def named(cls, label: str, import_key: str) -> "Registry":
+        """An empty registry whose error messages say what it holds."""
+        registry = cls()
+        registry.label, registry.import_key = label, import_key
+        return registry
+
+    def register(
+        self,
+        module_name: str | None = None,
+        module: Callable | None = None,
+        force_overwrite: bool = False,
+    ) -> Callable:
+        """Register `module`, or return a decorator that does.
+
+        The same definition may be registered again: a module may be reloaded, or be imported
+        under its name after it ran as ``__main__``.
+
+        Args:
+            module_name: The name; the object's ``__name__`` when None.
+
+        Raises:
+            DuplicateTypeError: The name is taken and `force_overwrite` is false.
+        """
+        if module is not None:
+            return self._add(module_name, module, force_overwrite)
+        return lambda obj: self._add(module_name, obj, force_overwrite)
+
+    def register_lazy(self, module_name: str, import_path: str) -> None:
+        """Announce that importing `import_path` registers `module_name`."""
+        self._lazy[module_name] = import_path
+
+    def get(self, module_name: str) -> Callable:  # type: ignore[override]
+        """The object registered under a name; imports it if it was only announced.
+
+        Raises:
+            UnknownTypeError: Nobody registered the name.
+        """
+        return self[module_name]
+
+    def build(self, obj_type: str, *obj_args: Any, **obj_kwargs: Any) -> Any:
+        """Call the object registered as `obj_type` with the other arguments."""
+        return self[obj_type](*obj_args, **obj_kwargs)
+
+    def query(self) -> Iterable:
+        """Every known name, those not yet imported included."""
+        return list(dict.fromkeys([*self.keys(), *self._lazy]))
+
+    def query_details(self, aliases: Iterable | None = None) -> OrderedDict:
+        """Name to ``'file:line'`` of where it was registered. Imports what was only announced."""
+        details = OrderedDict()
+        for name in self.query() if aliases is None else aliases:
+            target = self[name]
+            details[name] = str(self._origins[name]) if name in self._origins else repr(target)
+        return details
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._lazy
+
+    def __missing__(self, name: str) -> Callable:
+        path = self._lazy.get(name) if isinstance(name, str) else None
+        if path is None:
+            raise UnknownTypeError(self._unknown(name))
+        importlib.import_module(path)
+        if not super().__contains__(name):
+            raise UnknownTypeError(
+                f"importing {path} was to register the {self.label or 'type'} {name!r}, "
+                f"but it did not"
+            )
+        return super().__getitem__(name)
+
+    def _add(self, name: str | None, obj: Callable, force_overwrite: bool) -> Callable:
+        name = obj.__name__ if name is None else name
+        origin = _calling_place()
+        if name in self._lazy and _is_within(origin.module, self._lazy[name]):
+            if name in self._replaced:
+                return obj  # the user's type came first and was told to replace this one
+        elif name in self and not force_overwrite and not self._is_same(name, obj, origin):
+            holder = self._origins.get(name) or self._lazy.get(name) or repr(self[name])
+            raise DuplicateTypeError(
+                f"{self.label or 'type'} {name!r} is already registered, by {holder}; "
+                f"choose another name, or pass force_overwrite=True to replace it"
+            )
+        elif name in self._lazy:
+            self._replaced.add(name)
+        self[name] = obj
+        self._origins[name] = origin
+        return obj
+
+    def _is_same(self, name: str, obj: Callable, origin: _Origin) -> bool:
+        if not super().__contains__(name):
+            return False
+        known = super().__getitem__(name)
+        if known is obj:
+            return True
+        qualname = getattr(obj, "__qualname__", None)
+        if qualname is None or qualname != getattr(known, "__qualname__", None):
+            return False
+        if self._origins.get(name, origin)[1:] == origin[1:]:
+            return True
+        return known.__module__ == obj.__module__ and "<locals>" not in qualname
+
+    def _unknown(self, name: object) -> str:
+        known = [str(k) for k in self.query()]
+        close = difflib.get_close_matches(str(name), known, n=3)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        return (
+            f"no {self.label + ' ' if self.label else ''}type {name!r} is registered; {hint}"
+            f"known: {', '.join(sorted(known)) or 'none'}. If it is your own, name the module that "
+            f"registers it in {self.import_key}"
+        )
+
+
+def _calling_place() -> _Origin:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return _Origin(frame.f_globals.get("__name__", ""), frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")

@@ -1,0 +1,52 @@
+import subprocess
+import sys
+
+import pytest
+
+from ding.utils import import_module
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [n for n in sys.modules if n.startswith("toy_import")]:
+        del sys.modules[name]
+
+
+def test_imports_each(folder):
+    (folder / "toy_import_a.py").write_text("")
+    import_module(["toy_import_a", "json"])
+    assert "toy_import_a" in sys.modules
+
+
+def test_missing_module_is_told_from_missing_import_of_it(folder):
+    with pytest.raises(ModuleNotFoundError, match=r"no module 'toy_import_b'.*import_names"):
+        import_module(["toy_import_b.sub"])
+    (folder / "toy_import_c.py").write_text("import toy_import_gone")
+    with pytest.raises(ImportError, match=r"'toy_import_c': it exists.*toy_import_gone"):
+        import_module(["toy_import_c"])
+    (folder / "toy_import_d.py").write_text("from json import nothing_like_that")
+    with pytest.raises(ImportError, match=r"it exists.*nothing_like_that"):
+        import_module(["toy_import_d"])
+
+
+@pytest.mark.parametrize("names", [[None], [""], [3]])
+def test_wrong_names(names):
+    with pytest.raises(TypeError, match="import_names"):
+        import_module(names)
+
+
+def test_start_up_loads_nothing_heavy(pytestconfig):
+    code = (
+        "import sys, ding, ding.utils; from ding.utils import POLICY_REGISTRY, import_module; "
+        "print([m for m in ('torch', 'gymnasium', 'tensorboardX', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
