@@ -1,0 +1,192 @@
+"""Files of plain data: written whole or not at all, read without executing anything."""
+
+import os
+import pickle
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import IO, Any
+
+from ding.utils.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    CheckpointWriteError,
+)
+from ding.utils.lock_helper import get_file_lock
+
+
+def read_file(
+    path: str,
+    fs_type: str | None = None,
+    use_lock: bool = False,
+    allow_pickle: bool = False,
+) -> Any:
+    """Read what `save_file` or ``torch.save`` wrote.
+
+    Args:
+        fs_type: None or ``'normal'``: an ordinary file.
+        use_lock: Share a lock file beside `path` with those who write with ``use_lock``.
+        allow_pickle: Also read files that hold arbitrary pickled objects. Such a file can execute
+            any code: only for files that you trust. The environment variable
+            ``DING_ALLOW_PICKLE=1`` does the same.
+
+    Raises:
+        CheckpointNotFoundError: There is no such file (also a `FileNotFoundError`).
+        CheckpointError: It cannot be read, is damaged, or is not plain data.
+    """
+    _check_fs_type(fs_type)
+    with get_file_lock(path, "read") if use_lock else nullcontext():
+        return _read(path, allow_pickle or os.environ.get("DING_ALLOW_PICKLE") == "1")
+
+
+def save_file(path: str, data: Any, fs_type: str | None = None, use_lock: bool = False) -> None:
+    """Write nested plain data (see `ding.utils.safe_serial.dump`); makes missing folders.
+
+    The file appears under its name only when it is complete and on disk.
+
+    Raises:
+        CheckpointWriteError: Also an `OSError`. A previous file is still there, unchanged.
+        TypeError: The data holds something that cannot be stored safely.
+    """
+    from ding.utils import safe_serial
+
+    _check_fs_type(fs_type)
+    with get_file_lock(path, "write") if use_lock else nullcontext():
+        write_atomically(path, lambda stream: safe_serial.dump(data, stream))
+
+
+def remove_file(path: str, fs_type: str | None = None) -> None:
+    """Remove a file; one that is not there is no error.
+
+    Raises:
+        CheckpointWriteError: It cannot be removed.
+    """
+    _check_fs_type(fs_type)
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise CheckpointWriteError(
+            f"cannot remove {path}: {error.strerror}", error.errno
+        ) from error
+
+
+def read_from_file(path: str) -> Any:
+    """`read_file` of an ordinary file."""
+    return read_file(path)
+
+
+def read_from_path(path: str) -> Any:
+    """`read_file` of an ordinary file."""
+    return read_file(path)
+
+
+def write_atomically(path: str, write: Callable[[IO[bytes]], None]) -> None:
+    """Call `write` with a binary stream whose content then replaces `path`.
+
+    Raises:
+        CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
+    """
+    path = os.path.abspath(path)
+    with _named_write_errors(path):
+        folder = os.path.dirname(path)
+        os.makedirs(folder, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.remove(temporary)
+            raise
+
+
+@contextmanager
+def _named_write_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        cause: OSError = error
+    except RuntimeError as error:
+        # torch's writer turns the OSError of the stream into a RuntimeError about its own state.
+        if not isinstance(error.__context__, OSError):
+            raise
+        cause = error.__context__
+    else:
+        return
+    raise CheckpointWriteError(
+        f"cannot write {path}: {cause.strerror or cause}; a previous file there is unchanged. "
+        f"Check free space and permissions of {os.path.dirname(path)}",
+        cause.errno,
+    ) from cause
+
+
+def _umask() -> int:
+    # The only way to read it is to set it. 0o077 keeps a file made meanwhile private, not open.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _read(path: str, allow_pickle: bool) -> Any:
+    from ding.utils import safe_serial
+
+    try:
+        with open(path, "rb") as stream:
+            if zipfile.is_zipfile(stream):
+                stream.seek(0)
+                return safe_serial.load(stream)
+        raise pickle.UnpicklingError("it is not in the file format of this package")
+    except FileNotFoundError as error:
+        raise CheckpointNotFoundError(f"there is no file {path}") from error
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+    except Exception as error:  # damaged bytes make the parser raise anything
+        if allow_pickle:
+            return _read_pickled(path)
+        raise CheckpointError(_why_unreadable(path, error)) from error
+
+
+def _why_unreadable(path: str, error: Exception) -> str:
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+    size = os.path.getsize(path)
+    if start == b"PK\x03\x04" and not zipfile.is_zipfile(path):
+        return (
+            f"{path} is cut short ({size} bytes, its end is missing): its writing was interrupted. "
+            f"Use another checkpoint"
+        )
+    if size == 0:
+        return f"{path} is empty: use another checkpoint"
+    cause = str(error).strip().splitlines()[0]
+    return (
+        f"{path} cannot be loaded as plain data: {cause} "
+        f"If it is an old pickled checkpoint that you trust, set DING_ALLOW_PICKLE=1 or pass "
+        f"allow_pickle=True; otherwise it is damaged or not a checkpoint"
+    )
+
+
+def _read_pickled(path: str) -> Any:
+    import torch
+
+    failures = []
+    for load in (lambda f: torch.load(f, map_location="cpu", weights_only=False), pickle.load):
+        try:
+            with open(path, "rb") as stream:
+                return load(stream)
+        except Exception as error:  # unpickling may raise anything
+            failures.append(f"{type(error).__name__}: {error}")
+    raise CheckpointError(f"{path} cannot be unpickled either: {'; '.join(failures)}")
+
+
+def _check_fs_type(fs_type: str | None) -> None:
+    if fs_type not in (None, "normal"):
+        raise ValueError(
+            f"fs_type {fs_type!r} is not supported; use None or 'normal' (ordinary files)"
+        )

@@ -1,0 +1,155 @@
+"""Plain data to and from bytes, without ever executing what the bytes say.
+
+The format is ``torch.save``'s, read with ``weights_only=True``. That alone cannot hold numpy
+data, deques or `EasyDict`, so these travel as small tagged dicts; arrays as the raw bytes of a
+tensor. Files that plain ``torch.save`` wrote from tensors and builtins read the same.
+"""
+
+import io
+import pickle
+from collections import OrderedDict, deque
+from typing import IO, Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+_TAG = "__ding__"
+_ATOMS = (
+    type(None), bool, int, float, complex, str, bytes,
+    torch.Size, torch.dtype, torch.device,
+)  # fmt: skip
+
+
+def dump(data: Any, target: str | IO[bytes]) -> None:
+    """Write nested plain data.
+
+    Tensors, numpy arrays and scalars, numbers, strings, bytes, None, and dicts, lists, tuples,
+    sets and deques of them. Objects shared between two places are stored twice.
+
+    Raises:
+        TypeError: Something else is in there; the message gives its place.
+    """
+    torch.save(_encode(data, "data"), target)
+
+
+def load(source: str | IO[bytes]) -> Any:
+    """Read what `dump` or plain ``torch.save`` wrote, tensors onto the CPU.
+
+    Raises:
+        pickle.UnpicklingError: The content names types that are not plain data.
+    """
+    return _decode(torch.load(source, map_location="cpu", weights_only=True))
+
+
+def dumps(data: Any) -> bytes:
+    """`dump` to bytes."""
+    stream = io.BytesIO()
+    dump(data, stream)
+    return stream.getvalue()
+
+
+def loads(content: bytes) -> Any:
+    """`load` from bytes."""
+    return load(io.BytesIO(content))
+
+
+def _encode(value: Any, place: str) -> Any:
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if isinstance(value, torch.Tensor):
+        return _own_storage(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return _encode_array(value, place)
+    if isinstance(value, dict):
+        return _encode_dict(value, place)
+    if kind in (list, tuple):
+        return kind(_encode(v, f"{place}[{i}]") for i, v in enumerate(value))
+    if isinstance(value, deque):
+        return {_TAG: "deque", "items": _encode(list(value), place), "maxlen": value.maxlen}
+    if kind in (set, frozenset):
+        return {_TAG: kind.__name__, "items": _encode(list(value), place)}
+    if isinstance(value, list) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
+        return _encode(list(value) if isinstance(value, list) else tuple(value), place)
+    raise TypeError(
+        f"{place} is a {kind.__module__}.{kind.__qualname__}, which a file that is safe to load "
+        f"cannot hold; store tensors, arrays, numbers, strings and dicts, lists or tuples of them"
+    )
+
+
+def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, copied if it is a small view: its whole storage would be written otherwise."""
+    tensor = tensor.detach()
+    if tensor.layout != torch.strided:
+        return tensor
+    size = tensor.numel() * tensor.element_size()
+    return tensor.clone() if tensor.untyped_storage().nbytes() > 2 * size + 64 else tensor
+
+
+def _encode_array(value: np.ndarray | np.generic, place: str) -> dict[str, Any]:
+    array = np.asarray(value)
+    head = {_TAG: "scalar" if isinstance(value, np.generic) else "array", "shape": array.shape}
+    if array.dtype == object:
+        return {**head, "items": _encode(array.reshape(-1).tolist(), place)}
+    if array.dtype.hasobject:
+        raise TypeError(f"{place} is a numpy record array with objects, which cannot be stored")
+    raw = np.frombuffer(bytearray(array.tobytes()), np.uint8) if array.nbytes else np.empty(0, "u1")
+    return {**head, "dtype": _plain(np.lib.format.dtype_to_descr(array.dtype)),
+            "bytes": torch.from_numpy(raw)}  # fmt: skip
+
+
+def _plain(descr: Any) -> Any:
+    return [list(field) for field in descr] if isinstance(descr, list) else descr
+
+
+def _encode_dict(value: dict, place: str) -> Any:
+    items = {_encode(k, f"key of {place}") if type(k) not in _ATOMS else k:
+             _encode(v, f"{place}[{k!r}]") for k, v in value.items()}  # fmt: skip
+    if isinstance(value, OrderedDict):
+        return OrderedDict(items)
+    if isinstance(value, EasyDict):
+        return {_TAG: "EasyDict", "items": items}
+    return {_TAG: "dict", "items": items} if _TAG in items else items
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        if _TAG in value:
+            return _decode_tagged(value)
+        for key in value:
+            value[key] = _decode(value[key])
+        return value
+    if isinstance(value, list):
+        value[:] = [_decode(v) for v in value]
+        return value
+    if type(value) is tuple:
+        return tuple(_decode(v) for v in value)
+    return value
+
+
+def _decode_tagged(value: dict[str, Any]) -> Any:
+    kind = value[_TAG]
+    if kind in ("array", "scalar"):
+        array = _decode_array(value)
+        return array if kind == "array" else array[()]
+    if kind in ("dict", "EasyDict"):
+        items = {k: _decode(v) for k, v in value["items"].items()}
+        return EasyDict(items) if kind == "EasyDict" else items
+    items = _decode(value["items"])
+    if kind == "deque":
+        return deque(items, maxlen=value["maxlen"])
+    if kind in ("set", "frozenset"):
+        return set(items) if kind == "set" else frozenset(items)
+    raise pickle.UnpicklingError(f"unknown tag {kind!r}: written by a newer version?")
+
+
+def _decode_array(value: dict[str, Any]) -> np.ndarray:
+    shape = tuple(value["shape"])
+    if "items" in value:
+        array = np.empty(int(np.prod(shape)), dtype=object)
+        array[:] = _decode(value["items"])
+        return array.reshape(shape)
+    descr = value["dtype"]
+    descr = [tuple(field) for field in descr] if isinstance(descr, list) else descr
+    return value["bytes"].numpy().view(np.lib.format.descr_to_dtype(descr)).reshape(shape)

@@ -1,0 +1,272 @@
+import builtins
+import errno
+import multiprocessing
+import os
+import pickle
+import random
+from collections import OrderedDict, deque
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.utils import get_file_lock, read_file, read_from_path, remove_file, save_file
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError, CheckpointWriteError
+
+PLAIN = {
+    "none": None,
+    "numbers": [1, -2.5, True, 1 + 2j, 2**127],
+    "text": "ä",
+    "bytes": b"\x00\xff",
+    "tuple": (1, ("a", [2])),
+    "nested": {1: {"x": {}}, (0, 1): "tuple key"},
+    "ordered": OrderedDict(b=1, a=2),
+    "set": {1, 2},
+    "easy": EasyDict(a={"b": 1}),
+    "__ding__": "a key of our own",
+}
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray) and a.dtype == object:
+        return same(a.tolist(), b.tolist())
+    if isinstance(a, np.ndarray):
+        return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple | deque):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+@pytest.mark.parametrize("key", PLAIN)
+def test_plain_data_comes_back_as_it_was(key, tmp_path):
+    path = str(tmp_path / "data.pth.tar")
+    save_file(path, {key: PLAIN[key]})
+    assert same(read_file(path), {key: PLAIN[key]})
+    assert read_from_path(path).keys() == {key}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3)[:, ::2],
+        np.zeros((0, 3), np.int64),
+        np.array(3.5, np.float16),
+        np.array([True, False]),
+        np.array([1, 2], np.uint16),
+        np.array(["a", "bcd"]),
+        np.array([("x", 1.5)], dtype=[("name", "U4"), ("value", "f8")]),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.array([{"a": np.ones(2)}, None], dtype=object),
+        np.float32(1.5),
+        np.int64(7),
+        np.bool_(True),
+        torch.arange(6).reshape(2, 3).T,
+        torch.tensor(1.5, dtype=torch.bfloat16),
+        torch.zeros(0, 4),
+        deque([1, (2, np.ones(1))], maxlen=5),
+    ],
+    ids=lambda v: f"{type(v).__name__}-{getattr(v, 'dtype', '')}",
+)
+def test_arrays_scalars_tensors_and_deques_come_back_as_they_were(value, tmp_path):
+    save_file(str(tmp_path / "x"), [value])
+    (back,) = read_file(str(tmp_path / "x"))
+    assert same(back, value)
+    assert getattr(back, "maxlen", None) == getattr(value, "maxlen", None)
+
+
+def test_loaded_arrays_can_be_written_to(tmp_path):
+    save_file(str(tmp_path / "x"), np.zeros(3))
+    back = read_file(str(tmp_path / "x"))
+    back += 1
+    assert back.tolist() == [1, 1, 1]
+
+
+def test_random_states_go_on_where_they_were(tmp_path):
+    path = str(tmp_path / "rng")
+    generator = np.random.default_rng(3)
+    save_file(
+        path,
+        {
+            "python": random.getstate(),
+            "numpy": np.random.get_state(),
+            "generator": generator.bit_generator.state,
+            "torch": torch.get_rng_state(),
+        },
+    )
+    draw = lambda: (random.random(), np.random.rand(), generator.random(), torch.rand(1).item())  # noqa: E731
+    first = draw()
+    state = read_file(path)
+    random.setstate(state["python"])
+    np.random.set_state(state["numpy"])
+    generator.bit_generator.state = state["generator"]
+    torch.set_rng_state(state["torch"])
+    assert draw() == first
+
+
+def test_module_and_optimizer_states(tmp_path):
+    net = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(net.parameters())
+    net(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    path = str(tmp_path / "ckpt.pth.tar")
+    save_file(path, {"model": net.state_dict(), "optimizer": optimizer.state_dict()})
+    state = read_file(path)
+    net.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    assert all(not t.requires_grad for t in state["model"].values())
+
+
+def test_a_view_does_not_drag_its_whole_storage_along(tmp_path):
+    save_file(str(tmp_path / "x"), {"row": torch.zeros(100_000, 4)[0]})
+    assert (tmp_path / "x").stat().st_size < 10_000
+
+
+def test_files_of_plain_torch_save_are_read(tmp_path):
+    torch.save({"a": [torch.ones(2)], "n": 3}, tmp_path / "x")
+    assert same(read_file(str(tmp_path / "x")), {"a": [torch.ones(2)], "n": 3})
+
+
+def test_unstorable_data_is_named_by_its_place_and_leaves_the_old_file(tmp_path):
+    path = str(tmp_path / "x")
+    save_file(path, 1)
+    with pytest.raises(TypeError, match=r"data\['meta'\]\[1\]\['fn'\] is a builtins.function"):
+        save_file(path, {"meta": [0, {"fn": lambda: 0}]})
+    assert read_file(path) == 1
+    assert os.listdir(tmp_path) == ["x"]
+
+
+class Bomb:
+    def __reduce__(self):
+        return builtins.exec, ("raise SystemExit('executed')",)
+
+
+@pytest.mark.parametrize("write", ["pickle", "torch"])
+def test_loading_never_executes(write, tmp_path):
+    path = tmp_path / "bomb"
+    if write == "pickle":
+        path.write_bytes(pickle.dumps(Bomb()))
+    else:
+        torch.save(Bomb(), path)
+    with pytest.raises(CheckpointError, match="DING_ALLOW_PICKLE"):
+        read_file(str(path))
+
+
+def test_old_pickled_checkpoints_by_explicit_opt_in(tmp_path, monkeypatch):
+    path = str(tmp_path / "old")
+    torch.save({"x": OrderedDict(a=np.float64(1.0))}, path, pickle_protocol=2)
+    assert read_file(path, allow_pickle=True) == {"x": {"a": 1.0}}
+    monkeypatch.setenv("DING_ALLOW_PICKLE", "1")
+    assert read_file(path) == {"x": {"a": 1.0}}
+    (tmp_path / "raw.pkl").write_bytes(pickle.dumps([1, np.ones(2)]))
+    assert read_file(str(tmp_path / "raw.pkl"))[1].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, 0.5, 0.99])
+def test_truncated_file_is_named(keep, tmp_path):
+    path = tmp_path / "cut.pth.tar"
+    save_file(str(path), {"model": torch.ones(1000)})
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content)) if isinstance(keep, float) else keep])
+    with pytest.raises(CheckpointError, match=r"cut\.pth\.tar"):
+        read_file(str(path))
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    (tmp_path / "text").write_text("not a checkpoint at all")
+    with pytest.raises(CheckpointError, match="text cannot be loaded"):
+        read_file(str(tmp_path / "text"))
+    with pytest.raises(CheckpointError, match="cannot be unpickled either"):
+        read_file(str(tmp_path / "text"), allow_pickle=True)
+    with pytest.raises(CheckpointError, match="cannot read"):
+        read_file(str(tmp_path))
+
+
+def test_missing_file_is_also_a_file_not_found_error(tmp_path):
+    with pytest.raises(CheckpointNotFoundError, match="gone") as caught:
+        read_file(str(tmp_path / "gone"))
+    assert isinstance(caught.value, FileNotFoundError)
+    remove_file(str(tmp_path / "gone"))
+
+
+def test_remove_file(tmp_path):
+    save_file(str(tmp_path / "a/b/x"), 1)
+    remove_file(str(tmp_path / "a/b/x"))
+    assert os.listdir(tmp_path / "a/b") == []
+    with pytest.raises(CheckpointWriteError, match="cannot remove"):
+        remove_file(str(tmp_path / "a"))
+
+
+def test_full_disk_keeps_the_previous_file_and_leaves_no_other(tmp_path, monkeypatch):
+    path = str(tmp_path / "ckpt")
+    save_file(path, "old")
+
+    def no_space(fd):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(CheckpointWriteError, match=r"ckpt: No space left") as caught:
+        save_file(path, "new")
+    assert caught.value.errno == errno.ENOSPC
+    monkeypatch.undo()
+    assert read_file(path) == "old"
+    assert os.listdir(tmp_path) == ["ckpt"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_disk_that_fills_up_in_the_middle_of_writing(tmp_path, monkeypatch):
+    real = os.fdopen
+
+    def full(handle, mode):
+        real(handle, mode).close()
+        return open("/dev/full", mode)
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(CheckpointWriteError, match="No space left"):
+        save_file(str(tmp_path / "x"), torch.ones(1_000_000))
+    assert os.listdir(tmp_path) == []
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointWriteError, match="file"):
+        save_file(str(tmp_path / "file/ckpt"), 1)
+
+
+def test_file_mode_follows_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        save_file(str(tmp_path / "x"), 1)
+    finally:
+        os.umask(old)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+
+
+def test_other_file_systems_are_refused(tmp_path):
+    for call in (lambda p: read_file(p, "ceph"), lambda p: save_file(p, 1, "ceph")):
+        with pytest.raises(ValueError, match="fs_type 'ceph'"):
+            call(str(tmp_path / "x"))
+
+
+def _add_ones(path, times):
+    for _ in range(times):
+        with get_file_lock(path + ".count", "write"):
+            save_file(path, read_file(path, use_lock=True) + 1, use_lock=True)
+
+
+def test_writers_in_several_processes_take_turns(tmp_path):
+    path = str(tmp_path / "n")
+    save_file(path, 0)
+    workers = [
+        multiprocessing.get_context("fork").Process(target=_add_ones, args=(path, 10))
+        for _ in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert read_file(path, use_lock=True) == 30
