@@ -1,0 +1,248 @@
+"""Trees over blocks of numbers, for prioritised sampling.
+
+A node has 32 children, not two: numpy's cost per call outweighs the arithmetic, so a tree with few
+levels, each worked on for all indices at once, is several times faster than a deep one. The level
+above the last is kept as one flat array (at most `_TOP` numbers) whose running total is made anew
+when it is first asked for after a change.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ding.utils.errors import DataError
+
+_FANOUT = 32
+_TOP = 4096
+
+_UFUNCS: dict[Any, np.ufunc] = {
+    operator.add: np.add,
+    operator.mul: np.multiply,
+    min: np.minimum,
+    max: np.maximum,
+}
+_NEUTRAL = {np.add: 0.0, np.multiply: 1.0, np.minimum: np.inf, np.maximum: -np.inf}
+
+
+class SegmentTree:
+    """An array of `capacity` float64 numbers with fast reductions over ranges.
+
+    Args:
+        capacity: How many numbers; any positive integer.
+        operation: Associative: ``operator.add``, ``operator.mul``, ``min``, ``max`` or a numpy
+            ufunc of two arguments.
+        neutral_element: The initial value; that of the operation when None.
+    """
+
+    def __init__(
+        self, capacity: int, operation: Callable, neutral_element: float | None = None
+    ) -> None:
+        if int(capacity) != capacity or capacity < 1:
+            raise ValueError(f"capacity must be a positive integer, got {capacity!r}")
+        ufunc = _UFUNCS.get(operation, operation)
+        if not isinstance(ufunc, np.ufunc):
+            raise ValueError(f"operation must be add, mul, min, max or a ufunc, got {operation!r}")
+        if neutral_element is None:
+            neutral_element = _NEUTRAL[ufunc]
+        self.capacity = int(capacity)
+        self.operation = ufunc
+        self.neutral_element = float(neutral_element)
+        # Each level is the flat array of its nodes; all but the last also as rows of siblings.
+        self._levels = [self._new_level(self.capacity)]
+        while self._levels[-1].size > _TOP:
+            self._levels.append(self._new_level(self._levels[-1].size // _FANOUT))
+        self._blocks = [level.reshape(-1, _FANOUT) for level in self._levels[:-1]]
+        self._values = self._levels[0][: self.capacity]
+        self._changed = True
+        self._reduced = self.neutral_element
+
+    def _new_level(self, size: int) -> np.ndarray:
+        padded = -(-size // _FANOUT) * _FANOUT
+        return np.full(padded, self.neutral_element)
+
+    def reduce(self, start: int = 0, end: int | None = None) -> float:
+        """The operation over ``[start, end)``; an `end` of None or below 0 counts from the back.
+
+        Raises:
+            IndexError: The range is empty or leaves ``[0, capacity]``.
+        """
+        end = self.capacity if end is None else end
+        end = end + self.capacity if end < 0 else end
+        if not 0 <= start < end <= self.capacity:
+            raise IndexError(f"[{start}, {end}) is no range within [0, {self.capacity}]")
+        if start == 0 and end == self.capacity:
+            return self._reduce_all()
+        result = self.neutral_element
+        for level in self._levels:
+            first, last = -(-start // _FANOUT), end // _FANOUT
+            if level is self._levels[-1] or first >= last:
+                return float(self.operation(result, self.operation.reduce(level[start:end])))
+            for edge in (level[start : first * _FANOUT], level[last * _FANOUT : end]):
+                if edge.size:
+                    result = self.operation(result, self.operation.reduce(edge))
+            start, end = first, last
+        raise AssertionError("unreachable: the last level returns")
+
+    def get_many(self, indices: np.ndarray) -> np.ndarray:
+        """The values at `indices` (int, any shape), float64."""
+        indices = np.asarray(indices)
+        self._check_indices(indices)
+        return self._values.take(indices)
+
+    def set_many(self, indices: np.ndarray, values: np.ndarray | float) -> None:
+        """Set many values at once. Of an index given twice the last value stays.
+
+        Args:
+            indices: Integers [n] in ``[0, capacity)``.
+            values: Numbers [n], or one for all.
+
+        Raises:
+            DataError: A value that the tree refuses (NaN; negative; see the subclass).
+            IndexError: An index outside the tree. In both cases nothing is changed.
+        """
+        indices = np.asarray(indices)
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim and values.shape != indices.shape:
+            raise DataError(
+                f"{values.size} values (shape {values.shape}) for {indices.size} indices "
+                f"(shape {indices.shape})"
+            )
+        if indices.size == 0:
+            return
+        self._check_indices(indices)
+        self._check_values(values)
+        self._levels[0][indices] = values
+        nodes = indices
+        for blocks, parents in zip(self._blocks, self._levels[1:]):
+            nodes = nodes // _FANOUT
+            parents[nodes] = self.operation.reduce(blocks.take(nodes, axis=0), axis=-1)
+        self._changed = True
+
+    def __getitem__(self, idx: int | slice) -> float | np.ndarray:
+        if isinstance(idx, slice):
+            return self._values[idx].copy()
+        return float(self._values[self._checked_index(idx)])
+
+    def __setitem__(self, idx: int | slice | np.ndarray, val: float | np.ndarray) -> None:
+        if isinstance(idx, int | np.integer):
+            self.set_many(np.array([self._checked_index(idx)]), np.array([val], dtype=np.float64))
+        elif isinstance(idx, slice):
+            self.set_many(np.arange(*idx.indices(self.capacity)), val)
+        else:
+            self.set_many(idx, val)
+
+    def __len__(self) -> int:
+        return self.capacity
+
+    def _reduce_all(self) -> float:
+        if self._changed:
+            self._refresh(self._levels[-1])
+            self._changed = False
+        return self._reduced
+
+    def _refresh(self, top: np.ndarray) -> None:
+        self._reduced = float(self.operation.reduce(top))
+
+    def _checked_index(self, idx: int) -> int:
+        if not -self.capacity <= idx < self.capacity:
+            raise IndexError(f"index {idx} is outside a tree of {self.capacity}")
+        return int(idx) % self.capacity
+
+    def _check_indices(self, indices: np.ndarray) -> None:
+        if indices.dtype.kind not in "iu":
+            raise IndexError(f"indices must be integers, got {indices.dtype}")
+        if indices.size and (indices.min() < 0 or indices.max() >= self.capacity):
+            raise IndexError(
+                f"indices must be in [0, {self.capacity}), got {indices.min()} to {indices.max()}"
+            )
+
+    def _check_values(self, values: np.ndarray) -> None:
+        if np.isnan(values.min()):
+            raise DataError(f"NaN cannot be stored in a tree: {_first(values, np.isnan(values))}")
+
+
+class SumSegmentTree(SegmentTree):
+    """Sums of finite numbers that are not negative."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity, operator.add, 0.0)
+
+    @property
+    def total(self) -> float:
+        """The sum of all."""
+        return self._reduce_all()
+
+    def find_prefixsum_idx(self, prefixsum: float, trust_caller: bool = True) -> int:
+        """The largest index such that the sum of all values before it is at most `prefixsum`.
+
+        Args:
+            trust_caller: Do not check that ``0 <= prefixsum <= total``.
+        """
+        if not trust_caller and not 0 <= prefixsum <= self.total * (1 + 1e-9):
+            raise DataError(f"prefixsum must be in [0, {self.total}], got {prefixsum}")
+        return int(self.find_prefixsum_many(np.array([prefixsum]))[0])
+
+    def find_prefixsum_many(self, prefixsums: np.ndarray) -> np.ndarray:
+        """`find_prefixsum_idx` of each: int64 [n] for float [n].
+
+        A prefix sum at or past the total gives the last index with a value above zero; an index
+        whose value is zero is never given.
+
+        Raises:
+            DataError: All values are zero.
+        """
+        total = self.total
+        if total <= 0:
+            raise DataError("no value in the tree is above zero: there is nothing to find")
+        rest = np.minimum(prefixsums, np.nextafter(total, 0.0))
+        nodes = self._running.searchsorted(rest, side="right")
+        rest -= self._before.take(nodes)
+        for blocks in reversed(self._blocks):
+            running = blocks.take(nodes, axis=0).cumsum(axis=1)
+            # Rounding can leave a rest that is not below the block's sum: keep it inside.
+            np.minimum(rest, np.nextafter(running[:, -1], 0.0), out=rest)
+            children = (running <= rest[:, None]).argmin(axis=1)
+            if blocks is not self._blocks[0]:
+                before = running[np.arange(len(nodes)), children - 1]
+                rest -= np.where(children > 0, before, 0.0)
+            nodes = nodes * _FANOUT + children
+        return nodes
+
+    def _refresh(self, top: np.ndarray) -> None:
+        running = np.empty(top.size + 1)
+        running[0] = 0.0
+        np.cumsum(top, out=running[1:])
+        self._before, self._running = running[:-1], running[1:]
+        self._reduced = float(running[-1])
+
+    def _check_values(self, values: np.ndarray) -> None:
+        if not (values.min() >= 0 and values.max() < np.inf):
+            bad = ~((values >= 0) & (values < np.inf))
+            raise DataError(
+                f"a sum tree takes finite values that are not negative: {_first(values, bad)}"
+            )
+
+
+class MinSegmentTree(SegmentTree):
+    """Minima of numbers that are not negative; what was never set is infinite."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity, min, np.inf)
+
+    @property
+    def min(self) -> float:
+        """The least of all."""
+        return self._reduce_all()
+
+    def _check_values(self, values: np.ndarray) -> None:
+        if not values.min() >= 0:
+            raise DataError(
+                f"a min tree takes values that are not negative: {_first(values, ~(values >= 0))}"
+            )
+
+
+def _first(values: np.ndarray, bad: np.ndarray) -> str:
+    where = int(np.flatnonzero(bad)[0])
+    return f"got {np.ravel(values)[where]} at position {where} of {values.size}"
