@@ -1,0 +1,383 @@
+"""Small helpers on dicts, lists, counters and seeds."""
+
+import copy
+import functools
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ding.utils.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+
+def get_shape0(data: Any) -> int:
+    """The leading length of a tensor, array, list, or of the first leaf of a dict of them."""
+    if isinstance(data, Mapping):
+        return get_shape0(next(iter(data.values())))
+    if hasattr(data, "shape"):
+        return data.shape[0]
+    if isinstance(data, list | tuple):
+        return len(data)
+    raise TypeError(f"{type(data).__name__} has no leading length; pass a tensor, list or dict")
+
+
+def lists_to_dicts(data: Sequence[Any], recursive: bool = False) -> Any:
+    """Transpose ``[{'a': 1}, {'a': 2}]`` to ``{'a': [1, 2]}``; the same for namedtuples.
+
+    Args:
+        recursive: Do so with values that are dicts themselves, too.
+
+    Raises:
+        ValueError: There are no rows.
+    """
+    if len(data) == 0:
+        raise ValueError("lists_to_dicts needs at least one row")
+    first = data[0]
+    if isinstance(first, Mapping):
+        return {k: _column([row[k] for row in data], recursive) for k in first}
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*[list(column) for column in zip(*data)])
+    raise TypeError(f"rows must be dicts or namedtuples, got {type(first).__name__}")
+
+
+def _column(values: list[Any], recursive: bool) -> Any:
+    return lists_to_dicts(values, True) if recursive and isinstance(values[0], Mapping) else values
+
+
+def dicts_to_lists(data: Mapping[Any, list[Any]]) -> list[Mapping[Any, Any]]:
+    """Transpose ``{'a': [1, 2]}`` to ``[{'a': 1}, {'a': 2}]``."""
+    return [dict(zip(data, row)) for row in zip(*data.values())]
+
+
+def override(cls: type) -> Callable[[Callable], Callable]:
+    """Decorator: the method must override one of `cls`.
+
+    Raises:
+        NameError: `cls` has no method of that name.
+    """
+
+    def check(method: Callable) -> Callable:
+        if method.__name__ not in dir(cls):
+            raise NameError(f"{method.__name__} overrides no method of {cls.__name__}")
+        return method
+
+    return check
+
+
+def squeeze(data: Any) -> Any:
+    """The element of a tuple, list or dict of length 1; anything else unchanged."""
+    if isinstance(data, tuple | list) and len(data) == 1:
+        return data[0]
+    if isinstance(data, dict) and len(data) == 1:
+        return next(iter(data.values()))
+    return data
+
+
+def default_get(
+    data: Mapping,
+    name: str,
+    default_value: Any | None = None,
+    default_fn: Callable | None = None,
+    judge_fn: Callable | None = None,
+) -> Any:
+    """``data[name]``, or else the default.
+
+    Args:
+        default_fn: Makes the default; called only when it is needed.
+        judge_fn: Must hold for the default.
+
+    Raises:
+        ValueError: The default does not pass `judge_fn`.
+    """
+    if name in data:
+        return data[name]
+    value = default_fn() if default_fn is not None else default_value
+    if judge_fn is not None and not judge_fn(value):
+        raise ValueError(f"{name!r} is missing and its default {value!r} is not acceptable")
+    return value
+
+
+def list_split(data: list, step: int) -> tuple[list[list], list | None]:
+    """Cut into pieces of `step` items.
+
+    Returns:
+        The full pieces, and what is left over (None if nothing is).
+    """
+    full = len(data) // step * step
+    pieces = [data[i : i + step] for i in range(0, full, step)]
+    return pieces, (data[full:] or None)
+
+
+def error_wrapper(fn: Callable, default_ret: Any, warning_msg: str = "") -> Callable:
+    """A function that answers `default_ret`, and warns once, where `fn` raises."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:  # whatever an optional service raises is what this is for
+            one_time_warning(f"{warning_msg or fn.__name__} failed: {error!r}; use {default_ret!r}")
+            return default_ret
+
+    return wrapper
+
+
+class LimitedSpaceContainer:
+    """Counts places that are taken and given back; thread-safe.
+
+    Args:
+        min_val: How many places are taken at least (and at first).
+        max_val: How many there are.
+    """
+
+    def __init__(self, min_val: int, max_val: int) -> None:
+        if min_val > max_val:
+            raise ValueError(f"min_val {min_val} is above max_val {max_val}")
+        self.min_val = min_val
+        self.max_val = max_val
+        self.cur = min_val
+        self._lock = threading.Lock()
+
+    def get_residual_space(self) -> int:
+        """Take every free place; how many that were."""
+        with self._lock:
+            free = max(0, self.max_val - self.cur)
+            self.cur += free
+            return free
+
+    def acquire_space(self) -> bool:
+        """Take one place, if there is one."""
+        with self._lock:
+            if self.cur >= self.max_val:
+                return False
+            self.cur += 1
+            return True
+
+    def release_space(self) -> None:
+        """Give one place back."""
+        with self._lock:
+            self.cur = max(self.min_val, self.cur - 1)
+
+    def increase_space(self) -> None:
+        """Add one place."""
+        with self._lock:
+            self.max_val += 1
+
+    def decrease_space(self) -> None:
+        """Remove one place; whoever holds it may keep it till he gives it back."""
+        with self._lock:
+            self.max_val = max(self.min_val, self.max_val - 1)
+
+
+def deep_merge_dicts(original: dict | None, new_dict: dict | None) -> dict:
+    """`original` with `new_dict` merged over it, as a new dict of the type of `original`.
+
+    Neither input is changed, and the result shares no dict or list with them.
+    """
+    merged = {} if original is None else _copy_containers(original)
+    return deep_update(merged, _copy_containers(new_dict or {}), True)
+
+
+def _copy_containers(value: Any) -> Any:
+    """Copies dicts and lists; what they hold (classes, models, tensors) is shared."""
+    if isinstance(value, dict):
+        copied = copy.copy(value)
+        for key, item in value.items():
+            copied[key] = _copy_containers(item)
+        return copied
+    return [_copy_containers(v) for v in value] if type(value) is list else value
+
+
+def deep_update(
+    original: dict,
+    new_dict: dict,
+    new_keys_allowed: bool = False,
+    whitelist: list[str] | None = None,
+    override_all_if_type_changes: list[str] | None = None,
+) -> dict:
+    """Merge `new_dict` into `original`, in place, dict by dict.
+
+    Args:
+        new_keys_allowed: Accept keys that `original` does not have.
+        whitelist: Top-level keys below which new keys are accepted all the same.
+        override_all_if_type_changes: Top-level keys whose dict is replaced as a whole when its
+            ``type`` differs.
+
+    Raises:
+        ConfigError: A new key where none is allowed.
+    """
+    whitelist = whitelist or []
+    replaced_whole = override_all_if_type_changes or []
+    for key, value in new_dict.items():
+        if key not in original and not new_keys_allowed:
+            raise ConfigError(f"unknown key {key!r}; known: {', '.join(map(str, original))}")
+        old = original.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        if both and not (key in replaced_whole and value.get("type") != old.get("type")):
+            deep_update(old, value, new_keys_allowed or key in whitelist)
+        else:
+            original[key] = value
+    return original
+
+
+def flatten_dict(data: dict, delimiter: str = "/") -> dict:
+    """``{'a': {'b': 1}}`` to ``{'a/b': 1}``; an empty inner dict vanishes."""
+    flat = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            inner = flatten_dict(value, delimiter)
+            flat.update({f"{key}{delimiter}{name}": leaf for name, leaf in inner.items()})
+        else:
+            flat[key] = value
+    return flat
+
+
+def set_pkg_seed(seed: int, use_cuda: bool = True) -> None:
+    """Seed ``random``, numpy's global generator and torch (its CUDA devices, too)."""
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    if use_cuda and torch.cuda.is_available():
+        torch.cuda.manual_seed_all(seed)
+
+
+@functools.cache
+def one_time_warning(warning_msg: str) -> None:
+    """Log a warning; the same message again is not logged."""
+    logging.warning(warning_msg)
+
+
+def split_data_generator(data: dict, split_size: int, shuffle: bool = True) -> Iterator[dict]:
+    """Minibatches of a batch: dicts of slices; the last may be smaller.
+
+    Args:
+        data: Tensors or arrays [N, ...], lists of N, or dicts of them. None stays None.
+        shuffle: In random order (torch's global generator).
+
+    Raises:
+        ValueError: The lengths differ, or `split_size` is not positive.
+    """
+    import torch
+
+    if split_size < 1:
+        raise ValueError(f"split_size must be positive, got {split_size}")
+    lengths = {k: get_shape0(v) for k, v in data.items() if v is not None}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"all values need the same leading length, got {lengths}")
+    length = next(iter(lengths.values()))
+    order = torch.randperm(length) if shuffle else torch.arange(length)
+    for indices in order.split(split_size):
+        yield {k: _gather(v, indices) for k, v in data.items()}
+
+
+def _gather(value: Any, indices: "torch.Tensor") -> Any:
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {k: _gather(v, indices) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return value[indices.numpy()]
+    if isinstance(value, list | tuple):
+        return [value[i] for i in indices.tolist()]
+    return value[indices.to(value.device)]
+
+
+class RunningMeanStd:
+    """Mean and standard deviation of everything seen, by merging batch moments.
+
+    Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample
+    variances" (1979). Float64 throughout, so that long runs and large offsets keep their digits.
+
+    Args:
+        epsilon: Weight of the initial guess (mean 0, variance 1).
+        shape: Shape of one item.
+        device: `mean` and `std` are arrays (floats for shape ``()``), or, on another device than
+            the CPU, float32 tensors there.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1e-4,
+        shape: tuple[int, ...] = (),
+        device: "torch.device | str" = "cpu",
+    ) -> None:
+        self._epsilon = epsilon
+        self._shape = tuple(shape)
+        self._device = device
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._mean = np.zeros(self._shape)
+        self._var = np.ones(self._shape)
+        self._count = float(self._epsilon)
+
+    def update(self, x: Any) -> None:
+        """Take in a batch ``[N, *shape]`` (array or tensor)."""
+        batch = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
+        if batch.shape[1:] != self._shape:
+            raise ValueError(f"expected a batch of [N, *{self._shape}], got {batch.shape}")
+        n = len(batch)
+        if n == 0:
+            return
+        total = self._count + n
+        shift = batch.mean(axis=0) - self._mean
+        squares = self._var * self._count + batch.var(axis=0) * n
+        self._var = (squares + shift**2 * (self._count * n / total)) / total
+        self._mean = self._mean + shift * (n / total)
+        self._count = total
+
+    @property
+    def mean(self) -> Any:
+        """The mean, in the shape of one item."""
+        return self._out(self._mean)
+
+    @property
+    def std(self) -> Any:
+        """The standard deviation; never below 1e-4, so that one may divide by it."""
+        return self._out(np.sqrt(np.maximum(self._var, 1e-8)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` takes."""
+        return {"mean": self._mean.copy(), "var": self._var.copy(), "count": self._count}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._mean = np.array(state["mean"], dtype=np.float64)
+        self._var = np.array(state["var"], dtype=np.float64)
+        self._count = float(state["count"])
+
+    @staticmethod
+    def new_shape(obs_shape: Any, act_shape: Any, rew_shape: Any) -> tuple[Any, Any, Any]:
+        """Shapes of observation, action and reward after normalising: unchanged."""
+        return obs_shape, act_shape, rew_shape
+
+    def _out(self, value: np.ndarray) -> Any:
+        if str(self._device) == "cpu":
+            return value if self._shape else float(value)
+        import torch
+
+        return torch.as_tensor(value, dtype=torch.float32, device=self._device)
+
+
+def make_key_as_identifier(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy whose keys are valid Python identifiers (``'a.b'`` becomes ``'a_b'``)."""
+
+    def clean(key: str) -> str:
+        name = "".join(c if c.isalnum() or c == "_" else "_" for c in key)
+        return name if name.isidentifier() else f"_{name}"
+
+    return {clean(k): v for k, v in data.items()}
+
+
+def remove_illegal_item(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy without the strings, which no tensor can hold."""
+    return {k: v for k, v in data.items() if not isinstance(v, str | bytes)}
