@@ -2,12 +2,12 @@
 
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .console import print_line
 from .log_file import AppendFile
 from .log_writer import DistributedWriter
 
@@ -135,7 +135,7 @@ class _TerminalHandler(logging.Handler):
     """Prints what nobody else shows."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), file=sys.stdout)
+        print_line(self.format(record), important=record.levelno >= logging.WARNING)
 
 
 def pretty_print(result: dict, direct_print: bool = True) -> str:

@@ -1,0 +1,225 @@
+"""The run's face on the terminal: a live bar, plain lines, or nothing."""
+
+import atexit
+import os
+import sys
+import time
+from typing import Any, Protocol
+
+from .progress import Progress
+
+MODES = ("auto", "live", "plain", "quiet")
+MODE_VARIABLE = "DING_CONSOLE"
+PLAIN_SECONDS = 5.0
+PLAIN_EVAL_SECONDS = 1.0
+COST_SHARE = 0.005  # of the run's time, at most, goes into drawing
+
+_open: "list[Console]" = []
+
+
+class Console:
+    """Shows how a training goes. Use it as a context manager.
+
+    Live on a terminal; elsewhere a plain line every few seconds and at evaluations. The environment
+    variable ``DING_CONSOLE`` (``live``, ``plain`` or ``quiet``) overrules ``mode='auto'``. Drawing
+    happens in the caller's thread, at most four times a second and within half a percent of the
+    run's time. A terminal that goes away ends the display, not the run.
+
+    Args:
+        title: What runs.
+        stop_value: Evaluation return at which the run ends.
+        max_env_step: Env steps after which it ends.
+        max_train_iter: Updates after which it ends.
+        mode: ``auto``, ``live``, ``plain`` or ``quiet``.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        stop_value: float | None = None,
+        max_env_step: float | None = None,
+        max_train_iter: float | None = None,
+        mode: str = "auto",
+    ) -> None:
+        self.title = title
+        self.mode = _choose_mode(mode)
+        self.progress = Progress(stop_value, max_env_step, max_train_iter)
+        self._view: _View | None = None
+        self._due = float("inf")
+        self._eval_line = 0.0
+
+    def __enter__(self) -> "Console":
+        now = time.monotonic()
+        self.progress.started = now
+        if self.mode == "live":
+            # Not at the top: rich takes longer to import than many a run to start.
+            from .live_view import LiveView
+
+            self._view = LiveView(self.title)
+            self._view.start()
+            self._due = now
+        elif self.mode == "plain":
+            self._view = _PlainView(self.title)
+            self._due = now + PLAIN_EVAL_SECONDS
+        _open.append(self)
+        atexit.register(self.close)  # the cursor comes back even if nobody closes us
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def update(
+        self,
+        envstep: int | None = None,
+        train_iter: int | None = None,
+        episode_return: float | None = None,
+        eval_return: float | None = None,
+        best_return: float | None = None,
+        epsilon: float | None = None,
+        buffer_fill: tuple[int, int] | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Tell what is new; draws if it is time to.
+
+        Args:
+            envstep: Env steps so far.
+            train_iter: Updates so far.
+            episode_return: Mean return of the episodes collected last.
+            eval_return: Mean return of an evaluation that has just ended.
+            best_return: Best evaluation so far; by default the best that was told.
+            epsilon: Current exploration rate.
+            buffer_fill: Items in the replay buffer, and its capacity.
+            note: A few words, such as what the run waits for.
+        """
+        progress = self.progress
+        if envstep is not None:
+            progress.envstep = envstep
+        if train_iter is not None:
+            progress.train_iter = train_iter
+        if episode_return is not None:
+            progress.episode_return = episode_return
+        if epsilon is not None:
+            progress.epsilon = epsilon
+        if buffer_fill is not None:
+            progress.buffer_fill = buffer_fill
+        if note is not None:
+            progress.note = note
+        if eval_return is not None:
+            self._see_eval(eval_return)
+        if best_return is not None:
+            progress.best_return = best_return
+        if time.monotonic() >= self._due:
+            self._draw()
+
+    def log(self, text: str) -> None:
+        """Print a line above the bar."""
+        if self._view is not None:
+            self._guarded(self._view.print, text)
+
+    def close(self, summary: str | None = None) -> None:
+        """Draw the last state, restore the terminal and print ``summary`` (unless quiet)."""
+        if self not in _open:
+            return
+        _open.remove(self)
+        atexit.unregister(self.close)
+        self._due = float("inf")
+        view = self._view
+        if view is None:
+            return
+        self.progress.mark(time.monotonic())
+        self._guarded(view.close, self.progress)
+        self._view = None
+        if summary:
+            self._guarded(_print, summary)
+
+    def _see_eval(self, value: float) -> None:
+        now = time.monotonic()
+        self.progress.see_eval(value, now)
+        if self.mode == "plain" and self._view is not None and now >= self._eval_line:
+            self._eval_line = now + PLAIN_EVAL_SECONDS
+            self._due = now
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None:
+            return
+        begin = time.monotonic()
+        self.progress.mark(begin)
+        self._guarded(view.draw, self.progress)
+        if self._view is not None:
+            end = time.monotonic()
+            self._due = end + max(view.seconds, (end - begin) / COST_SHARE)
+
+    def _guarded(self, show: Any, what: Any) -> None:
+        try:
+            show(what)
+        except (OSError, ValueError):
+            # The terminal is gone: a closed pipe, a closed file. The run is worth more.
+            self._view = None
+            self._due = float("inf")
+
+
+def active_console() -> Console | None:
+    """The console that is open, the latest if there are several."""
+    return _open[-1] if _open else None
+
+
+def print_line(text: str, important: bool = False) -> None:
+    """Print a line without breaking a display that is open.
+
+    Args:
+        text: The line.
+        important: Whether it is shown even while a console is open: above its bar, or on stderr
+            when it is quiet.
+    """
+    console = active_console()
+    if console is None:
+        _print(text)
+    elif important and console.mode == "quiet":
+        print(text, file=sys.stderr, flush=True)
+    elif important:
+        console.log(text)
+
+
+class _View(Protocol):
+    seconds: float
+
+    def draw(self, progress: Progress) -> None: ...
+
+    def print(self, text: str) -> None: ...
+
+    def close(self, progress: Progress) -> None: ...
+
+
+class _PlainView:
+    """One line now and then, for logs and pipes."""
+
+    seconds = PLAIN_SECONDS
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def draw(self, progress: Progress) -> None:
+        _print(" | ".join([f"[{self._title}] {progress.way()}", *progress.facts()]))
+
+    def print(self, text: str) -> None:
+        _print(text)
+
+    def close(self, progress: Progress) -> None:
+        self.draw(progress)
+
+
+def _choose_mode(mode: str) -> str:
+    source = "mode"
+    if mode == "auto" and os.environ.get(MODE_VARIABLE):
+        mode, source = os.environ[MODE_VARIABLE].lower(), MODE_VARIABLE
+    if mode not in MODES:
+        raise ValueError(f"{source} is {mode!r}, expected one of {', '.join(MODES)}")
+    if mode != "auto":
+        return mode
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return "live" if on_terminal and os.environ.get("TERM", "dumb") != "dumb" else "plain"
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)

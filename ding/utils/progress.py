@@ -1,0 +1,159 @@
+"""What a training run has reached, how fast it is and how long it may take."""
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+NO_LIMIT = 10**10  # what pipelines pass for "as long as it takes"
+RATE_WINDOW_SECONDS = 5.0
+
+
+@dataclass
+class Goal:
+    """One way in which the run can end.
+
+    Attributes:
+        label: How it is called, such as ``return 195``.
+        target: The value that ends the run.
+        start: The first value seen: progress counts from there, so that a resumed run and a game
+            whose returns are negative have a bar that starts at nothing.
+        start_time: When it was seen, in seconds.
+    """
+
+    label: str
+    target: float
+    start: float | None = None
+    value: float | None = None
+    start_time: float = 0.0
+
+    def see(self, value: float, now: float) -> None:
+        """Take a new value; a worse one than before does not move the bar back."""
+        if not math.isfinite(value):
+            return
+        if self.start is None or self.value is None:
+            self.start = self.value = value
+            self.start_time = now
+        self.value = max(self.value, value)
+
+    @property
+    def share(self) -> float:
+        """How much of the way is done, 0 to 1."""
+        if self.start is None or self.value is None:
+            return 0.0
+        if self.value >= self.target:
+            return 1.0
+        return max(0.0, (self.value - self.start) / (self.target - self.start))
+
+    def seconds_left(self, now: float) -> float | None:
+        """At the pace so far; ``None`` as long as there is none."""
+        share, elapsed = self.share, now - self.start_time
+        return elapsed * (1 - share) / share if share > 0 and elapsed > 0 else None
+
+
+@dataclass
+class Progress:
+    """The facts of a run, as the training loop tells them."""
+
+    stop_value: float | None = None
+    max_env_step: float | None = None
+    max_train_iter: float | None = None
+    envstep: int = 0
+    train_iter: int = 0
+    episode_return: float | None = None
+    eval_return: float | None = None
+    best_return: float | None = None
+    epsilon: float | None = None
+    buffer_fill: tuple[int, int] | None = None
+    note: str = ""
+    started: float = 0.0
+    _marks: deque = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._return_goal = _goal("return {:,.6g}", self.stop_value)
+        self._step_goal = _goal("{:,} env steps", self.max_env_step)
+        self._iter_goal = _goal("{:,} updates", self.max_train_iter)
+
+    def see_eval(self, value: float, now: float) -> None:
+        """Take the mean return of an evaluation."""
+        self.eval_return = value
+        if self.best_return is None or value > self.best_return:
+            self.best_return = value
+        if self._return_goal:
+            self._return_goal.see(value, now)
+
+    def mark(self, now: float) -> None:
+        """Bring goals and rates up to date."""
+        if self._step_goal:
+            self._step_goal.see(self.envstep, now)
+        if self._iter_goal:
+            self._iter_goal.see(self.train_iter, now)
+        self._marks.append((now, self.envstep, self.train_iter))
+        # The oldest mark kept is the last one outside the window.
+        while len(self._marks) > 2 and self._marks[1][0] <= now - RATE_WINDOW_SECONDS:
+            self._marks.popleft()
+
+    def nearest(self) -> Goal | None:
+        """The goal that is furthest on its way, ``None`` if there is none."""
+        goals = [goal for goal in (self._return_goal, self._step_goal, self._iter_goal) if goal]
+        return max(goals, key=lambda goal: goal.share, default=None)
+
+    def rates(self) -> tuple[float, float] | None:
+        """Env steps and updates per second over the last seconds."""
+        if len(self._marks) < 2:
+            return None
+        (t0, step0, iter0), (t1, step1, iter1) = self._marks[0], self._marks[-1]
+        seconds = t1 - t0
+        return ((step1 - step0) / seconds, (iter1 - iter0) / seconds) if seconds > 0 else None
+
+    def way(self) -> str:
+        """Time spent, and where the run stands on its way to the nearest goal."""
+        now = time.monotonic()
+        elapsed = clock(now - self.started)
+        goal = self.nearest()
+        if goal is None:
+            return elapsed
+        left = goal.seconds_left(now)
+        eta = "" if left is None else f", {clock(left)} left"
+        return f"{elapsed} {goal.share:.0%} to {goal.label}{eta}"
+
+    def facts(self) -> list[str]:
+        """The facts known so far, each a few words of plain ASCII."""
+        out = []
+        if self.episode_return is not None:
+            out.append(f"return {_number(self.episode_return)}")
+        if self.eval_return is not None:
+            out.append(f"eval {_number(self.eval_return)} (best {_number(self.best_return)})")
+        rates = self.rates()
+        if rates is not None:
+            out += [f"{rates[0]:,.0f} env steps/s", f"{rates[1]:,.0f} updates/s"]
+        if self.epsilon is not None:
+            out.append(f"eps {self.epsilon:.3f}")
+        if self.buffer_fill is not None:
+            count, capacity = self.buffer_fill
+            out.append(f"buffer {count:,}/{capacity:,} ({count / max(capacity, 1):.0%})")
+        out += [f"step {self.envstep:,}", f"iter {self.train_iter:,}"]
+        if self.note:
+            out.append(self.note)
+        return out
+
+
+def clock(seconds: float) -> str:
+    """``m:ss``, ``h:mm:ss``, or days once it is days."""
+    if seconds >= 172_800:
+        return f"{seconds / 86_400:,.0f} days"
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _goal(label: str, target: float | None) -> Goal | None:
+    if target is None or not math.isfinite(target) or target >= NO_LIMIT:
+        return None
+    return Goal(label.format(target), target)
+
+
+def _number(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
