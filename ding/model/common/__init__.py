@@ -1,0 +1,33 @@
+"""Parts of models."""
+
+from ding.model.common.encoder import (
+    ConvEncoder,
+    FCEncoder,
+    IMPALACnnDownStack,
+    IMPALACnnResidualBlock,
+    IMPALAConvEncoder,
+    build_encoder,
+)
+from ding.model.common.head import (
+    DiscreteHead,
+    DuelingHead,
+    MultiHead,
+    RegressionHead,
+    ReparameterizationHead,
+)
+from ding.model.common.utils import create_model
+
+__all__ = [
+    "ConvEncoder",
+    "DiscreteHead",
+    "DuelingHead",
+    "FCEncoder",
+    "IMPALACnnDownStack",
+    "IMPALACnnResidualBlock",
+    "IMPALAConvEncoder",
+    "MultiHead",
+    "RegressionHead",
+    "ReparameterizationHead",
+    "build_encoder",
+    "create_model",
+]

@@ -1,0 +1,189 @@
+"""Encoders: observation in, feature vector out. Each tells the width of that as `output_size`."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+
+from ding.model.common.blocks import linear_layers
+from ding.model.common.impala_encoder import (
+    IMPALACnnDownStack,
+    IMPALACnnResidualBlock,
+    IMPALAConvEncoder,
+)
+from ding.torch_utils.network import ResBlock, ResFCBlock, conv2d_block
+from ding.utils.errors import ConfigError, DataError
+
+__all__ = [
+    "ConvEncoder",
+    "FCEncoder",
+    "IMPALACnnDownStack",
+    "IMPALACnnResidualBlock",
+    "IMPALAConvEncoder",
+    "build_encoder",
+]
+
+
+def build_encoder(
+    obs_shape: int | Sequence[int],
+    hidden_size_list: Sequence[int],
+    activation: nn.Module | None = nn.ReLU(),
+    norm_type: str | None = None,
+    dropout: float | None = None,
+) -> nn.Module:
+    """The encoder that fits ``obs_shape``: an int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+
+    Dropout is for vectors; images have none.
+    """
+    shape = _as_tuple(obs_shape)
+    if len(shape) == 1:
+        return FCEncoder(
+            shape[0], hidden_size_list, activation=activation, norm_type=norm_type, dropout=dropout
+        )
+    if len(shape) == 3:
+        return ConvEncoder(shape, hidden_size_list, activation, norm_type=norm_type)
+    raise ConfigError(
+        f"obs_shape is {obs_shape!r}; expected an int or [n] for vectors, or [C, H, W] for images. "
+        "Flatten the observation, or give an encoder of your own."
+    )
+
+
+class FCEncoder(nn.Module):
+    """Linear layers for vectors: ``[*, obs_shape] float32`` to ``[*, hidden_size_list[-1]]``.
+
+    With ``res_block`` the first size is one linear layer and every further size, which has to be
+    the same, one residual block.
+    """
+
+    def __init__(
+        self,
+        obs_shape: int,
+        hidden_size_list: Sequence[int],
+        res_block: bool = False,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        dropout: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.obs_shape = _as_tuple(obs_shape)
+        if len(self.obs_shape) != 1:
+            raise ConfigError(f"FCEncoder: obs_shape is {obs_shape!r}; expected an int or [n]")
+        sizes = _checked_sizes(hidden_size_list, "FCEncoder")
+        self.output_size = sizes[-1]
+        if res_block:
+            if len(set(sizes)) > 1:
+                raise ConfigError(
+                    f"FCEncoder: res_block needs one width, hidden_size_list is {sizes}"
+                )
+            layers = linear_layers([self.obs_shape[0], sizes[0]], activation, norm_type, dropout)
+            layers += [
+                ResFCBlock(n, activation or nn.Identity(), norm_type, dropout) for n in sizes[1:]
+            ]
+        else:
+            layers = linear_layers([self.obs_shape[0], *sizes], activation, norm_type, dropout)
+        self.main = nn.Sequential(*layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return self.main(x)
+        except RuntimeError as err:
+            _explain(self, x, err)
+
+
+class ConvEncoder(nn.Module):
+    """Convolutions and a linear layer for images: ``[B, C, H, W] float32`` to ``[B, last size]``.
+
+    The first ``len(kernel_size)`` of ``hidden_size_list`` are channels of convolutions, the last is
+    the width of the output; sizes between them, equal to the last channels, are residual blocks.
+    """
+
+    def __init__(
+        self,
+        obs_shape: Sequence[int],
+        hidden_size_list: Sequence[int] = [32, 64, 64, 128],
+        activation: nn.Module | None = nn.ReLU(),
+        kernel_size: Sequence[int] = [8, 4, 3],
+        stride: Sequence[int] = [4, 2, 1],
+        padding: Sequence[int] | None = None,
+        layer_norm: bool | None = False,
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.obs_shape = _as_tuple(obs_shape)
+        if len(self.obs_shape) != 3:
+            raise ConfigError(f"ConvEncoder: obs_shape is {obs_shape!r}; expected [C, H, W]")
+        sizes = _checked_sizes(hidden_size_list, "ConvEncoder")
+        padding = [0] * len(kernel_size) if padding is None else padding
+        channels = [self.obs_shape[0], *sizes[: len(kernel_size)]]
+        between = sizes[len(kernel_size) : -1]
+        if not len(kernel_size) == len(stride) == len(padding) == len(channels) - 1:
+            raise ConfigError(
+                f"ConvEncoder: kernel_size {kernel_size}, stride {stride} and padding {padding} "
+                f"need one length, and at least that many sizes in hidden_size_list {sizes}"
+            )
+        if any(n != channels[-1] for n in between):
+            raise ConfigError(
+                f"ConvEncoder: the sizes {between} between convolutions and output are residual "
+                f"blocks and have to equal the {channels[-1]} channels before them"
+            )
+        layers: list[nn.Module] = []
+        for n_in, n_out, *geometry in zip(channels, channels[1:], kernel_size, stride, padding):
+            layers += conv2d_block(
+                n_in, n_out, *geometry, activation=activation, norm_type=norm_type
+            )
+        layers += [ResBlock(n, activation or nn.Identity(), norm_type) for n in between]
+        layers.append(nn.Flatten())
+        self.output_size = sizes[-1]
+        layers.append(nn.Linear(self._flat_size(layers), self.output_size))
+        if layer_norm:
+            layers.append(nn.LayerNorm(self.output_size))
+        if activation is not None:
+            layers.append(activation)
+        self.main = nn.Sequential(*layers)
+
+    def _flat_size(self, layers: list[nn.Module]) -> int:
+        probe = nn.Sequential(*layers).eval()
+        try:
+            with torch.no_grad():
+                size = probe(torch.zeros(1, *self.obs_shape)).shape[1]
+        except RuntimeError as err:
+            raise ConfigError(
+                f"ConvEncoder: images of {list(self.obs_shape)} are too small for these kernels "
+                f"and strides ({err})"
+            ) from err
+        probe.train()
+        return size
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return self.main(x)
+        except RuntimeError as err:
+            _explain(self, x, err)
+
+
+def _as_tuple(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+
+
+def _checked_sizes(hidden_size_list: Sequence[int], who: str) -> list[int]:
+    sizes = list(hidden_size_list)
+    if not sizes or any(not isinstance(n, int) or n < 1 for n in sizes):
+        raise ConfigError(f"{who}: hidden_size_list is {sizes}; expected positive ints, at least 1")
+    return sizes
+
+
+def _explain(encoder: Any, x: torch.Tensor, err: RuntimeError) -> NoReturn:
+    """Says what is wrong with an input that torch refused; looked at only then, to cost nothing."""
+    shape = encoder.obs_shape
+    if tuple(x.shape[-len(shape) :]) != shape:
+        raise DataError(
+            f"{type(encoder).__name__}: an observation batch of shape {list(x.shape)} came; "
+            f"expected [batch, {', '.join(map(str, shape))}] as in the model's obs_shape"
+        ) from err
+    if x.dtype != torch.get_default_dtype():
+        raise DataError(
+            f"{type(encoder).__name__}: observations of {x.dtype} came; "
+            f"expected {torch.get_default_dtype()} (cast them before the model)"
+        ) from err
+    raise err

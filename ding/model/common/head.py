@@ -1,0 +1,220 @@
+"""Heads: feature vector in, named outputs out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.blocks import linear_layers
+from ding.utils.errors import ConfigError
+
+
+class DiscreteHead(nn.Module):
+    """Logits or Q-values of actions: ``[*, input_size]`` to ``{'logit': [*, output_size]}``.
+
+    Args:
+        hidden_size: Width of the hidden layers.
+        layer_num: Number of hidden layers before the last linear layer.
+        noise: Use noisy linear layers.
+        input_size: ``hidden_size`` unless given.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        dropout: float | None = None,
+        noise: bool = False,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
+        self.Q = _mlp(sizes, output_size, activation, norm_type, dropout, noise)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logit": self.Q(x)}
+
+
+class DuelingHead(nn.Module):
+    """``Q = V + A - mean(A)`` (Wang et al. 2016, equation 9); shapes as in `DiscreteHead`.
+
+    Args:
+        a_layer_num: Hidden layers of the advantage branch, ``layer_num`` unless given.
+        v_layer_num: Hidden layers of the value branch, ``layer_num`` unless given.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        a_layer_num: int | None = None,
+        v_layer_num: int | None = None,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        dropout: float | None = None,
+        noise: bool = False,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        first = [input_size or hidden_size]
+        a_sizes = first + [hidden_size] * (layer_num if a_layer_num is None else a_layer_num)
+        v_sizes = first + [hidden_size] * (layer_num if v_layer_num is None else v_layer_num)
+        self.A = _mlp(a_sizes, output_size, activation, norm_type, dropout, noise)
+        self.V = _mlp(v_sizes, 1, activation, norm_type, dropout, noise)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        advantage = self.A(x)
+        offset = self.V(x) - advantage.mean(dim=-1, keepdim=True)
+        return {"logit": advantage + offset}
+
+
+class RegressionHead(nn.Module):
+    """``[*, input_size]`` to ``{'pred': [*, output_size]}``, or ``[*]`` when ``output_size`` is 1.
+
+    Args:
+        layer_num: Number of hidden layers before the last linear layer.
+        final_tanh: Bound the output to (-1, 1).
+        hidden_size: ``input_size`` unless given.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        layer_num: int = 2,
+        final_tanh: bool = False,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        hidden_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [input_size] + [hidden_size or input_size] * layer_num
+        self.main = _mlp(sizes, output_size, activation, norm_type)
+        if final_tanh:
+            self.main.append(nn.Tanh())
+        self._scalar = output_size == 1
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        pred = self.main(x)
+        return {"pred": pred.squeeze(-1) if self._scalar else pred}
+
+
+class ReparameterizationHead(nn.Module):
+    """A diagonal Gaussian: ``[*, input_size]`` to ``{'mu', 'sigma'}``, each ``[*, output_size]``.
+
+    Args:
+        sigma_type: ``'fixed'`` (``fixed_sigma_value``), ``'independent'`` (a learned vector, the
+            same for every input), ``'conditioned'`` (a function of the input) or ``'happo'`` (a
+            learned vector squashed into (0, 0.5)).
+        bound_type: ``'tanh'`` bounds ``mu`` to (-1, 1); ``None`` does not.
+        hidden_size: ``input_size`` unless given.
+    """
+
+    sigma_types = ("fixed", "independent", "conditioned", "happo")
+    bound_types = (None, "tanh")
+    # exp(-20) and exp(2): beyond these, log-probabilities lose their precision in float32.
+    log_sigma_range = (-20.0, 2.0)
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        layer_num: int = 2,
+        sigma_type: str | None = None,
+        fixed_sigma_value: float | None = 1.0,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        bound_type: str | None = None,
+        hidden_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        if sigma_type not in self.sigma_types:
+            raise ConfigError(f"sigma_type is {sigma_type!r}; expected one of {self.sigma_types}")
+        if bound_type not in self.bound_types:
+            raise ConfigError(f"bound_type is {bound_type!r}; expected one of {self.bound_types}")
+        self.sigma_type = sigma_type
+        self.bound_type = bound_type
+        width = hidden_size or input_size
+        sizes = [input_size] + [width] * layer_num
+        self.main = nn.Sequential(*linear_layers(sizes, activation, norm_type))
+        self.mu = nn.Linear(sizes[-1], output_size)
+        if sigma_type == "fixed":
+            self.register_buffer("sigma", torch.full((output_size,), float(fixed_sigma_value)))
+        elif sigma_type == "independent":
+            self.log_sigma_param = nn.Parameter(torch.zeros(1, output_size))
+        elif sigma_type == "conditioned":
+            self.log_sigma_layer = nn.Linear(sizes[-1], output_size)
+        else:
+            self.log_sigma_param = nn.Parameter(torch.ones(1, output_size))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = self.main(x)
+        mu = self.mu(x)
+        if self.bound_type == "tanh":
+            mu = torch.tanh(mu)
+        if self.sigma_type == "fixed":
+            sigma = self.sigma.expand_as(mu)
+        elif self.sigma_type == "independent":
+            sigma = self.log_sigma_param.exp().expand_as(mu)
+        elif self.sigma_type == "conditioned":
+            sigma = self.log_sigma_layer(x).clamp(*self.log_sigma_range).exp()
+        else:
+            sigma = (0.5 * self.log_sigma_param.sigmoid()).expand_as(mu)
+        return {"mu": mu, "sigma": sigma}
+
+
+class MultiHead(nn.Module):
+    """One head per action dimension; every output becomes a list with one entry per head."""
+
+    def __init__(
+        self,
+        head_cls: type[nn.Module],
+        hidden_size: int,
+        output_size_list: Sequence[int],
+        **head_kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self.pred = nn.ModuleList(
+            head_cls(hidden_size, size, **head_kwargs) for size in output_size_list
+        )
+
+    def forward(self, x: torch.Tensor) -> dict[str, list[torch.Tensor]]:
+        outputs = [head(x) for head in self.pred]
+        return {key: [output[key] for output in outputs] for key in outputs[0]}
+
+
+def build_discrete_head(
+    head_cls: type[nn.Module],
+    hidden_size: int,
+    action_shape: int | Sequence[int],
+    **head_kwargs: Any,
+) -> nn.Module:
+    """One head for an int or ``[n]``, a `MultiHead` for several action dimensions."""
+    sizes = [action_shape] if isinstance(action_shape, int) else list(action_shape)
+    if not sizes or any(not isinstance(n, int) or n < 1 for n in sizes):
+        raise ConfigError(
+            f"action_shape is {action_shape!r}; expected the number of actions, or a list of them"
+        )
+    if len(sizes) == 1:
+        return head_cls(hidden_size, sizes[0], **head_kwargs)
+    return MultiHead(head_cls, hidden_size, sizes, **head_kwargs)
+
+
+def _mlp(
+    sizes: Sequence[int],
+    output_size: int,
+    activation: nn.Module | None,
+    norm_type: str | None = None,
+    dropout: float | None = None,
+    noise: bool = False,
+) -> nn.Sequential:
+    """Hidden layers and a last linear layer without norm or activation, in one flat container."""
+    return nn.Sequential(
+        *linear_layers(sizes, activation, norm_type, dropout, noise),
+        *linear_layers([sizes[-1], output_size], None, noise=noise),
+    )

@@ -1,0 +1,82 @@
+"""Wrappers by name."""
+
+import difflib
+from typing import Any
+
+from torch import nn
+
+from ding.model.wrapper.base import BaseModelWrapper, IModelWrapper
+from ding.model.wrapper.hidden_state import HiddenStateWrapper
+from ding.model.wrapper.noise import ActionNoiseWrapper
+from ding.model.wrapper.sample import (
+    ArgmaxSampleWrapper,
+    DeterministicSampleWrapper,
+    EpsGreedyMultinomialSampleWrapper,
+    EpsGreedySampleWrapper,
+    MultinomialSampleWrapper,
+    ReparamSampleWrapper,
+    sample_action,
+)
+from ding.model.wrapper.target import TargetNetworkWrapper
+from ding.utils.errors import UnknownTypeError
+
+__all__ = [
+    "ActionNoiseWrapper",
+    "ArgmaxSampleWrapper",
+    "BaseModelWrapper",
+    "DeterministicSampleWrapper",
+    "EpsGreedyMultinomialSampleWrapper",
+    "EpsGreedySampleWrapper",
+    "HiddenStateWrapper",
+    "IModelWrapper",
+    "MultinomialSampleWrapper",
+    "ReparamSampleWrapper",
+    "TargetNetworkWrapper",
+    "model_wrap",
+    "register_wrapper",
+    "sample_action",
+    "wrapper_name_map",
+]
+
+wrapper_name_map: dict[str, type[IModelWrapper]] = {
+    "base": BaseModelWrapper,
+    "hidden_state": HiddenStateWrapper,
+    "argmax_sample": ArgmaxSampleWrapper,
+    "multinomial_sample": MultinomialSampleWrapper,
+    "eps_greedy_sample": EpsGreedySampleWrapper,
+    "eps_greedy_multinomial_sample": EpsGreedyMultinomialSampleWrapper,
+    "deterministic_sample": DeterministicSampleWrapper,
+    "reparam_sample": ReparamSampleWrapper,
+    "action_noise": ActionNoiseWrapper,
+    "target": TargetNetworkWrapper,
+}
+
+
+def model_wrap(
+    model: nn.Module | IModelWrapper, wrapper_name: str | None = None, **kwargs: Any
+) -> IModelWrapper:
+    """Wraps a model, or a wrapper around one.
+
+    Args:
+        wrapper_name: A key of `wrapper_name_map`; ``'base'`` when None.
+        kwargs: For the wrapper.
+    """
+    name = "base" if wrapper_name is None else wrapper_name
+    if name not in wrapper_name_map:
+        near = difflib.get_close_matches(str(name), wrapper_name_map, n=1)
+        raise UnknownTypeError(
+            f"no model wrapper is called {name!r}"
+            + (f"; did you mean {near[0]!r}?" if near else "")
+            + f" Known: {', '.join(sorted(wrapper_name_map))}. "
+            "A wrapper of your own needs register_wrapper first."
+        )
+    return wrapper_name_map[name](model, **kwargs)
+
+
+def register_wrapper(name: str, wrapper_type: type) -> None:
+    """Makes a wrapper class known to `model_wrap`; a name that exists is replaced."""
+    if not (isinstance(wrapper_type, type) and issubclass(wrapper_type, IModelWrapper)):
+        raise TypeError(
+            f"register_wrapper: {wrapper_type!r} came; expected a subclass of IModelWrapper"
+        )
+    wrapper_name_map[name] = wrapper_type

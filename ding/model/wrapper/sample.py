@@ -1,0 +1,196 @@
+"""Wrappers that turn what a network says into actions.
+
+A network that gives NaN has no meaningful action; these wrappers raise `DataError` for it.
+Draws come from torch's global generator, so that a seed gives the same actions again.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import torch
+
+from ding.model.wrapper.base import IModelWrapper
+from ding.utils.errors import DataError
+
+Tensor = torch.Tensor
+
+
+def sample_action(logit: Tensor | None = None, prob: Tensor | None = None) -> Tensor:
+    """Draws from categorical distributions over the last dimension: ``[*, n]`` to int64 ``[*]``.
+
+    Args:
+        logit: Unnormalised log-probabilities.
+        prob: Probabilities, used when ``logit`` is None; they need not sum to 1.
+    """
+    if logit is None:
+        if prob is None:
+            raise ValueError("sample_action: neither logit nor prob came; give one of them")
+        logit = prob.log()
+    # The maximum of log-probabilities with Gumbel noise is a draw from them, at a third of the cost
+    # of softmax and multinomial and free of the latter's limit to matrices.
+    exponential = torch.empty_like(logit).exponential_()
+    # Its log must be finite: an impossible action (-inf) has to stay one.
+    noise = exponential.clamp_min_(torch.finfo(logit.dtype).tiny).log_()
+    return (_refuse_nan(logit) - noise).argmax(-1)
+
+
+def argmax_action(logit: Tensor) -> Tensor:
+    """The best action of each row: ``[*, n]`` to int64 ``[*]``; the first one of equals."""
+    return _refuse_nan(logit).argmax(-1)
+
+
+class _DiscreteSampleWrapper(IModelWrapper):
+    """Adds ``action`` (int64 ``[B]``, a list when ``logit`` is a list) to the model's output.
+
+    An ``action_mask`` (as ``logit``, true or non-zero where an action is legal) in the model's
+    output, or else in an observation that is a mapping, keeps the action legal.
+    """
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        options = self._pop_options(kwargs)
+        output = self._model(*args, **kwargs)
+        logit = output["logit"]
+        mask = output.get("action_mask")
+        if mask is None and args and isinstance(args[0], Mapping):
+            mask = args[0].get("action_mask")
+        if isinstance(logit, (list, tuple)):
+            masks = [mask] * len(logit) if mask is None or torch.is_tensor(mask) else mask
+            output["action"] = [
+                self._draw(part, part_mask, **options) for part, part_mask in zip(logit, masks)
+            ]
+        else:
+            output["action"] = self._draw(logit, mask, **options)
+        return output
+
+    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Takes out of ``kwargs`` what is the wrapper's and not the model's."""
+        return {}
+
+    def _draw(self, logit: Tensor, mask: Tensor | None, **options: Any) -> Tensor:
+        raise NotImplementedError
+
+
+class ArgmaxSampleWrapper(_DiscreteSampleWrapper):
+    """The action with the highest logit."""
+
+    def _draw(self, logit: Tensor, mask: Tensor | None) -> Tensor:
+        return argmax_action(_masked(logit, mask))
+
+
+class MultinomialSampleWrapper(_DiscreteSampleWrapper):
+    """An action drawn with the probabilities ``softmax(logit / alpha)``; ``alpha`` is 1 unless
+    given to ``forward``."""
+
+    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {"alpha": kwargs.pop("alpha", None)}
+
+    def _draw(self, logit: Tensor, mask: Tensor | None, alpha: float | None) -> Tensor:
+        return sample_action(_masked(logit if alpha is None else logit / alpha, mask))
+
+
+class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
+    """The best action, or with probability ``eps`` any legal one, all equally likely.
+
+    ``forward`` needs ``eps``: a float, or one per row (tensor, sequence, or a mapping's values).
+    """
+
+    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        if "eps" not in kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.forward came without eps; call forward(obs, eps=0.1)"
+            )
+        return {"eps": kwargs.pop("eps")}
+
+    def _draw(self, logit: Tensor, mask: Tensor | None, eps: Any) -> Tensor:
+        return _explore(argmax_action(_masked(logit, mask)), logit, mask, eps)
+
+
+class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
+    """As `EpsGreedySampleWrapper`, with a draw as in `MultinomialSampleWrapper` for the best."""
+
+    def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {**super()._pop_options(kwargs), "alpha": kwargs.pop("alpha", None)}
+
+    def _draw(self, logit: Tensor, mask: Tensor | None, eps: Any, alpha: float | None) -> Tensor:
+        drawn = sample_action(_masked(logit if alpha is None else logit / alpha, mask))
+        return _explore(drawn, logit, mask, eps)
+
+
+class DeterministicSampleWrapper(IModelWrapper):
+    """Adds ``action``, the mean of the model's Gaussian, float32 ``[B, action_shape]``."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        output = self._model(*args, **kwargs)
+        mu, _ = _gaussian(output)
+        output["action"] = _refuse_nan(mu)
+        return output
+
+
+class ReparamSampleWrapper(IModelWrapper):
+    """Adds ``action``, a draw ``mu + sigma * noise``, float32 ``[B, action_shape]``.
+
+    Gradients flow to ``mu`` and ``sigma``.
+    """
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict:
+        output = self._model(*args, **kwargs)
+        mu, sigma = _gaussian(output)
+        output["action"] = _refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
+        return output
+
+
+def _gaussian(output: dict) -> tuple[Tensor, Tensor]:
+    logit = output["logit"]
+    return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
+
+
+def _masked(logit: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return logit
+    legal = _as_bool(mask, logit)
+    if not bool(legal.any(-1).all()):
+        raise DataError(
+            f"action_mask leaves no legal action in {int((~legal.any(-1)).sum())} of "
+            f"{legal.any(-1).numel()} rows; every row needs at least one"
+        )
+    return logit.masked_fill(~legal, -torch.inf)
+
+
+def _as_bool(mask: Any, logit: Tensor) -> Tensor:
+    return torch.as_tensor(mask, device=logit.device) != 0
+
+
+def _explore(action: Tensor, logit: Tensor, mask: Tensor | None, eps: Any) -> Tensor:
+    if mask is None:
+        uniform = torch.randint_like(action, logit.shape[-1])
+    else:
+        uniform = torch.rand_like(logit).masked_fill_(~_as_bool(mask, logit), -1).argmax(-1)
+    if not isinstance(eps, float):
+        eps = _eps_per_row(eps, action)
+    explore = torch.empty_like(action, dtype=torch.bool).bernoulli_(eps)
+    return torch.where(explore, uniform, action)
+
+
+def _eps_per_row(eps: Any, action: Tensor) -> float | Tensor:
+    if isinstance(eps, int):
+        return float(eps)
+    values = list(eps.values()) if isinstance(eps, Mapping) else eps
+    eps = torch.as_tensor(values, dtype=torch.float32, device=action.device)
+    return eps.reshape(eps.shape + (1,) * (action.dim() - eps.dim()))
+
+
+def _refuse_nan(value: Tensor) -> Tensor:
+    # A NaN makes the sum one. Infinities can too, so only then every value is looked at.
+    total = value.sum().item()
+    if total != total and bool(value.isnan().any()):
+        _raise_nan(value)
+    return value
+
+
+def _raise_nan(value: Tensor) -> NoReturn:
+    rows = value.isnan().flatten(1).any(1) if value.dim() > 1 else value.isnan()
+    raise DataError(
+        f"the policy's network gave NaN in {int(rows.sum())} of {rows.numel()} rows of its output "
+        f"(shape {list(value.shape)}), so there is no action to take. Usual causes: NaN in the "
+        "observation, or a training that diverged (lower learn.learning_rate, clip gradients)"
+    )

@@ -1,0 +1,134 @@
+"""The slowly moving copy of a network that gives the targets of temporal differences."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.wrapper.base import IModelWrapper, innermost
+from ding.utils.errors import ConfigError, DataError
+
+
+class TargetNetworkWrapper(IModelWrapper):
+    """Follows another network of the same structure.
+
+    Args:
+        update_type: ``'assign'``: every ``freq``-th `update` copies all; ``'momentum'``: every
+            `update` moves the parameters by ``theta`` of the way (buffers are copied).
+        update_kwargs: ``{'freq': int}`` or ``{'theta': float}``.
+    """
+
+    def __init__(self, model: Any, update_type: str, update_kwargs: dict) -> None:
+        super().__init__(model)
+        _check_settings(update_type, update_kwargs)
+        self._update_type = update_type
+        self._update_kwargs = dict(update_kwargs)
+        self._update_count = 0
+        self._pairs: _Pairs | None = None
+
+    def reset(self, *args: Any, **kwargs: Any) -> None:
+        """Takes ``target_update_count`` too; see `reset_state`."""
+        if "target_update_count" in kwargs:
+            self.reset_state(kwargs.pop("target_update_count"))
+        super().reset(*args, **kwargs)
+
+    def reset_state(self, target_update_count: int | None = None) -> None:
+        """Sets how many updates have been, 0 for None; `'assign'` counts them."""
+        self._update_count = target_update_count or 0
+
+    @property
+    def update_count(self) -> int:
+        """Calls of `update` so far, `direct` ones left out."""
+        return self._update_count
+
+    def update(self, state_dict: dict | nn.Module | IModelWrapper, direct: bool = False) -> None:
+        """Follows the online network by one step.
+
+        Args:
+            state_dict: The online network's state dict, or, faster, the network itself.
+            direct: Copy all of it now, whatever the update type; does not count as a step.
+        """
+        if not direct:
+            self._update_count += 1
+            if self._update_type == "assign" and self._update_count % self._update_kwargs["freq"]:
+                return
+        pairs = self._paired_with(state_dict)
+        if direct or self._update_type == "assign":
+            pairs.copy()
+        else:
+            pairs.lerp(self._update_kwargs["theta"])
+
+    def _paired_with(self, source: Any) -> "_Pairs":
+        """Tensors of this network beside those of ``source``, kept while a module comes again."""
+        if isinstance(source, Mapping):
+            return _Pairs(innermost(self._model), source)
+        module = innermost(source)
+        if self._pairs is None or self._pairs.source is not module:
+            pairs = _Pairs(innermost(self._model), module)
+            # A module's parameters stay the same objects as it moves or loads; its buffers do not.
+            self._pairs = None if pairs.has_buffers else pairs
+            return pairs
+        return self._pairs
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy or a pickle must not carry the online network along.
+        return {**self.__dict__, "_pairs": None}
+
+
+def _check_settings(update_type: str, update_kwargs: Mapping[str, Any]) -> None:
+    needs = {"assign": "freq", "momentum": "theta"}
+    if update_type not in needs:
+        raise ConfigError(f"target: update_type is {update_type!r}; expected one of {[*needs]}")
+    key = needs[update_type]
+    if key not in update_kwargs:
+        raise ConfigError(
+            f"target: update_kwargs is {update_kwargs}; update_type {update_type!r} needs {key!r}"
+        )
+    value = update_kwargs[key]
+    if key == "freq" and (value != int(value) or value < 1):
+        raise ConfigError(f"target: freq is {value!r}; expected a number of updates, at least 1")
+    if key == "theta" and not 0 < value <= 1:
+        raise ConfigError(f"target: theta is {value!r}; expected 0 < theta <= 1")
+
+
+class _Pairs:
+    """The tensors of a target network and of its source, in the same order."""
+
+    def __init__(self, target: nn.Module, source: nn.Module | Mapping[str, torch.Tensor]) -> None:
+        self.source = source
+        target_state = target.state_dict(keep_vars=True)
+        if isinstance(source, Mapping):
+            source_state = source
+        else:
+            source_state = source.state_dict(keep_vars=True)
+        if target_state.keys() != source_state.keys():
+            missing = sorted(target_state.keys() - source_state.keys())
+            extra = sorted(source_state.keys() - target_state.keys())
+            raise DataError(
+                "target: the online network's state does not fit: "
+                f"missing {missing}, unexpected {extra}"
+            )
+        for name, tensor in target_state.items():
+            if tensor.shape != source_state[name].shape:
+                raise DataError(
+                    f"target: the online network's {name} has shape "
+                    f"{list(source_state[name].shape)}, expected {list(tensor.shape)}"
+                )
+        trained = {k for k, v in target_state.items() if isinstance(v, nn.Parameter)}
+        self.has_buffers = len(trained) < len(target_state)
+        self._params = [target_state[k] for k in trained], [source_state[k] for k in trained]
+        rest = target_state.keys() - trained
+        self._buffers = [target_state[k] for k in rest], [source_state[k] for k in rest]
+
+    @torch.no_grad()
+    def copy(self) -> None:
+        for target, source in (self._params, self._buffers):
+            if target:
+                torch._foreach_copy_(target, source)
+
+    @torch.no_grad()
+    def lerp(self, theta: float) -> None:
+        torch._foreach_lerp_(*self._params, theta)
+        if self._buffers[0]:
+            torch._foreach_copy_(*self._buffers)
