@@ -10,31 +10,30 @@ from ding.torch_utils.network.normalization import build_normalization
 
 
 class NoiseLinearLayer(nn.Module):
-    """A linear layer whose weights are ``mu + sigma * noise`` in training and ``mu`` otherwise.
+    """A linear layer whose weights are ``mu + sigma * noise``, or ``mu`` when noise is off.
 
     The noise is factorised Gaussian (equations 10 and 11 of the paper): one draw per input and
-    one per output. ``reset_noise`` draws anew; until then every forward pass sees the same.
+    one per output, anew in every forward pass. It comes from torch's global generator.
 
     Args:
         sigma0: Initial noise, times one over the square root of ``in_channels``.
-    """
 
-    weight_eps: torch.Tensor
-    bias_eps: torch.Tensor
+    Attributes:
+        enable_noise: ``None`` adds noise in training mode only; ``True`` and ``False`` hold in
+            both modes (a collecting policy is in evaluation mode and explores by its noise).
+    """
 
     def __init__(self, in_channels: int, out_channels: int, sigma0: float = 0.4) -> None:
         super().__init__()
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.sigma0 = sigma0
+        self.enable_noise: bool | None = None
         self.weight_mu = nn.Parameter(torch.empty(out_channels, in_channels))
         self.weight_sigma = nn.Parameter(torch.empty(out_channels, in_channels))
         self.bias_mu = nn.Parameter(torch.empty(out_channels))
         self.bias_sigma = nn.Parameter(torch.empty(out_channels))
-        self.register_buffer("weight_eps", torch.empty(out_channels, in_channels))
-        self.register_buffer("bias_eps", torch.empty(out_channels))
         self.reset_parameters()
-        self.reset_noise()
 
     def reset_parameters(self) -> None:
         """Draw the weights anew."""
@@ -44,28 +43,25 @@ class NoiseLinearLayer(nn.Module):
         nn.init.constant_(self.weight_sigma, self.sigma0 * bound)
         nn.init.constant_(self.bias_sigma, self.sigma0 * bound)
 
-    def reset_noise(self) -> None:
-        """Draw the noise anew."""
-        inputs = self._scaled_noise(self.in_channels)
-        outputs = self._scaled_noise(self.out_channels)
-        # New tensors: the graph of an earlier forward pass may still hold the old ones.
-        self.weight_eps = torch.outer(outputs, inputs)
-        self.bias_eps = outputs
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[*, in_channels]`` to ``[*, out_channels]``."""
-        if not self.training:
+        if not (self.training if self.enable_noise is None else self.enable_noise):
             return F.linear(x, self.weight_mu, self.bias_mu)
-        weight = torch.addcmul(self.weight_mu, self.weight_sigma, self.weight_eps)
-        bias = torch.addcmul(self.bias_mu, self.bias_sigma, self.bias_eps)
-        return F.linear(x, weight, bias)
+        noise = torch.randn(self.in_channels + self.out_channels, device=x.device, dtype=x.dtype)
+        noise = noise.sign() * noise.abs().sqrt()
+        inputs, outputs = noise.split((self.in_channels, self.out_channels))
+        weight = torch.addcmul(self.weight_mu, self.weight_sigma, torch.outer(outputs, inputs))
+        return F.linear(x, weight, torch.addcmul(self.bias_mu, self.bias_sigma, outputs))
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, sigma0={self.sigma0}"
 
-    def _scaled_noise(self, size: int) -> torch.Tensor:
-        noise = torch.randn(size, device=self.weight_mu.device)
-        return noise.sign() * noise.abs().sqrt()
+
+def set_noise_mode(module: nn.Module, mode: bool | None) -> None:
+    """Set ``enable_noise`` of every `NoiseLinearLayer` in ``module``, or in a wrapper around it."""
+    for layer in module.modules():
+        if isinstance(layer, NoiseLinearLayer):
+            layer.enable_noise = mode
 
 
 def noise_block(
