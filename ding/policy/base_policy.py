@@ -6,10 +6,7 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 """
 
 import copy
-from abc import ABC
-from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +16,9 @@ from easydict import EasyDict
 from ding.data import Columns, tree_map
 from ding.envs import is_truncated
 from ding.model import create_model
+from ding.policy import modes
+from ding.policy.train_columns import as_train_columns, flatten_numbers
+from ding.rl_utils import get_train_sample
 from ding.utils import (
     POLICY_REGISTRY,
     allreduce,
@@ -28,47 +28,10 @@ from ding.utils import (
     import_module,
 )
 from ding.utils.data import default_collate, default_decollate
-from ding.utils.errors import ConfigError
-
-_STATE = ["get_attribute", "set_attribute", "state_dict", "load_state_dict"]
+from ding.utils.errors import ConfigError, DataError
 
 
-@dataclass(frozen=True, slots=True)
-class BatchedCollect:
-    """The columnar side of a collect mode.
-
-    Attributes:
-        forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: CPU tensor
-            [n, ...]}`` with at least ``action``.
-        transition_outputs: Policy outputs, beside ``action``, that belong to a transition.
-        get_train_columns: See :meth:`Policy._get_train_columns`.
-        resets: Whether ``reset`` does anything; without, collectors need not call it.
-    """
-
-    forward: Callable[..., dict[str, torch.Tensor]]
-    transition_outputs: tuple[str, ...]
-    get_train_columns: Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
-    resets: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BatchedEval:
-    """The columnar side of an eval mode; see :class:`BatchedCollect`."""
-
-    forward: Callable[..., dict[str, torch.Tensor]]
-    resets: bool
-
-
-def _mode(name: str, fields: Sequence[str]) -> type:
-    """A namedtuple class with an attribute ``batched``, which ``_replace`` does not carry over.
-
-    Whoever replaces one of the functions gets a mode without batched cores: theirs is called.
-    """
-    base = namedtuple(name, fields)  # type: ignore[misc]  # noqa: PYI024
-    return type(name, (base,), {"batched": None})
-
-
-class Policy(ABC):
+class Policy:
     """Base class of policies.
 
     Subclasses define ``config`` (defaults), ``default_model``, and the protected methods of the
@@ -86,12 +49,10 @@ class Policy(ABC):
         ConfigError: An unknown mode.
     """
 
-    learn_function = _mode("learn_function", ["forward", "reset", "info", "monitor_vars", *_STATE])
-    collect_function = _mode(
-        "collect_function",
-        ["forward", "process_transition", "get_train_sample", "reset", *_STATE],
-    )
-    eval_function = _mode("eval_function", ["forward", "reset", *_STATE])
+    learn_function = modes.learn_function
+    collect_function = modes.collect_function
+    eval_function = modes.eval_function
+    command_function = modes.command_function
     total_field = frozenset({"learn", "collect", "eval"})
 
     config: dict[str, Any] = dict(
@@ -112,9 +73,11 @@ class Policy(ABC):
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        """Defaults of this class merged over those of its base classes' root."""
-        merged = deep_merge_dicts(Policy.config, cls.config)
-        cfg = EasyDict(copy.deepcopy(dict(merged)))
+        """Defaults of this class, merged over those of its base classes."""
+        cfg: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            cfg = deep_merge_dicts(cfg, copy.deepcopy(dict(vars(base).get("config", {}))))
+        cfg = EasyDict(cfg)
         cfg.cfg_type = f"{cls.__name__}Dict"
         return cfg
 
@@ -199,8 +162,9 @@ class Policy(ABC):
             self._state_dict_collect,
             self._load_state_dict_collect,
         )
-        if self._has_core("_forward_collect", "_process_transition", "_get_train_sample"):
-            mode.batched = BatchedCollect(
+        rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
+        if self._get_unroll_len() == 1 and self._has_core("_forward_collect_batch", *rows_only):
+            mode.batched = modes.BatchedCollect(
                 self._collect_columns,
                 self._transition_outputs,
                 self._get_train_columns,
@@ -218,16 +182,16 @@ class Policy(ABC):
             self._state_dict_eval,
             self._load_state_dict_eval,
         )
-        if self._has_core("_forward_eval"):
-            mode.batched = BatchedEval(self._eval_columns, self._overrides("_reset_eval"))
+        if self._has_core("_forward_eval_batch", "_forward_eval"):
+            mode.batched = modes.BatchedEval(self._eval_columns, self._overrides("_reset_eval"))
         return mode
 
     def _overrides(self, name: str) -> bool:
-        return getattr(type(self), name) is not getattr(Policy, name)
+        return name in vars(self) or getattr(type(self), name) is not getattr(Policy, name)
 
-    def _has_core(self, *row_methods: str) -> bool:
+    def _has_core(self, core: str, *row_methods: str) -> bool:
         # A subclass that overrides a per-environment method means it to be called.
-        return not any(self._overrides(name) for name in row_methods)
+        return self._overrides(core) and not any(self._overrides(name) for name in row_methods)
 
     def _set_attribute(self, name: str, value: Any) -> None:
         setattr(self, f"_{name}", value)
@@ -268,11 +232,16 @@ class Policy(ABC):
         """Average the gradients of ``model`` over all ranks; nothing at world size 1."""
         if get_world_size() == 1:
             return
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                allreduce(parameter.grad)
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if not trained:
+            return
+        # One message for all: small tensors cost their latency, not their size.
+        flat = torch.cat(
+            [torch.zeros_like(p).view(-1) if p.grad is None else p.grad.view(-1) for p in trained]
+        )
+        allreduce(flat)
+        for parameter, grad in zip(trained, flat.split([p.numel() for p in trained])):
+            parameter.grad = grad.view_as(parameter)
 
     def _broadcast_model(self, model: torch.nn.Module) -> None:
         if get_world_size() > 1:
@@ -310,7 +279,9 @@ class Policy(ABC):
     def _init_collect(self) -> None:
         """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
 
-    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(
+        self, obs: Any, *args: Any, **kwargs: Any
+    ) -> dict[str, torch.Tensor]:
         """Act on a batch, exploring.
 
         Args:
@@ -335,14 +306,17 @@ class Policy(ABC):
         """
         return {**columns, "reward": columns["reward"][:, None]}
 
-    def _collect_columns(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        with torch.no_grad():
-            output = self._forward_collect_batch(self._model_input(obs), **kwargs)
+    def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        try:
+            with torch.no_grad():
+                output = self._forward_collect_batch(self._model_input(obs), *args, **kwargs)
+        except DataError as error:
+            raise DataError(f"{type(self).__name__}, collecting: {error}") from error
         return self._to_cpu(output)
 
-    def _forward_collect(self, data: Mapping[int, Any], **kwargs: Any) -> dict[int, Any]:
-        obs = default_collate(list(data.values()))
-        return dict(zip(data, default_decollate(self._collect_columns(obs, **kwargs))))
+    def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
+        output = self._collect_columns(self._collate_obs(data), *args, **kwargs)
+        return dict(zip(data, default_decollate(output)))
 
     def _process_transition(
         self, obs: Any, policy_output: Mapping[str, Any], timestep: Any
@@ -357,12 +331,14 @@ class Policy(ABC):
         }
 
     def _get_train_sample(self, transitions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-        columns = Columns.from_rows([_tensor_row(row) for row in transitions]).columns
-        columns["reward"] = np.asarray(columns["reward"], dtype=np.float32).reshape(
-            len(transitions), -1
-        )[:, 0]
+        absent = {name for name, value in transitions[0].items() if value is None}
+        rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
+        columns = tree_map(_as_array, flatten_numbers(Columns.from_rows(rows).columns))
+        columns["reward"] = columns["reward"].astype(np.float32, copy=False)
         lengths = np.array([len(transitions)])
-        return Columns(as_train_columns(self._get_train_columns(columns, lengths)))
+        samples = Columns(as_train_columns(self._get_train_columns(columns, lengths)))
+        unroll_len = self._get_unroll_len()
+        return samples if unroll_len == 1 else get_train_sample(list(samples), unroll_len)
 
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
@@ -383,12 +359,14 @@ class Policy(ABC):
         raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
 
     def _eval_columns(self, obs: Any) -> dict[str, torch.Tensor]:
-        with torch.no_grad():
-            return self._to_cpu(self._forward_eval_batch(self._model_input(obs)))
+        try:
+            with torch.no_grad():
+                return self._to_cpu(self._forward_eval_batch(self._model_input(obs)))
+        except DataError as error:
+            raise DataError(f"{type(self).__name__}, evaluating: {error}") from error
 
     def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
-        obs = default_collate(list(data.values()))
-        return dict(zip(data, default_decollate(self._eval_columns(obs))))
+        return dict(zip(data, default_decollate(self._eval_columns(self._collate_obs(data)))))
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
@@ -399,7 +377,16 @@ class Policy(ABC):
     def _load_state_dict_eval(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"], strict=True)
 
-    # ------------------------------------------------------------------ devices
+    # ------------------------------------------------------------------ models and devices
+
+    @staticmethod
+    def _collate_obs(data: Mapping[int, Any]) -> Any:
+        return default_collate(list(data.values()), cat_1dim=False)
+
+    def _train_mode(self, training: bool) -> None:
+        """Switch the model, if it is not there yet: walking all layers each time costs."""
+        if self._model.training is not training:
+            self._model.train(training)
 
     def _model_input(self, obs: Any) -> Any:
         def convert(leaf: Any) -> torch.Tensor:
@@ -417,9 +404,6 @@ class Policy(ABC):
 class CommandModePolicy(Policy):
     """A policy that also tells the pipeline its settings: exploration, learning, evaluation."""
 
-    command_function = namedtuple(  # noqa: PYI024
-        "command_function", ["get_setting_learn", "get_setting_collect", "get_setting_eval"]
-    )
     total_field = frozenset({"learn", "collect", "eval", "command"})
 
     @property
@@ -441,24 +425,8 @@ class CommandModePolicy(Policy):
         return {}
 
 
-#: Columns that stay Python scalars in rows; every other array becomes a tensor.
-_SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag"})
-
-
-def as_train_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays as tensors (sharing memory), but for flags and counters, which rows see as scalars."""
-
-    def convert(leaf: Any) -> Any:
-        return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
-
-    return {
-        name: col if name in _SCALAR_COLUMNS else tree_map(convert, col)
-        for name, col in columns.items()
-    }
-
-
-def _tensor_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
+def _as_array(leaf: Any) -> Any:
+    return leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:

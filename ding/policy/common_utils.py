@@ -1,0 +1,118 @@
+"""What several policies do with their data."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import Columns, as_columns, tree_map
+from ding.model.common.noisy import set_noise_mode as _set_noise_mode
+from ding.policy.train_columns import flatten_numbers
+from ding.utils.data import default_collate
+from ding.utils.errors import ConfigError, DataError
+
+
+def set_noise_mode(module: torch.nn.Module, noise_enabled: bool) -> None:
+    """Switch the noise of every noisy layer in ``module`` on or off."""
+    _set_noise_mode(module, noise_enabled)
+
+
+def default_preprocess_learn(
+    data: Any,
+    use_priority_IS_weight: bool = False,
+    use_priority: bool = False,
+    use_nstep: bool = False,
+    ignore_done: bool = False,
+) -> dict[str, Any]:
+    """Make a batch of samples: a dict of tensors with one leading length B.
+
+    Columns come through without a copy where nothing has to change.
+
+    Args:
+        data: Columns, a list of row dicts, or a batch that is already a dict of tensors.
+        use_priority_IS_weight: Take ``weight`` from the samples' ``IS``; needs ``use_priority``.
+        use_nstep: ``reward`` as ``[nstep, B]`` instead of ``[B]``.
+        ignore_done: Treat all samples as if the episode went on.
+
+    Returns:
+        At least ``obs`` float32, ``reward`` float32, ``done`` float32 ``[B]`` and ``weight``
+        ``[B]`` or ``None``.
+
+    Raises:
+        DataError: No samples, or samples without ``reward``, ``done`` or the ``IS`` asked for.
+        ConfigError: Weights without priorities.
+    """
+    batch = flatten_numbers(_batched(data))
+    missing = [name for name in ("obs", "reward", "done") if name not in batch]
+    if missing:
+        raise DataError(f"samples need {missing}, they have {sorted(batch)}")
+    for name in ("obs", "next_obs"):
+        if name in batch:
+            batch[name] = tree_map(_float, batch[name])
+    done = batch["done"]
+    batch["done"] = torch.zeros(done.shape) if ignore_done else _float(done)
+    reward = _float(batch["reward"])
+    if use_nstep:
+        reward = reward.unsqueeze(0) if reward.dim() == 1 else reward.transpose(0, 1).contiguous()
+    batch["reward"] = reward
+    batch["weight"] = _weight(batch, use_priority, use_priority_IS_weight)
+    return batch
+
+
+def _batched(data: Any) -> dict[str, Any]:
+    if isinstance(data, Mapping):
+        return dict(data)
+    if len(data) == 0:
+        raise DataError("no samples to learn from: got an empty batch")
+    columns = data if isinstance(data, Columns) and data.is_columnar else as_columns(_plain(data))
+    return default_collate(data, cat_1dim=False) if columns is None else columns.collated()
+
+
+def _plain(rows: Any) -> list[dict[str, Any]]:
+    """Rows without the entries that no tensor can hold: names and absent values."""
+    first = rows[0]
+    if not isinstance(first, Mapping):
+        raise DataError(f"samples must be dicts, got {type(first).__name__}")
+    drop = {name for name, value in first.items() if value is None or isinstance(value, str)}
+    return [{k: v for k, v in row.items() if k not in drop} for row in rows] if drop else list(rows)
+
+
+def _weight(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> Any:
+    if not use_weight:
+        return batch.get("weight")
+    if not use_priority:
+        raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+    if "IS" not in batch:
+        raise DataError(
+            "samples have no importance weights 'IS': policy.priority_IS_weight=True needs a "
+            "buffer that gives them, create_config.replay_buffer.type='advanced'"
+        )
+    return _float(batch["IS"])
+
+
+def _float(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.dtype == torch.float32 else tensor.float()
+
+
+def single_env_forward_wrapper(forward_fn: Callable) -> Callable:
+    """Let a mode's ``forward``, which takes a dict of environments, act in one environment.
+
+    Args:
+        forward_fn: ``policy.eval_mode.forward``, or the collect mode's.
+
+    Returns:
+        ``(obs) -> action``, both without a batch dimension; the action is an ndarray, 0-d for a
+        discrete one.
+    """
+
+    def forward(obs: Any) -> np.ndarray:
+        if not isinstance(obs, Mapping | torch.Tensor):
+            obs = np.asarray(obs)
+        action = forward_fn({0: obs})[0]["action"]
+        action = action.detach().cpu().numpy() if isinstance(action, torch.Tensor) else action
+        action = np.asarray(action)
+        is_index = action.dtype.kind in "iu" and action.shape == (1,)
+        return action.reshape(()) if is_index else action
+
+    return forward

@@ -1,0 +1,250 @@
+"""Deep Q-learning with its usual extensions.
+
+Mnih et al. 2015 (targets from a second network), van Hasselt et al. 2016 (double), Wang et al. 2016
+(dueling, in the network), Schaul et al. 2016 (prioritised replay), Sutton 1988 (n-step returns),
+Fortunato et al. 2018 (noisy layers, in the network).
+"""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.data import tree_take
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.common_utils import default_preprocess_learn, set_noise_mode
+from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
+from ding.rl_utils.columnar import nstep_columns
+from ding.torch_utils import Adam, to_device
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("dqn")
+class DQNPolicy(Policy):
+    """DQN for one or several discrete actions.
+
+    The target network is a copy taken every ``learn.target_update_freq`` updates; if that is
+    ``None``, it follows the online network by ``learn.target_theta`` at each update.
+    """
+
+    config: dict[str, Any] = dict(
+        type="dqn",
+        cuda=False,
+        on_policy=False,
+        # Draw samples with probabilities that follow their TD error.
+        priority=False,
+        # Weigh samples for the bias which that brings (needs `priority`).
+        priority_IS_weight=False,
+        discount_factor=0.97,
+        nstep=1,
+        # Noisy layers in the network's head (`model.noise`), which explore while collecting.
+        noisy_net=False,
+        model=dict(encoder_hidden_size_list=[128, 128, 64]),
+        learn=dict(
+            # Updates after each collection.
+            update_per_collect=3,
+            batch_size=64,
+            learning_rate=0.001,
+            target_update_freq=100,
+            target_theta=0.005,
+            # For environments whose only end is a time limit that they do not report.
+            ignore_done=False,
+        ),
+        # Give exactly one of n_sample and n_episode.
+        collect=dict(n_sample=8, unroll_len=1),
+        eval=dict(),
+        other=dict(
+            # ε as a function of environment steps; `type` is 'exp' or 'linear'.
+            eps=dict(type="exp", start=0.95, end=0.1, decay=10000),
+            replay_buffer=dict(replay_buffer_size=10000),
+        ),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "dqn", ["ding.model.template.q_learning"]
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.get("noisy_net", False) and model is None:
+            cfg = EasyDict({**cfg, "model": {**cfg.model, "noise": True}})
+        return super()._create_model(cfg, model)
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg
+        self._priority = cfg.priority
+        self._priority_IS_weight = cfg.priority_IS_weight
+        self._gamma = cfg.discount_factor
+        self._nstep = cfg.nstep
+        self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
+        self._target_model = model_wrap(
+            copy.deepcopy(self._model), "target", **_target_update(cfg.learn)
+        )
+        self._learn_model = model_wrap(self._model, "argmax_sample")
+        if cfg.noisy_net:
+            set_noise_mode(self._target_model, True)
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]`` is the absolute TD error of each sample.
+
+        Raises:
+            DataError: The loss is not finite.
+        """
+        batch = default_preprocess_learn(
+            data,
+            use_priority=self._priority,
+            use_priority_IS_weight=self._priority_IS_weight,
+            ignore_done=self._cfg.learn.ignore_done,
+            use_nstep=True,
+        )
+        if self._cuda:
+            batch = to_device(batch, self._device)
+        self._train_mode(True)
+        if self._cfg.noisy_net:
+            set_noise_mode(self._model, True)
+
+        q_value = self._model(batch["obs"])["logit"]
+        with torch.no_grad():
+            target_q_value = self._target_model.forward(batch["next_obs"])["logit"]
+            next_q_value = self._model(batch["next_obs"])["logit"]
+        loss, td_error = self._td_error(batch, q_value, target_q_value, next_q_value)
+
+        check_loss(self, loss_value := loss.item(), batch)
+        self._optimizer.zero_grad()
+        loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
+        self._target_model.update(self._model)
+        with torch.no_grad():
+            q_mean, target_q_mean = to_floats(_mean(q_value), _mean(target_q_value))
+        return {
+            "cur_lr": self._optimizer.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            "q_value": q_mean,
+            "target_q_value": target_q_mean,
+            # Proportional prioritisation takes |δ|; the error per sample is δ².
+            "priority": td_error.detach().sqrt(),
+        }
+
+    def _td_error(
+        self, batch: dict[str, Any], q_value: Any, target_q_value: Any, next_q_value: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Loss and squared TD error ``[B]``; of a multi-discrete action, means over its parts."""
+        if not isinstance(q_value, list):
+            return self._td_error_of(batch, q_value, target_q_value, next_q_value, batch["action"])
+        pairs = [
+            self._td_error_of(batch, q, target_q, next_q, batch["action"][:, i])
+            for i, (q, target_q, next_q) in enumerate(zip(q_value, target_q_value, next_q_value))
+        ]
+        losses, errors = zip(*pairs)
+        return torch.stack(losses).mean(), torch.stack(errors).mean(0)
+
+    def _td_error_of(
+        self,
+        batch: dict[str, Any],
+        q_value: torch.Tensor,
+        target_q_value: torch.Tensor,
+        next_q_value: torch.Tensor,
+        action: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        data = q_nstep_td_data(
+            q_value,
+            target_q_value,
+            action,
+            next_q_value.argmax(-1),
+            batch["reward"],
+            batch["done"],
+            batch["weight"],
+        )
+        return q_nstep_td_error(
+            data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
+        )
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss", "q_value", "target_q_value"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "target_model": self._target_model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "target_update_count": self._target_model.update_count,
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        self._target_model.load_state_dict(state_dict["target_model"])
+        self._optimizer.load_state_dict(state_dict["optimizer"])
+        self._target_model.reset_state(state_dict.get("target_update_count"))
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._gamma = self._cfg.discount_factor
+        self._nstep = self._cfg.nstep
+        self._collect_model = model_wrap(self._model, "eps_greedy_sample")
+
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
+        """ε-greedy actions; ``eps`` is one number, or one for each environment."""
+        self._train_mode(False)
+        if self._cfg.noisy_net:
+            set_noise_mode(self._model, True)
+        return _one_action(self._collect_model.forward(obs, eps=eps))
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        if self._nstep == 1:
+            return super()._get_train_columns(columns, lengths)
+        window = nstep_columns(
+            columns["reward"],
+            columns["done"],
+            columns["next_obs"],
+            lengths,
+            self._nstep,
+            self._gamma,
+        )
+        index = window.pop("next_index")
+        return {**columns, **window, "next_obs": tree_take(columns["next_obs"], index)}
+
+    # ------------------------------------------------------------------ eval
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        if self._cfg.noisy_net:
+            set_noise_mode(self._model, False)
+        return _one_action(self._eval_model.forward(obs))
+
+
+def _target_update(cfg: EasyDict) -> dict[str, Any]:
+    if cfg.get("target_update_freq") is not None:
+        return {"update_type": "assign", "update_kwargs": {"freq": cfg.target_update_freq}}
+    if cfg.get("target_theta") is not None:
+        return {"update_type": "momentum", "update_kwargs": {"theta": cfg.target_theta}}
+    raise ConfigError(
+        "the target network never follows: set policy.learn.target_update_freq (updates between "
+        "copies) or policy.learn.target_theta (how far to move at each update)"
+    )
+
+
+def _one_action(output: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """Actions and logits of a multi-discrete space as one tensor each."""
+    action = output["action"]
+    if isinstance(action, list):
+        return {"action": torch.stack(action, -1)}
+    return output
+
+
+def _mean(q_value: Any) -> torch.Tensor:
+    return torch.cat(q_value, -1).mean() if isinstance(q_value, list) else q_value.mean()

@@ -1,0 +1,93 @@
+"""Collect modes that act without a network."""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.utils.errors import ConfigError
+
+
+class PolicyFactory:
+    """Makes collect modes out of others."""
+
+    @staticmethod
+    def get_random_policy(
+        policy: Any,
+        action_space: gym.spaces.Space | None = None,
+        forward_fn: Callable | None = None,
+    ) -> Any:
+        """A collect mode that acts at random and does all else as ``policy`` does.
+
+        Args:
+            policy: A collect mode.
+            action_space: Of one environment; drawn from uniformly.
+            forward_fn: ``({env_id: obs}, ...) -> {env_id: {'action': ...}}`` to act with instead.
+
+        Raises:
+            ConfigError: Neither of the two is given, or transitions of ``policy`` need outputs
+                of its network.
+        """
+        if forward_fn is not None:
+            return policy._replace(forward=forward_fn)
+        if action_space is None:
+            raise ConfigError("a random policy needs an action_space or a forward_fn")
+        batched = getattr(policy, "batched", None)
+        if batched is not None and batched.transition_outputs:
+            raise ConfigError(
+                f"transitions of this policy hold {list(batched.transition_outputs)} of its "
+                "network, which random actions do not have: collect with the policy itself, or "
+                "pass a forward_fn that returns them"
+            )
+        draw = _Draw(action_space)
+        mode = policy._replace(forward=draw.rows)
+        if batched is not None:
+            mode.batched = dataclasses.replace(batched, forward=draw.columns)
+        return mode
+
+
+class _Draw:
+    """Uniform actions, from torch's generator by way of the space's own."""
+
+    def __init__(self, action_space: gym.spaces.Space) -> None:
+        # A copy: the environment's space keeps its seed.
+        self._space = copy.deepcopy(action_space)
+        self._space.seed(int(torch.randint(2**31, ())))
+
+    def rows(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict[int, dict[str, Any]]:
+        return {env_id: {"action": self._action()} for env_id in data}
+
+    def columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        while isinstance(obs, Mapping):
+            obs = next(iter(obs.values()))
+        actions = np.stack([np.asarray(self._space.sample()) for _ in range(len(obs))])
+        return {"action": torch.from_numpy(_plain_dtype(actions))}
+
+    def _action(self) -> Any:
+        sample = self._space.sample()
+        if isinstance(sample, Mapping | tuple):
+            return sample
+        # The shape in which the network's own actions are handed out.
+        return torch.from_numpy(np.atleast_1d(_plain_dtype(np.asarray(sample))))
+
+
+def _plain_dtype(action: np.ndarray) -> np.ndarray:
+    return action.astype(np.float32 if action.dtype.kind == "f" else np.int64)
+
+
+def get_random_policy(cfg: EasyDict, policy: Any, env: Any) -> Any:
+    """The collect mode to fill a buffer with before training.
+
+    Args:
+        cfg: Compiled config; with ``policy.transition_with_policy_data`` it is ``policy`` itself.
+        policy: A collect mode.
+        env: An env manager, for its ``action_space``.
+    """
+    if cfg.policy.get("transition_with_policy_data", False):
+        return policy
+    return PolicyFactory.get_random_policy(policy, action_space=env.action_space)

@@ -1,0 +1,49 @@
+"""How training samples look as columns, whoever made them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import tree_map
+
+#: Columns that stay Python scalars in rows; every other array becomes a tensor.
+_SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag"})
+
+#: Columns with one number per sample, in whatever shape rows bring it.
+_ONE_NUMBER = frozenset(
+    {"reward", "done", "traj_flag", "value", "adv", "value_gamma", "weight", "IS", "collect_iter"}
+)
+
+
+def as_train_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as tensors (sharing memory), but for flags and counters, which rows see as scalars."""
+    return {
+        name: col if name in _SCALAR_COLUMNS else tree_map(_as_tensor, col)
+        for name, col in columns.items()
+    }
+
+
+def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """``[N, 1]`` columns of what is one number per sample as ``[N]``; the others as they are.
+
+    Rows carry such a number as a scalar or as an array of shape ``(1,)``. An action is one number
+    if it is an index; a float action of one dimension stays ``[N, 1]``.
+    """
+    return {
+        name: col[:, 0] if getattr(col, "shape", ())[1:] == (1,) and _is_number(name, col) else col
+        for name, col in columns.items()
+    }
+
+
+def _is_number(name: str, col: Any) -> bool:
+    if name == "action":
+        return not (
+            col.is_floating_point() if isinstance(col, torch.Tensor) else col.dtype.kind == "f"
+        )
+    return name in _ONE_NUMBER
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
