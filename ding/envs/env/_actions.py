@@ -95,7 +95,7 @@ class _Box(_Adapter):
         self.dtype = space.dtype
         self.shape = space.shape
         self.small = int(np.prod(space.shape)) <= _SMALL
-        biggest = np.finfo(space.dtype).max
+        biggest = np.finfo(space.dtype.type).max  # type: ignore[type-var]
         # An infinite action is wrong even where the bounds are infinite.
         self.low = np.clip(space.low, -biggest, biggest)
         self.high = np.clip(space.high, -biggest, biggest)
@@ -130,9 +130,10 @@ class _Box(_Adapter):
         if np.isnan(array).any():
             raise self.refuse(action, "it holds NaN")
         if not self.clip:
-            with np.errstate(over="ignore"):  # bounds that stand for infinity
+            with np.errstate(over="ignore", invalid="ignore"):  # bounds that stand for infinity
                 slack = _TOLERANCE * (self.high - self.low)
                 beyond = (array < self.low - slack) | (array > self.high + slack)
+            beyond |= np.isinf(array)
             if beyond.any():
                 raise self.refuse(
                     action,

@@ -46,8 +46,9 @@ def env_name(env: Any) -> str:
     """What messages call an environment: its id, else the class at its core."""
     while env is not None:
         spec = getattr(env, "spec", None)
-        if getattr(spec, "id", None):
-            return str(spec.id)
+        spec_id = getattr(spec, "id", None)
+        if spec_id:
+            return str(spec_id)
         inner = getattr(env, "env", None)
         if inner is None or inner is env:
             break

@@ -54,9 +54,8 @@ def _as_box(space: spaces.Space) -> spaces.Box | None:
         start = int(space.start)
         return spaces.Box(start, start + int(space.n) - 1, shape=(1,), dtype=np.float32)
     if isinstance(space, spaces.MultiDiscrete):
-        start = getattr(space, "start", np.zeros_like(space.nvec))
-        low, high = start.astype(np.float32), (start + space.nvec - 1).astype(np.float32)
-        return spaces.Box(low, high, dtype=np.float32)
+        low = np.zeros(space.nvec.shape, np.float32) + getattr(space, "start", 0)
+        return spaces.Box(low, low + space.nvec.astype(np.float32) - 1, dtype=np.float32)
     if isinstance(space, spaces.MultiBinary):
         return spaces.Box(0, 1, shape=space.shape, dtype=np.float32)
     return None

@@ -3,13 +3,14 @@
 import copy
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
 
-from ding.utils import ENV_REGISTRY, import_module
 from ding.utils.errors import ConfigError
+from ding.utils.import_helper import import_module
+from ding.utils.registry_factory import ENV_REGISTRY
 
 BaseEnvTimestep = namedtuple("BaseEnvTimestep", ["obs", "reward", "done", "info"])
 
@@ -23,13 +24,14 @@ class BaseEnv(gymnasium.Env, ABC):
     """
 
     timestep = BaseEnvTimestep
+    reward_space: gymnasium.spaces.Space
 
     @abstractmethod
     def __init__(self, cfg: dict) -> None:
         raise NotImplementedError
 
     @abstractmethod
-    def reset(self) -> Any:
+    def reset(self) -> Any:  # type: ignore[override]
         """Start an episode and return its first observation."""
         raise NotImplementedError
 
@@ -39,7 +41,7 @@ class BaseEnv(gymnasium.Env, ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def step(self, action: Any) -> "BaseEnv.timestep":  # type: ignore[name-defined]
+    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
         raise NotImplementedError
 
     @abstractmethod
@@ -91,7 +93,7 @@ def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:
 
 def get_vec_env_setting(
     cfg: dict, collect: bool = True, eval_: bool = True
-) -> tuple[type, list[dict] | None, list[dict] | None]:
+) -> tuple[type[BaseEnv], list[dict] | None, list[dict] | None]:
     """Find the env class that `cfg` names and make the configs of its environments.
 
     Args:
@@ -108,7 +110,7 @@ def get_vec_env_setting(
     return env_cls, collector_cfg, evaluator_cfg
 
 
-def get_env_cls(cfg: dict) -> type:
+def get_env_cls(cfg: dict) -> type[BaseEnv]:
     """The class registered as ``cfg.type``, after importing ``cfg.import_names``."""
     if not cfg.get("type"):
         raise ConfigError(
@@ -116,7 +118,7 @@ def get_env_cls(cfg: dict) -> type:
             "yours), or use type='gymnasium' with env.env_id"
         )
     import_module(cfg.get("import_names", []))
-    return ENV_REGISTRY.get(cfg["type"])
+    return cast(type[BaseEnv], ENV_REGISTRY.get(cfg["type"]))
 
 
 def is_truncated(info: dict) -> bool:

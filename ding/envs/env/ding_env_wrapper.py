@@ -1,6 +1,7 @@
 """Any single-agent gymnasium environment, or old gym one, as a :class:`BaseEnv`."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -54,7 +55,7 @@ class DingEnvWrapper(BaseEnv):
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
     """
 
-    config = {
+    config: dict[str, Any] = {
         "env_id": None,
         "kwargs": {},
         "max_episode_steps": None,
@@ -106,11 +107,14 @@ class DingEnvWrapper(BaseEnv):
         self._dynamic_seed = True
         self._seed_rng: np.random.Generator | None = None
         self._episode_return: Any = 0.0
-        self._step_env = self._step_before_reset
+        # Bound late: `step` looks them up instead of asking each time what state it is in.
+        self._step_env: Callable[[Any], Any] = self._step_before_reset
+        self._to_action: Callable[[Any], Any] = lambda action: action
+        self._to_obs: Callable[[Any], Any]
 
     # ---- episodes -----------------------------------------------------------------------------
 
-    def reset(self, *, options: dict | None = None) -> np.ndarray:
+    def reset(self, *, options: dict | None = None) -> np.ndarray:  # type: ignore[override]
         """Start an episode; after :meth:`seed`, under a seed that follows from that one.
 
         Args:
@@ -125,7 +129,7 @@ class DingEnvWrapper(BaseEnv):
         self._step_env = env.step
         return self._to_obs(obs)
 
-    def step(self, action: np.int64 | np.ndarray) -> BaseEnvTimestep:
+    def step(self, action: np.int64 | np.ndarray) -> BaseEnvTimestep:  # type: ignore[override]
         """
         Raises:
             ActionError: The action space does not contain the action.
@@ -188,7 +192,7 @@ class DingEnvWrapper(BaseEnv):
         return self._action_space
 
     @property
-    def reward_space(self) -> spaces.Space:
+    def reward_space(self) -> spaces.Space:  # type: ignore[override]
         self._built()
         return self._reward_space
 
@@ -332,9 +336,6 @@ class DingEnvWrapper(BaseEnv):
         value = info.get("eval_episode_return", own)
         info["eval_episode_return"] = float(value) if np.size(value) == 1 else np.asarray(value)
         return info
-
-    def _to_action(self, action: Any) -> Any:  # replaced when the environment is built
-        return action
 
     def _step_before_reset(self, action: Any) -> Any:
         raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")

@@ -78,10 +78,12 @@ def check_array_space(ndarray: Any, space: spaces.Space | Sequence | Mapping, na
         _expect(isinstance(space, spaces.Space), f"{name} is an array, but its space is {space!r}")
         assert isinstance(space, spaces.Space)
         _expect(
-            ndarray.dtype == space.dtype, f"{name} has dtype {ndarray.dtype}, expected {space.dtype}"
+            ndarray.dtype == space.dtype,
+            f"{name} has dtype {ndarray.dtype}, expected {space.dtype}",
         )
         _expect(
-            ndarray.shape == space.shape, f"{name} has shape {ndarray.shape}, expected {space.shape}"
+            ndarray.shape == space.shape,
+            f"{name} has shape {ndarray.shape}, expected {space.shape}",
         )
         _expect(space.contains(ndarray), f"{name} is {ndarray}, which lies outside of {space}")
     elif isinstance(ndarray, Mapping):
@@ -98,7 +100,7 @@ def check_array_space(ndarray: Any, space: spaces.Space | Sequence | Mapping, na
             isinstance(parts, Sequence) and len(parts) == len(ndarray),
             f"{name} has {len(ndarray)} parts, its space is {space}",
         )
-        for i, (value, part) in enumerate(zip(ndarray, parts)):  # type: ignore[call-overload]
+        for i, (value, part) in enumerate(zip(ndarray, parts)):  # type: ignore[arg-type]
             check_array_space(value, part, f"{name}[{i}]")
     else:
         raise EnvError(f"{name} is a {type(ndarray).__name__}; expected an array or a nest of them")
@@ -123,7 +125,7 @@ def check_different_memory(array1: Any, array2: Any, step_times: int) -> None:
     if isinstance(array1, np.ndarray):
         _expect(
             not np.shares_memory(array1, array2),
-            f"the observation of step {step_times} shares memory with the one before; return a copy",
+            f"the observation of step {step_times} shares memory with the one before; copy it",
         )
     elif isinstance(array1, Mapping):
         _expect(set(array1) == set(array2), f"the keys of the observation change at {step_times}")

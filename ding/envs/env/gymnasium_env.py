@@ -1,7 +1,7 @@
 """The env type ``gymnasium``: any environment that gymnasium can make."""
 
-from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import ENV_REGISTRY
 
 from .ding_env_wrapper import DingEnvWrapper
 

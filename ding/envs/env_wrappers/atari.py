@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.utils import ENV_WRAPPER_REGISTRY
+from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
 
@@ -49,7 +49,8 @@ class MaxAndSkipWrapper(gymnasium.Wrapper):
 
     def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict]:
         total: Any = 0.0
-        obs = before = None
+        obs: Any = None
+        before: Any = None
         for i in range(self._skip):
             # Only the frame before the last is compared, and the environment may reuse its array.
             if i == self._skip - 1 and obs is not None:
@@ -97,7 +98,10 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def _count_lives(self, info: dict) -> int:
-        return info["lives"] if "lives" in info else self.env.unwrapped.ale.lives()
+        if "lives" in info:
+            return info["lives"]
+        game: Any = self.env.unwrapped
+        return game.ale.lives()
 
 
 @ENV_WRAPPER_REGISTRY.register("fire_reset")

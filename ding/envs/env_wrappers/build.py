@@ -5,8 +5,9 @@ from typing import Any
 
 import gymnasium
 
-from ding.utils import ENV_WRAPPER_REGISTRY, import_module
 from ding.utils.errors import ConfigError
+from ding.utils.import_helper import import_module
+from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .presets import preset_wrappers
 

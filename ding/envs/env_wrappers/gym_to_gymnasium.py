@@ -10,8 +10,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.utils import ENV_WRAPPER_REGISTRY
 from ding.utils.errors import EnvError
+from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 
 def as_gymnasium(env: Any) -> gymnasium.Env:

@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.utils import ENV_WRAPPER_REGISTRY
 from ding.utils.default_helper import RunningMeanStd
+from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
 
@@ -19,7 +19,7 @@ class ScaledFloatFrameWrapper(gymnasium.ObservationWrapper):
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
-        space = self.env.observation_space
+        space = _box_observations(self)
         low, high = float(space.low.min()), float(space.high.max())
         if not np.isfinite(high - low):
             raise ValueError(f"scaled_float_frame needs observations with bounds, got {space}")
@@ -47,10 +47,9 @@ class FrameStackWrapper(gymnasium.Wrapper):
         super().__init__(as_gymnasium(env))
         self.n_frames = n_frames
         self._frames: deque = deque(maxlen=n_frames)
-        space = self.env.observation_space
-        self.observation_space = spaces.Box(
-            np.stack([space.low] * n_frames), np.stack([space.high] * n_frames), dtype=space.dtype
-        )
+        space = _box_observations(self)
+        low, high = np.stack([space.low] * n_frames), np.stack([space.high] * n_frames)
+        self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
 
     def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict]:
         obs, info = self.env.reset(**kwargs)
@@ -75,7 +74,7 @@ class ObsNormWrapper(gymnasium.ObservationWrapper):
         super().__init__(as_gymnasium(env))
         self._clip = clip_range
         self._count = 0
-        space = self.env.observation_space
+        space = _box_observations(self)
         self.rms = RunningMeanStd(shape=space.shape)
         self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
 
@@ -124,12 +123,12 @@ class ObsPlusPrevActRewWrapper(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
-        action_space = self.env.action_space
+        action_space = _with_null(self.env.action_space)
         self._null_action = np.full(action_space.shape, -1, action_space.dtype)
         self.observation_space = spaces.Dict(
             {
                 "obs": self.env.observation_space,
-                "prev_action": _with_null(action_space),
+                "prev_action": action_space,
                 "prev_reward_extrinsic": _unbounded(),
             }
         )
@@ -150,18 +149,26 @@ class ObsPlusPrevActRewWrapper(gymnasium.Wrapper):
         }
 
 
+def _box_observations(wrapper: gymnasium.Wrapper) -> spaces.Box:
+    space = wrapper.env.observation_space
+    if not isinstance(space, spaces.Box):
+        raise ValueError(f"{type(wrapper).__name__} needs array observations (a Box), got {space}")
+    return space
+
+
 def _unbounded() -> spaces.Box:
     return spaces.Box(-np.inf, np.inf, shape=(1,), dtype=np.float32)
 
 
 def _with_null(space: spaces.Space) -> spaces.Box:
+    low: np.ndarray
     if isinstance(space, spaces.Box):
         low, high = np.minimum(space.low, -1), space.high
     elif isinstance(space, spaces.Discrete):
         low, high = np.array(-1), np.array(space.start + space.n - 1)
     elif isinstance(space, spaces.MultiDiscrete):
-        low, high = np.full(space.shape, -1), space.nvec - 1
+        low, high = np.full(space.nvec.shape, -1), space.nvec - 1
     else:
         raise ValueError(f"a previous action needs a Box or discrete action space, got {space}")
-    dtype = space.dtype
+    dtype: Any = space.dtype
     return spaces.Box(np.asarray(low, dtype), np.asarray(high, dtype), dtype=dtype)

@@ -5,8 +5,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ding.utils import ENV_WRAPPER_REGISTRY
 from ding.utils.default_helper import RunningMeanStd
+from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
 
@@ -20,7 +20,7 @@ class EvalEpisodeReturnWrapper(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
-        self._return = 0.0
+        self._return: Any = 0.0
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict]:
         self._return = 0.0
@@ -45,7 +45,7 @@ class ClipRewardWrapper(gymnasium.Wrapper):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        return obs, np.sign(reward), terminated, truncated, info
+        return obs, float(np.sign(float(reward))), terminated, truncated, info
 
 
 @ENV_WRAPPER_REGISTRY.register("delay_reward")

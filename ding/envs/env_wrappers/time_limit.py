@@ -4,7 +4,7 @@ from typing import Any
 
 import gymnasium
 
-from ding.utils import ENV_WRAPPER_REGISTRY
+from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
 

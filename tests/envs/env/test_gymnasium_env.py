@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from easydict import EasyDict
+
+from ding.envs import GymnasiumEnv
+from ding.utils import ENV_REGISTRY
+from ding.utils.errors import ConfigError, EnvError
+
+
+def test_registered():
+    assert ENV_REGISTRY.get("gymnasium") is GymnasiumEnv
+
+
+def test_config_is_a_copy():
+    cfg = GymnasiumEnv.default_config()
+    assert cfg.cfg_type == "GymnasiumEnvDict"
+    cfg.env_wrapper.append("clip_reward")
+    assert GymnasiumEnv.default_config().env_wrapper == []
+
+
+def test_time_limit_and_kwargs():
+    cfg = EasyDict(env_id="CartPole-v1", max_episode_steps=2, kwargs={"sutton_barto_reward": True})
+    env = GymnasiumEnv(cfg)
+    env.reset()
+    env.step(0)
+    timestep = env.step(1)
+    assert timestep.done
+    assert timestep.info["truncated"]
+    assert timestep.info["eval_episode_return"] == 0.0
+    env.close()
+
+
+def test_registered_time_limit_stays():
+    env = GymnasiumEnv({"env_id": "Pendulum-v1"})
+    env.reset()
+    for step in range(1, 201):
+        timestep = env.step(np.zeros(1, np.float32))
+        assert timestep.done == (step == 200)
+    env.close()
+
+
+def test_missing_id():
+    with pytest.raises(ConfigError, match=r"env\.env_id"):
+        GymnasiumEnv({})
+
+
+def test_unknown_id_suggests():
+    with pytest.raises(ConfigError, match=r"env\.env_id='CartPol-v1'.*CartPole"):
+        GymnasiumEnv({"env_id": "CartPol-v1"}).reset()
+
+
+def test_unknown_version():
+    with pytest.raises(ConfigError, match=r"env\.env_id='CartPole-v77'"):
+        GymnasiumEnv({"env_id": "CartPole-v77"}).reset()
+
+
+def test_malformed_id():
+    with pytest.raises(ConfigError, match=r"env\.env_id"):
+        GymnasiumEnv({"env_id": "Cart Pole!"}).reset()
+
+
+def test_missing_module():
+    with pytest.raises(EnvError, match="no_such_module_here"):
+        GymnasiumEnv({"env_id": "no_such_module_here:Thing-v0"}).reset()
+
+
+def test_wrong_kwargs():
+    with pytest.raises(ConfigError, match=r"env\.kwargs.*gravitas"):
+        GymnasiumEnv({"env_id": "CartPole-v1", "kwargs": {"gravitas": 1}}).reset()
+
+
+def test_missing_box2d_names_the_extra(monkeypatch):
+    import sys
+
+    for name in [m for m in sys.modules if m.startswith(("Box2D", "gymnasium.envs.box2d"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(EnvError, match=r"ding\[box2d\]"):
+        GymnasiumEnv({"env_id": "LunarLander-v3"}).reset()

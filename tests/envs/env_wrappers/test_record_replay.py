@@ -1,0 +1,109 @@
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ding.envs import DingEnvWrapper
+from ding.utils.errors import DingError, EnvError
+from tests.envs.small_envs import CountEnv, OldEnv
+
+
+class FakeWriter:
+    """Writes what moviepy's writer is given, so that files can be looked into."""
+
+    def __init__(self, filename, size, fps):
+        self.path = Path(filename)
+        self.data = f"{size[0]}x{size[1]}@{fps:g}:".encode()
+
+    def write_frame(self, frame):
+        self.data += bytes([frame[0, 0, 0]])
+
+    def close(self):
+        self.path.write_bytes(self.data)
+
+
+@pytest.fixture
+def moviepy(monkeypatch):
+    names = ["moviepy", "moviepy.video", "moviepy.video.io", "moviepy.video.io.ffmpeg_writer"]
+    modules = [types.ModuleType(name) for name in names]
+    for name, module, child in zip(names, modules, [*modules[1:], None]):
+        monkeypatch.setitem(sys.modules, name, module)
+        if child is not None:
+            setattr(module, child.__name__.rpartition(".")[2], child)
+    modules[-1].FFMPEG_VideoWriter = FakeWriter
+
+
+def test_one_file_per_episode(moviepy, tmp_path):
+    env = DingEnvWrapper(CountEnv(length=2, render_mode="rgb_array"))
+    env.reset()
+    env.enable_save_replay(str(tmp_path / "video"))
+    with pytest.raises(EnvError, match="reset"):
+        env.step(0)
+    for _ in range(2):
+        env.reset()
+        env.step(0)
+        env.step(0)
+    env.reset()
+    env.close()
+    files = sorted((tmp_path / "video").iterdir(), key=lambda f: f.name)
+    assert [f.name[-14:] for f in files] == [f"_episode_{i}.mp4" for i in range(3)]
+    assert files[0].read_bytes() == b"48x32@10:" + bytes([0, 20, 40])
+    assert files[2].read_bytes() == b"48x32@10:" + bytes([0])
+
+
+def test_two_envs_share_a_folder(moviepy, tmp_path):
+    for _ in range(2):
+        cfg = {"replay_path": str(tmp_path)}
+        env = DingEnvWrapper(CountEnv(length=1, render_mode="rgb_array"), cfg)
+        env.reset()
+        env.step(0)
+        env.close()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_old_env(moviepy, tmp_path):
+    env = DingEnvWrapper(OldEnv(length=1))
+    env.enable_save_replay(str(tmp_path))
+    env.reset()
+    env.step(0)
+    assert [f.suffix for f in tmp_path.iterdir()] == [".mp4"]
+
+
+def test_env_that_does_not_render(tmp_path):
+    env = DingEnvWrapper(CountEnv())
+    env.enable_save_replay(str(tmp_path))
+    with pytest.raises(EnvError, match="render_mode='rgb_array'"):
+        env.reset()
+
+
+def test_id_is_made_anew_with_rendering(tmp_path):
+    env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+    env.reset()
+    env.enable_save_replay(str(tmp_path))
+    assert env._built().render_mode == "rgb_array"
+    env.close()
+
+
+def test_missing_library_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "moviepy", None)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    env = DingEnvWrapper(CountEnv(render_mode="rgb_array"), {"replay_path": str(tmp_path)})
+    with pytest.raises(DingError, match=r"ding\[video\]"):
+        env.reset()
+
+
+def test_gif_without_moviepy(monkeypatch, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.setitem(sys.modules, "moviepy", None)
+    monkeypatch.setitem(sys.modules, "moviepy.video.io.ffmpeg_writer", None)
+    env = DingEnvWrapper(CountEnv(length=3, render_mode="rgb_array"))
+    env.enable_save_replay(str(tmp_path))
+    env.reset()
+    for _ in range(3):
+        env.step(0)
+    (file,) = tmp_path.iterdir()
+    with image.open(file) as gif:
+        assert gif.n_frames == 4
+        assert np.asarray(gif.convert("RGB")).shape == (32, 48, 3)
