@@ -1,0 +1,149 @@
+"""A record of named values over time, with statistics registered by name."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from .base import TimeMode
+from .data import TimeRangedData
+from .time_ctl import BaseTime, TimeProxy
+from .value import LoggedValue
+
+_TimeObjectType = TypeVar("_TimeObjectType", bound=BaseTime)
+Window = tuple[tuple[int | float, int | float], Any]
+
+
+class LoggedModel(Generic[_TimeObjectType]):
+    """Remembers what its properties were during the last ``expire`` ticks or seconds.
+
+    Properties are declared with :class:`LoggedValue`; statistics over them are registered::
+
+        class Monitor(LoggedModel):
+            reward = LoggedValue(float)
+
+            def __init__(self, time_, expire):
+                super().__init__(time_, expire)
+                self.register_attribute_value("avg", "reward", self._avg_reward)
+
+            def _avg_reward(self):
+                values = [value for _, value in self.range_values["reward"]()]
+                return sum(values) / len(values) if values else 0.0
+
+        monitor.reward = 1.0
+        monitor.avg["reward"]()
+
+    ``range_values[name](mode)`` is there for every property: ``((begin, end), value)`` for each
+    value in force during the range, oldest first.
+
+    Args:
+        time_: The clock; its owner moves it on.
+        expire: Length of the range, in the unit of the clock.
+    """
+
+    def __init__(self, time_: _TimeObjectType, expire: float) -> None:
+        self._time = time_
+        self._proxy = TimeProxy(time_)
+        self._expire = expire
+        self._init_time = self._proxy.time()
+        self._data: dict[str, TimeRangedData] = {
+            name: TimeRangedData(self._proxy, expire) for name in _declared(type(self))
+        }
+        self._attributes: dict[str, dict[str, Any]] = {}
+        self.range_values: dict[str, Callable[..., list[Window]]] = {
+            name: self._range_values_of(name) for name in self._data
+        }
+
+    @property
+    def time(self) -> _TimeObjectType:
+        """The clock."""
+        return self._time
+
+    @property
+    def expire(self) -> float:
+        """Length of the range."""
+        return self._expire
+
+    def fixed_time(self) -> float | int:
+        """The time that statistics are computed at: held between freeze and unfreeze."""
+        return self._proxy.time()
+
+    def current_time(self) -> float | int:
+        """The time of the clock, whether held or not."""
+        return self._proxy.current_time()
+
+    def freeze(self) -> None:
+        """Hold the time, so that several statistics are of one moment."""
+        self._proxy.freeze()
+
+    def unfreeze(self) -> None:
+        """Let the time go on."""
+        self._proxy.unfreeze()
+
+    def register_attribute_value(self, attribute_name: str, property_name: str, value: Any) -> None:
+        """Make ``value`` (as a rule a function) reachable as ``model.<attribute>[<property>]``.
+
+        Raises:
+            KeyError: If the property is not declared.
+        """
+        self.ranged_data(property_name)
+        self._attributes.setdefault(attribute_name, {})[property_name] = value
+
+    def get_property_attribute(self, property_name: str) -> list[str]:
+        """Names of what has been registered for a property.
+
+        Raises:
+            KeyError: If the property is not declared.
+        """
+        self.ranged_data(property_name)
+        return [name for name, values in self._attributes.items() if property_name in values]
+
+    def ranged_data(self, property_name: str) -> TimeRangedData:
+        """The history of a property.
+
+        Raises:
+            KeyError: If the property is not declared.
+        """
+        try:
+            return self._data[property_name]
+        except KeyError:
+            raise KeyError(
+                f"{type(self).__name__} has no logged property {property_name!r}, it declares: "
+                f"{', '.join(self._data) or 'none'}"
+            ) from None
+
+    def __getattr__(self, name: str) -> Any:
+        attributes = self.__dict__.get("_attributes", {})
+        if name not in attributes:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; registered are: "
+                f"{', '.join(attributes) or 'none'}"
+            )
+        return attributes[name]
+
+    def _range_values_of(self, name: str) -> Callable[..., list[Window]]:
+        def range_values(mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE) -> list[Window]:
+            now = self.fixed_time()
+            zero = _zero(mode, self._init_time, now)
+            begin = max(now - self._expire, self._init_time)
+            history = self._data[name].history()
+            ends = [when for when, _ in history[1:]] + [now]
+            return [
+                ((max(when, begin) - zero, end - zero), value)
+                for (when, value), end in zip(history, ends)
+            ]
+
+        return range_values
+
+
+def _declared(model: type) -> list[str]:
+    names: dict[str, None] = {}
+    for cls in reversed(model.__mro__):
+        for name, item in vars(cls).items():
+            if isinstance(item, LoggedValue):
+                names[name] = None
+    return list(names)
+
+
+def _zero(mode: TimeMode, init_time: float, now: float) -> float:
+    if mode is TimeMode.ABSOLUTE:
+        return 0
+    return now if mode is TimeMode.RELATIVE_CURRENT_TIME else init_time
