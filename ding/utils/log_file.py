@@ -5,7 +5,6 @@ import os
 import threading
 import time
 import warnings
-import weakref
 from typing import Any, Protocol
 
 FLUSH_SECONDS = 2.0
@@ -43,10 +42,10 @@ class AppendFile:
         self._due = time.monotonic() + flush_seconds
         self._tail_checked = False
         self._warned = False
-        flush_at_exit(self)
 
     def write(self, data: str | bytes) -> None:
         """Append one piece; it reaches the disk at the next flush."""
+        hold(self)
         self._pending.append(data.encode() if isinstance(data, str) else data)
         if time.monotonic() >= self._due:
             self.flush()
@@ -58,6 +57,7 @@ class AppendFile:
             if not self._pending:
                 return
             pending, self._pending = self._pending, []
+            release(self)
             try:
                 self._append(b"".join(pending))
             except OSError as error:
@@ -113,19 +113,25 @@ class Flushable(Protocol):
         """Hand it on."""
 
 
-_at_exit: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_held: set[Any] = set()
 
 
-def flush_at_exit(target: Flushable) -> None:
-    """Flush an object when the interpreter ends, latest registered kind of file last."""
-    _at_exit.add(target)
+def hold(target: Flushable) -> None:
+    """Keep an object that has something pending alive, to flush it at the end of the process."""
+    _held.add(target)
+
+
+def release(target: Flushable) -> None:
+    """It has nothing pending any more."""
+    _held.discard(target)
 
 
 @atexit.register
 def _flush_all() -> None:
     # Writers hand their rows to files, so files have to come after them.
-    for target in sorted(_at_exit, key=lambda target: isinstance(target, AppendFile)):
-        target.flush()
+    for is_file in (False, True):
+        for target in [t for t in _held if isinstance(t, AppendFile) is is_file]:
+            target.flush()
 
 
 def _write_all(fd: int, data: bytes) -> None:

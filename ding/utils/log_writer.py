@@ -16,7 +16,7 @@ from .event_file import (
     scalar_record,
     summary_record,
 )
-from .log_file import FLUSH_SECONDS, AppendFile, flush_at_exit
+from .log_file import FLUSH_SECONDS, AppendFile, hold, release
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -53,7 +53,6 @@ class DistributedWriter:
         self._rows: list[_Row] = []
         self._open: dict[tuple[str, int | None], _Row] = {}
         self._due = time.monotonic() + FLUSH_SECONDS
-        flush_at_exit(self)
 
     def get_logdir(self) -> str:
         """The folder of the event file."""
@@ -85,6 +84,7 @@ class DistributedWriter:
                     self.flush()
                 row = self._open[key] = _Row(global_step, walltime)
                 self._rows.append(row)
+                hold(self)
             row.values[tag] = scalar_value
 
     def add_scalars(
@@ -103,6 +103,7 @@ class DistributedWriter:
         with self._lock:
             rows, self._rows = self._rows, []
             self._open = {}
+            release(self)
             self._due = time.monotonic() + FLUSH_SECONDS
             for row in rows:
                 self._metrics.write(row.to_json())
