@@ -107,6 +107,7 @@ class DingEnvWrapper(BaseEnv):
         self._dynamic_seed = True
         self._seed_rng: np.random.Generator | None = None
         self._episode_return: Any = 0.0
+        self._wrapper_states: list[dict[str, Any]] = []  # for the environment that is built next
         # Bound late: `step` looks them up instead of asking each time what state it is in.
         self._step_env: Callable[[Any], Any] = self._step_before_reset
         self._to_action: Callable[[Any], Any] = lambda action: action
@@ -124,7 +125,13 @@ class DingEnvWrapper(BaseEnv):
         kwargs: dict[str, Any] = {} if options is None else {"options": options}
         if self._seed is not None and self._seed_api:
             kwargs["seed"] = self._next_seed()
-        obs, _ = env.reset(**kwargs)
+        result = env.reset(**kwargs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise EnvError(
+                f"reset() of env {env_name(env)!r} returned a {type(result).__name__}, expected "
+                "(obs, info); if it has the old gym API, pass it in a GymToGymnasiumWrapper"
+            )
+        obs = result[0]
         self._episode_return = 0.0
         self._step_env = env.step
         return self._to_obs(obs)
@@ -175,6 +182,7 @@ class DingEnvWrapper(BaseEnv):
             self._env.close()
             self._step_env = self._step_before_reset
             if self._given_env is None:
+                self._wrapper_states = self._states()
                 self._env = None
 
     # ---- spaces -------------------------------------------------------------------------------
@@ -217,9 +225,12 @@ class DingEnvWrapper(BaseEnv):
             if self._given_env is None:
                 self.close()
             else:
-                self._env = RecordReplayWrapper(
-                    self._env, self._replay_path, env_name(self._given_env)
-                )
+                env = self._env
+                if isinstance(env, RecordReplayWrapper):
+                    env.finish()
+                    env = env.env
+                name = env_name(self._given_env)
+                self._env = RecordReplayWrapper(env, self._replay_path, name)
                 self._step_env = self._step_before_reset
 
     def clone(self, caller: str = "collector") -> BaseEnv:
@@ -247,15 +258,14 @@ class DingEnvWrapper(BaseEnv):
             "seed": self._seed,
             "dynamic_seed": self._dynamic_seed,
             "seed_rng": None if self._seed_rng is None else self._seed_rng.bit_generator.state,
-            "wrappers": []
-            if self._env is None
-            else [w.state_dict() for w in stateful_wrappers(self._env)],
+            "wrappers": self._states(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """
         Raises:
-            ConfigError: The state is that of other wrappers.
+            ConfigError: The state is that of other wrappers. For an environment that is yet to be
+                made this shows when it is.
         """
         self._seed = state_dict["seed"]
         self._dynamic_seed = state_dict["dynamic_seed"]
@@ -263,15 +273,9 @@ class DingEnvWrapper(BaseEnv):
         if state_dict["seed_rng"] is not None:
             self._seed_rng = np.random.default_rng()
             self._seed_rng.bit_generator.state = state_dict["seed_rng"]
-        if state_dict["wrappers"]:
-            wrappers = stateful_wrappers(self._built())
-            if len(wrappers) != len(state_dict["wrappers"]):
-                raise ConfigError(
-                    f"the saved state is of {len(state_dict['wrappers'])} wrappers with state, but "
-                    f"env.env_wrapper now has {len(wrappers)}; use the config that was saved with"
-                )
-            for wrapper, state in zip(wrappers, state_dict["wrappers"]):
-                wrapper.load_state_dict(state)
+        self._wrapper_states = state_dict["wrappers"]
+        if self._env is not None and self._wrapper_states:
+            self._load_wrappers(self._env)
 
     def __repr__(self) -> str:
         inner = self._cfg.get("env_id") if self._given_env is None else env_name(self._given_env)
@@ -305,6 +309,8 @@ class DingEnvWrapper(BaseEnv):
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._set_spaces(env, name)
+        if self._wrapper_states:
+            self._load_wrappers(env)
         return env
 
     def _set_spaces(self, env: gymnasium.Env, name: str) -> None:
@@ -320,6 +326,22 @@ class DingEnvWrapper(BaseEnv):
         self._observation_space, self._to_obs = observation_adapter(env.observation_space, name)
         low, high = getattr(env, "reward_range", None) or (-np.inf, np.inf)
         self._reward_space = spaces.Box(float(low), float(high), shape=(1,), dtype=np.float32)
+
+    def _states(self) -> list[dict[str, Any]]:
+        if self._env is None:
+            return self._wrapper_states
+        return [wrapper.state_dict() for wrapper in stateful_wrappers(self._env)]
+
+    def _load_wrappers(self, env: gymnasium.Env) -> None:
+        states, self._wrapper_states = self._wrapper_states, []
+        wrappers = stateful_wrappers(env)
+        if len(wrappers) != len(states):
+            raise ConfigError(
+                f"the saved state is of {len(states)} wrappers with state, but env.env_wrapper now "
+                f"has {len(wrappers)}; use the config that was saved with it"
+            )
+        for wrapper, state in zip(wrappers, states):
+            wrapper.load_state_dict(state)
 
     def _next_seed(self) -> int:
         assert self._seed is not None

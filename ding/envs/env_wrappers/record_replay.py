@@ -34,6 +34,7 @@ class RecordReplayWrapper(gymnasium.Wrapper):
                 "expected 'rgb_array'. Make it with gymnasium.make(..., render_mode='rgb_array'), "
                 "or let env.env_id make it"
             )
+        self._name = name
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
         self._stem = Path(folder) / f"{safe}_{uuid.uuid4().hex[:6]}"
         self._fps = float(self.metadata.get("render_fps") or _DEFAULT_FPS)
@@ -41,7 +42,7 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         self._writer: VideoWriter | None = None
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict]:
-        self._finish()
+        self.finish()
         result = self.env.reset(**kwargs)
         self._record()
         return result
@@ -50,21 +51,28 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         result = self.env.step(action)
         self._record()
         if result[2] or result[3]:
-            self._finish()
+            self.finish()
         return result
 
     def close(self) -> None:
-        self._finish()
+        self.finish()
         self.env.close()
 
     def _record(self) -> None:
-        frame = np.ascontiguousarray(self.env.render(), np.uint8)
+        try:
+            image = self.env.render()
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise EnvError(
+                f"cannot save replays of env {self._name!r}: drawing it fails: {error}"
+            ) from error
+        frame = np.ascontiguousarray(image, np.uint8)
         if self._writer is None:
             path = f"{self._stem}_episode_{self._episode}"
             self._writer = open_video(path, frame.shape[:2], self._fps)
         self._writer.add(frame)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Save the episode as far as it has gone."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             writer.close()

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from ding.envs import BaseEnvTimestep, DingEnvWrapper, is_truncated
+from ding.envs import BaseEnvTimestep, DingEnvWrapper, GymToGymnasiumWrapper, is_truncated
 from ding.utils.errors import ConfigError, EnvError
 from tests.envs.small_envs import CountEnv, OldBox, OldDict, OldDiscrete, OldEnv, OldMultiDiscrete
 
@@ -245,6 +245,33 @@ class TestOldGym:
             kind=spaces.MultiDiscrete([2, 3]), where=spaces.Box(-1, 1, (2,)), n=spaces.Discrete(2)
         )
 
+    def test_halfway_to_gymnasium(self):
+        class Halfway(OldEnv):
+            seed = None
+
+            def reset(self, *, seed=None, **kwargs):
+                self.seeds.append(seed)
+                return super().reset(), {}
+
+            def step(self, action):
+                obs, reward, done, info = super().step(action)
+                return obs, reward, False, done, info
+
+        inner = Halfway(length=1)
+        env = DingEnvWrapper(inner)
+        env.seed(4, dynamic_seed=False)
+        assert is_truncated(run_episode(env)[1].info)
+        assert inner.seeds == [4]
+
+    def test_gymnasium_class_with_the_old_api(self):
+        class Mixed(CountEnv):
+            def reset(self, **kwargs):
+                return super().reset(**kwargs)[0]
+
+        with pytest.raises(EnvError, match="GymToGymnasiumWrapper"):
+            DingEnvWrapper(Mixed()).reset()
+        assert DingEnvWrapper(GymToGymnasiumWrapper(Mixed())).reset().tolist() == [0, 0]
+
     def test_what_is_no_env(self):
         with pytest.raises(EnvError, match="reset, step"):
             DingEnvWrapper(object()).reset()
@@ -272,6 +299,28 @@ class TestLifeCycle:
         by_id = DingEnvWrapper(cfg={"env_id": "CartPole-v1"}).clone()
         assert by_id.reset().shape == (4,)
         by_id.close()
+
+    def test_statistics_outlive_close(self):
+        cfg = {"env_id": "CartPole-v1", "env_wrapper": ["obs_norm"]}
+        env = DingEnvWrapper(cfg=cfg)
+        env.seed(0)
+        env.reset()
+        env.step(0)
+        mean = env._built().rms.mean
+        env.close()
+        other = DingEnvWrapper(cfg=cfg)
+        other.load_state_dict(env.state_dict())
+        for one in (env, other):
+            np.testing.assert_array_equal(one._built().rms.mean, mean)
+            one.close()
+
+    def test_state_of_other_wrappers(self):
+        state = DingEnvWrapper(CountEnv(), {"env_wrapper": ["obs_norm"]})
+        state.reset()
+        with pytest.raises(ConfigError, match=r"env\.env_wrapper"):
+            env = DingEnvWrapper(CountEnv())
+            env.load_state_dict(state.state_dict())
+            env.reset()
 
     def test_names(self):
         assert str(DingEnvWrapper(gymnasium.make("CartPole-v1"))) == "DingEnvWrapper(CartPole-v1)"

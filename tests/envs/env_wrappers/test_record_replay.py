@@ -63,6 +63,16 @@ def test_two_envs_share_a_folder(moviepy, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_another_folder_takes_over(moviepy, tmp_path):
+    env = DingEnvWrapper(CountEnv(render_mode="rgb_array"), {"replay_path": str(tmp_path / "one")})
+    env.reset()
+    env.enable_save_replay(str(tmp_path / "two"))
+    env.reset()
+    env.close()
+    for folder in ("one", "two"):
+        assert len(list((tmp_path / folder).iterdir())) == 1
+
+
 def test_old_env(moviepy, tmp_path):
     env = DingEnvWrapper(OldEnv(length=1))
     env.enable_save_replay(str(tmp_path))
@@ -76,6 +86,14 @@ def test_env_that_does_not_render(tmp_path):
     env.enable_save_replay(str(tmp_path))
     with pytest.raises(EnvError, match="render_mode='rgb_array'"):
         env.reset()
+
+
+def test_missing_drawing_library(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    env = DingEnvWrapper(cfg={"env_id": "CartPole-v1", "replay_path": str(tmp_path)})
+    with pytest.raises(EnvError, match=r"CartPole-v1.*pygame"):
+        env.reset()
+    env.close()
 
 
 def test_id_is_made_anew_with_rendering(tmp_path):
