@@ -13,6 +13,7 @@
     `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
         |-- EnvTimeoutError (TimeoutError)
         |-- EnvDiedError                  its process is gone
+        |-- EnvDataError (DataError)      it gave NaN
         `-- ActionError (ValueError)      an action outside the action space
 """
 
@@ -83,3 +84,7 @@ class EnvDiedError(EnvError):
 
 class ActionError(EnvError, ValueError):
     """An action that the environment's action space does not contain."""
+
+
+class EnvDataError(EnvError, DataError):
+    """An environment gave a reward or an observation that must not be learned from."""

@@ -1,0 +1,94 @@
+"""Whether actions can be taken, before they reach an environment."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from ding.utils.errors import ActionError
+
+# Checks a batch [n, *action] and returns it as the environments take it.
+BatchCheck = Callable[[np.ndarray, Sequence[int]], np.ndarray]
+
+
+def batch_check(space: Any) -> BatchCheck:
+    """The check of columns of actions for `space`; of spaces that it does not know, none."""
+    if isinstance(space, spaces.Discrete):
+        return _discrete_check(int(space.start), int(space.n))
+    if isinstance(space, spaces.Box):
+        return _box_check(space)
+    return lambda actions, env_ids: actions
+
+
+def check_one(space: Any, env_id: int, action: Any) -> None:
+    """Refuse one action that is out of a Discrete space's range, or NaN in a Box.
+
+    Raises:
+        ActionError: Names the environment.
+    """
+    if isinstance(space, spaces.Discrete):
+        value = np.asarray(action)
+        if value.size != 1 or value.dtype.kind not in "iub":
+            raise _refused(env_id, action, f"expected one whole number, for {space}")
+        if not 0 <= int(value.reshape(-1)[0]) - int(space.start) < int(space.n):
+            raise _refused(env_id, action, f"it is not in {space}")
+    elif isinstance(space, spaces.Box):
+        value = np.asarray(action)
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise _refused(env_id, action, "it holds NaN or infinity")
+
+
+def _discrete_check(start: int, count: int) -> BatchCheck:
+    def check(actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
+        if actions.dtype.kind not in "iub":
+            raise ActionError(
+                f"actions of dtype {actions.dtype} came, whole numbers were expected: "
+                f"the action space is Discrete({count}, start={start})"
+            )
+        if actions.ndim != 1:
+            if actions.size != len(actions):
+                raise ActionError(
+                    f"actions of shape {actions.shape} came; one number for each of "
+                    f"{len(actions)} environments was expected"
+                )
+            actions = actions.reshape(-1)
+        whole = actions if actions.dtype == np.int64 else actions.astype(np.int64)
+        # Seen as unsigned, what is below the start is far beyond the end: one comparison.
+        shifted = (whole - start if start else whole).view(np.uint64)
+        if np.maximum.reduce(shifted) >= count:
+            position = int((shifted >= count).argmax())
+            raise _refused(
+                env_ids[position],
+                actions[position],
+                f"it is not in Discrete({count}, start={start})",
+            )
+        return whole
+
+    return check
+
+
+def _box_check(space: spaces.Box) -> BatchCheck:
+    shape, size = space.shape, math.prod(space.shape)
+
+    def check(actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
+        if actions.shape[1:] != shape:
+            if actions.size != len(actions) * size:
+                raise ActionError(
+                    f"actions of shape {actions.shape} came; {(len(actions), *shape)} was "
+                    f"expected: the action space is {space}"
+                )
+            actions = actions.reshape(len(actions), *shape)
+        if actions.dtype.kind == "f" and not np.isfinite(actions).all():
+            finite = np.isfinite(actions).reshape(len(actions), -1).all(axis=1)
+            position = int(finite.argmin())
+            raise _refused(env_ids[position], actions[position], "it holds NaN or infinity")
+        # A copy: an environment that clips in place must not change what the caller trains on.
+        return actions.copy()
+
+    return check
+
+
+def _refused(env_id: int, action: Any, reason: str) -> ActionError:
+    return ActionError(f"env {env_id} cannot take action {action!r}: {reason}", int(env_id))

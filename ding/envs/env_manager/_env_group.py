@@ -1,0 +1,389 @@
+"""Environments that live in one process: their seeds, episodes, failures and recoveries.
+
+The base manager has one group; each worker process of the subprocess managers has one.
+"""
+
+import enum
+import inspect
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ding.envs.env_manager._settings import fn_name
+from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.utils.errors import ActionError, EnvError, EnvTimeoutError
+
+_logger = logging.getLogger(__name__)
+
+
+class EnvState(enum.IntEnum):
+    """Where an environment stands in its manager."""
+
+    VOID = 0
+    INIT = 1
+    RUN = 2
+    RESET = 3
+    DONE = 4
+    ERROR = 5
+    NEED_RESET = 6
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """When episodes follow each other and what is tried when an environment fails."""
+
+    episode_num: float = float("inf")
+    auto_reset: bool = True
+    max_retry: int = 1
+    retry_type: str = "reset"
+    retry_waiting_time: float = 0.1
+    step_timeout: float | None = None
+    reset_timeout: float | None = None
+
+
+@dataclass(slots=True)
+class GroupStep:
+    """What n environments answered, in lists; `ended` and `abnormal` are positions in them.
+
+    `obs` may be the environments' own arrays, good until their next ``step`` or ``reset``.
+    """
+
+    obs: list[Any]
+    rewards: list[Any]
+    dones: list[bool]
+    infos: list[dict[str, Any]]
+    ended: list[int]
+    abnormal: list[int]
+
+
+class EnvGroup:
+    """Steps and resets environments one after the other.
+
+    Args:
+        env_fns: Id to the function that makes the environment.
+        settings: Episodes and retries.
+    """
+
+    def __init__(self, env_fns: Mapping[int, Callable], settings: GroupSettings) -> None:
+        self.settings = settings
+        self.envs: dict[int, Any] = {}
+        self.states = dict.fromkeys(env_fns, EnvState.VOID)
+        self.episode_count = dict.fromkeys(env_fns, 0)
+        self._env_fns = dict(env_fns)
+        self._step_fns: dict[int, Callable] = {}
+        self._reset_fns: dict[int, Callable] = {}
+        self._seeds: dict[int, tuple[int, bool | None]] = {}
+        self._to_seed: set[int] = set()
+        self._renewals = dict.fromkeys(env_fns, 0)
+        self._reset_kwargs: dict[int, dict[str, Any]] = {i: {} for i in env_fns}
+        self._replay_paths: dict[int, str] = {}
+        self._reward_shape: tuple[int, ...] | None = None
+
+    def build(self) -> None:
+        """Make the environments.
+
+        Raises:
+            EnvError: One of them cannot be made.
+        """
+        for env_id in self._env_fns:
+            self._build_env(env_id)
+
+    # ---- episodes -----------------------------------------------------------------------------
+
+    def reset(self, env_id: int) -> Any:
+        """Start an episode; with ``max_retry`` > 1, try that often.
+
+        Returns:
+            The first observation, perhaps the environment's own array.
+
+        Raises:
+            EnvError: The last try failed.
+        """
+        return self._try_reset(env_id, self.settings.max_retry, renew_first=False)
+
+    def restart(self, env_id: int, kwargs: dict[str, Any] | None, recount: bool) -> Any:
+        """Reset because the caller asks for it.
+
+        Args:
+            kwargs: For the environment's ``reset``, from now on; ``None`` leaves what is set.
+            recount: Whether the episodes so far are forgotten; always for one that was done.
+        """
+        if kwargs is not None:
+            self._reset_kwargs[env_id] = dict(kwargs)
+        if recount or self.states[env_id] == EnvState.DONE:
+            self.episode_count[env_id] = 0
+        return self.reset(env_id)
+
+    def step(self, ids: Sequence[int], actions: Sequence[Any]) -> GroupStep:
+        """Step the environments `ids`.
+
+        One that fails is recovered as the settings say: its step is `abnormal`, with the first
+        observation of a new episode, reward 0 and not done.
+
+        Raises:
+            EnvError: An environment failed and no retry is configured, or none succeeded.
+        """
+        obs: list[Any] = []
+        rewards: list[Any] = []
+        dones: list[bool] = []
+        infos: list[dict[str, Any]] = []
+        step = GroupStep(obs, rewards, dones, infos, [], [])
+        ended, abnormal = step.ended, step.abnormal
+        step_fns = self._step_fns
+        todo = iter([(step_fns[env_id], action) for env_id, action in zip(ids, actions)])
+        while True:
+            try:
+                for step_fn, action in todo:
+                    ob, reward, done, info = step_fn(action)
+                    failed = "abnormal" in info and info["abnormal"]
+                    if done:
+                        ended.append(len(dones))
+                    if failed:
+                        abnormal.append(len(dones))
+                    obs.append(ob)
+                    rewards.append(reward)
+                    dones.append(done)
+                    infos.append(info)
+                break
+            except Exception as error:
+                env_id = ids[len(dones)]
+                abnormal.append(len(dones))
+                obs.append(self._recover(env_id, error))
+                rewards.append(None)
+                dones.append(False)
+                infos.append({"abnormal": True, "error": f"{type(error).__name__}: {error}"})
+        if abnormal:
+            self._settle_abnormal(ids, step)
+        elif self._reward_shape is None:
+            self._reward_shape = np.shape(rewards[0])
+        return step
+
+    def start_next(self, ids: Sequence[int], step: GroupStep) -> dict[int, Any]:
+        """Count the episodes that ended with `step` and start the next ones that are due.
+
+        Returns:
+            Position in `step` to first observation, for those that were reset.
+        """
+        fresh = {}
+        for position in step.ended:
+            env_id = ids[position]
+            self.episode_count[env_id] += 1
+            if self.episode_count[env_id] >= self.settings.episode_num:
+                self.states[env_id] = EnvState.DONE
+            elif self.settings.auto_reset:
+                fresh[position] = self.reset(env_id)
+            else:
+                self.states[env_id] = EnvState.NEED_RESET
+        return fresh
+
+    # ---- what callers set ---------------------------------------------------------------------
+
+    def seed(self, seeds: Mapping[int, tuple[int, bool | None]]) -> None:
+        """Seeds, with their ``dynamic_seed``, that the next reset of each environment takes."""
+        self._seeds.update(seeds)
+        self._to_seed.update(seeds)
+
+    def save_replays(self, paths: Mapping[int, str]) -> None:
+        self._replay_paths.update(paths)
+        for env_id, path in paths.items():
+            if env_id in self.envs:
+                self.envs[env_id].enable_save_replay(path)
+
+    def call(self, env_id: int, name: str, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """Call a method of an environment, or get an attribute that is not callable.
+
+        Raises:
+            EnvError: The method failed.
+        """
+        env = self.envs[env_id]
+        try:
+            value = getattr(env, name)
+            return value(*args, **(kwargs or {})) if callable(value) else value
+        except AttributeError as error:
+            if not hasattr(env, name):
+                raise
+            raise self._error(env_id, name, error) from error
+        except Exception as error:
+            raise self._error(env_id, name, error) from error
+
+    def image(self, env_id: int, render_mode: str) -> Any:
+        """The environment's picture; gymnasium's ``render`` takes no mode, older ones need it."""
+        takes_mode = _positional_count(self.envs[env_id].render) > 0
+        return self.call(env_id, "render", (render_mode,) if takes_mode else ())
+
+    def random_action(self, env_id: int) -> Any:
+        env = self.envs[env_id]
+        if hasattr(env, "random_action"):
+            return self.call(env_id, "random_action")
+        return env.action_space.sample()
+
+    # ---- state --------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[int, dict[str, Any]]:
+        """By env id, what its next episodes depend on."""
+        return {
+            env_id: {
+                "seed": self._seeds.get(env_id),
+                "to_seed": env_id in self._to_seed,
+                "renewals": self._renewals[env_id],
+                "episode_count": self.episode_count[env_id],
+                "env": env.state_dict() if hasattr(env, "state_dict") else None,
+            }
+            for env_id, env in self.envs.items()
+        }
+
+    def load_state_dict(self, state: Mapping[int, Mapping[str, Any]]) -> None:
+        """Take up a state; the environments are to be reset afterwards."""
+        for env_id, env in self.envs.items():
+            saved = state[env_id]
+            if saved["seed"] is not None:
+                self._seeds[env_id] = tuple(saved["seed"])
+            self._to_seed.discard(env_id)
+            if saved["to_seed"]:
+                self._to_seed.add(env_id)
+            self._renewals[env_id] = saved["renewals"]
+            self.episode_count[env_id] = saved["episode_count"]
+            if saved["env"] is not None and hasattr(env, "load_state_dict"):
+                env.load_state_dict(saved["env"])
+
+    def close(self) -> None:
+        """Close every environment; what fails in it is logged, not raised."""
+        for env_id in list(self.envs):
+            self._close_env(env_id)
+        self._step_fns.clear()
+        self._reset_fns.clear()
+
+    # ---- inside -------------------------------------------------------------------------------
+
+    def _build_env(self, env_id: int) -> None:
+        fn = self._env_fns[env_id]
+        try:
+            env = fn()
+            if env_id in self._replay_paths:
+                env.enable_save_replay(self._replay_paths[env_id])
+        except Exception as error:
+            self.states[env_id] = EnvState.ERROR
+            raise env_error(env_id, fn_name(fn), "could not be made", error) from error
+        self.envs[env_id] = env
+        self._step_fns[env_id] = timeout_wrapper(env.step, self.settings.step_timeout)
+        self._reset_fns[env_id] = timeout_wrapper(env.reset, self.settings.reset_timeout)
+        self.states[env_id] = EnvState.INIT
+
+    def _close_env(self, env_id: int) -> None:
+        if env_id in self.envs:
+            close_quietly(self.envs.pop(env_id), str(env_id))
+        self.states[env_id] = EnvState.VOID
+
+    def _renew(self, env_id: int) -> None:
+        self._close_env(env_id)
+        self._build_env(env_id)
+        self._renewals[env_id] += 1
+        if env_id in self._seeds:
+            self._to_seed.add(env_id)
+
+    def _try_reset(self, env_id: int, tries: int, renew_first: bool) -> Any:
+        renew = self.settings.retry_type == "renew"
+        for attempt in range(1, tries + 1):
+            try:
+                if renew and (renew_first or attempt > 1):
+                    self._renew(env_id)
+                return self._reset_once(env_id)
+            except Exception as error:
+                if attempt == tries:
+                    self.states[env_id] = EnvState.ERROR
+                    raise self._error(env_id, "reset", error) from error
+                _logger.warning("%s; trying again", self._error(env_id, "reset", error))
+                time.sleep(self.settings.retry_waiting_time)
+        raise AssertionError("at least one try")
+
+    def _reset_once(self, env_id: int) -> Any:
+        self.states[env_id] = EnvState.RESET
+        if env_id in self._to_seed:
+            self._seed_env(env_id)
+        obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
+        self.states[env_id] = EnvState.RUN
+        return obs
+
+    def _seed_env(self, env_id: int) -> None:
+        seed, dynamic = self._seeds[env_id]
+        if self._renewals[env_id]:
+            # A rebuilt environment must not run into the same failure by the same draws.
+            mixed = np.random.SeedSequence([seed, self._renewals[env_id]])
+            seed = int(mixed.generate_state(1)[0] >> 1)
+        seed_fn = getattr(self.envs[env_id], "seed", None)
+        if seed_fn is not None:
+            takes_dynamic = dynamic is not None and _positional_count(seed_fn) > 1
+            seed_fn(seed, dynamic) if takes_dynamic else seed_fn(seed)
+        self._to_seed.discard(env_id)
+
+    def _recover(self, env_id: int, error: Exception) -> Any:
+        """First observation of a new episode, after a step that failed with `error`."""
+        failure = self._error(env_id, "step", error)
+        self.states[env_id] = EnvState.ERROR
+        if self.settings.max_retry <= 1 or isinstance(error, ActionError):
+            raise failure from error
+        _logger.warning("%s; starting a new episode", failure)
+        time.sleep(self.settings.retry_waiting_time)
+        return self._try_reset(env_id, self.settings.max_retry - 1, renew_first=True)
+
+    def _settle_abnormal(self, ids: Sequence[int], step: GroupStep) -> None:
+        shape = next((np.shape(r) for r in step.rewards if r is not None), self._reward_shape or ())
+        for position in step.abnormal:
+            if step.rewards[position] is not None:  # the environment itself reported it
+                step.obs[position] = self.reset(ids[position])
+                step.dones[position] = False
+            step.rewards[position] = np.zeros(shape, np.float32) if shape else 0.0
+        step.ended = [position for position in step.ended if position not in step.abnormal]
+
+    def _error(self, env_id: int, doing: str, error: BaseException) -> EnvError:
+        env = self.envs.get(env_id)
+        name = fn_name(self._env_fns[env_id]) if env is None else _env_name(env)
+        if isinstance(error, CallTimeoutError):
+            limit = getattr(self.settings, f"{doing}_timeout")
+            return EnvTimeoutError(
+                f"env {env_id} ({name}) did not finish {doing}() within {doing}_timeout={limit} s",
+                env_id,
+            )
+        if isinstance(error, EnvError) and error.env_id == env_id:
+            return error
+        hint = ""
+        if isinstance(error, ValueError) and "values to unpack" in str(error):
+            hint = (
+                "; step() has to return BaseEnvTimestep(obs, reward, done, info): "
+                "wrap a gymnasium environment in DingEnvWrapper"
+            )
+        return env_error(env_id, name, f"failed in {doing}()", error, hint)
+
+
+def env_error(env_id: int, name: str, what: str, cause: BaseException, hint: str = "") -> EnvError:
+    """The error that tells callers which environment failed, with what."""
+    kind = type(cause) if isinstance(cause, EnvError) else EnvError
+    return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}{hint}", env_id)
+
+
+def close_quietly(env: Any, name: str) -> None:
+    """Close an environment; a failure is logged, for nothing hangs on it any more."""
+    try:
+        env.close()
+    except Exception as error:
+        _logger.warning("env %s failed to close: %s: %s", name, type(error).__name__, error)
+
+
+def _env_name(env: Any) -> str:
+    name = type(env).__name__
+    text = str(env)
+    return text if text.startswith(name) and len(text) < 80 else name
+
+
+def _positional_count(fn: Callable) -> int:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 9
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)

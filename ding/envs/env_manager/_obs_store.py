@@ -1,0 +1,288 @@
+"""The env manager's own copy of every environment's observation."""
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from ding.utils.errors import DataError
+
+# What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict.
+Layout = Any
+
+
+def layout_of(obs: Any) -> Layout | None:
+    """The layout of an observation that columns can hold; ``None`` for any other."""
+    if isinstance(obs, Mapping):
+        parts = {key: layout_of(value) for key, value in obs.items()}
+        return parts if parts and None not in parts.values() else None
+    if isinstance(obs, np.ndarray | np.generic) and obs.dtype.kind in "biuf":
+        return obs.shape, obs.dtype.str
+    return None
+
+
+def layout_bytes(layout: Layout, env_num: int) -> int:
+    """Size of the buffer that :class:`ColumnStore` needs."""
+    return sum(_aligned(2 * env_num * _row_bytes(leaf)) for leaf in _leaves(layout))
+
+
+class ColumnStore:
+    """Observations of equal layout in preallocated arrays.
+
+    There are two slots of all environments' observations, written in turns, so that what was
+    handed out before a step still holds while the step's outcome is worked on.
+
+    Args:
+        layout: See :func:`layout_of`.
+        env_num: Number of environments.
+        buffer: Memory of :func:`layout_bytes` to live in; the store's own if ``None``.
+    """
+
+    def __init__(self, layout: Layout, env_num: int, buffer: Any = None) -> None:
+        self.layout = layout
+        self.slot = 0
+        self._env_num = env_num
+        memory = np.zeros(layout_bytes(layout, env_num), np.uint8) if buffer is None else buffer
+        offsets = iter(_offsets(layout, env_num))
+        self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
+        # Made once, for making views costs more than the copies.
+        self._views = [_map(lambda leaf, s=slot: leaf[s], self._arrays) for slot in (0, 1)]
+        self._single = isinstance(self._arrays, np.ndarray)
+        self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
+
+    def write(self, row: int, obs: Any, slot: int | None = None) -> None:
+        """Copy the observation of one environment.
+
+        Raises:
+            DataError: It has another layout.
+        """
+        self._write_row(self._rows[self.slot if slot is None else slot][row], obs, row)
+
+    def write_step(self, rows: Sequence[int], observations: Sequence[Any]) -> Any:
+        """Copy what a step gave: if it is for all environments in order, into the other slot.
+
+        Returns:
+            The observations as columns: a view until the next but one step, or a copy.
+        """
+        if len(rows) == self._env_num and rows[0] == 0 and rows[-1] == self._env_num - 1:
+            slot = 1 - self.slot
+            if self._single:
+                shape = self._arrays.shape[2:]
+                for row_view, obs in zip(self._rows[slot], observations):
+                    if obs.shape != shape:
+                        break
+                    row_view[...] = obs
+                else:
+                    self.slot = slot
+                    return self._views[slot]
+            for row, obs in zip(rows, observations):
+                self.write(row, obs, slot)
+            self.slot = slot
+            return self._views[slot]
+        for row, obs in zip(rows, observations):
+            self.write(row, obs)
+        return self.gather(rows)
+
+    def view(self) -> Any:
+        """The current slot, uncopied."""
+        return self._views[self.slot]
+
+    def gather(self, rows: Sequence[int] | np.ndarray) -> Any:
+        """A copy of some rows."""
+        return _map(lambda leaf: leaf[rows], self._views[self.slot])
+
+    def row(self, row: int, copied: bool = True) -> Any:
+        """One environment's observation."""
+        view = self._rows[self.slot][row]
+        return copy_columns(view) if copied else view
+
+    def _write_row(self, target: Any, obs: Any, row: int) -> None:
+        if isinstance(target, dict):
+            if not isinstance(obs, Mapping) or obs.keys() != target.keys():
+                raise _mismatch(row, obs, self.layout)
+            for key, part in target.items():
+                self._write_row(part, obs[key], row)
+            return
+        if np.shape(obs) != target.shape:
+            raise _mismatch(row, obs, self.layout)
+        try:
+            np.copyto(target, obs, casting="same_kind")
+        except TypeError as error:
+            raise _mismatch(row, obs, self.layout) from error
+
+
+class ObjectStore:
+    """Observations of any kind, kept as deep copies."""
+
+    layout = None
+
+    def __init__(self, env_num: int) -> None:
+        self._obs: list[Any] = [None] * env_num
+
+    def write(self, row: int, obs: Any) -> None:
+        self._obs[row] = copy.deepcopy(obs)
+
+    def write_step(self, rows: Sequence[int], observations: Sequence[Any]) -> list[Any]:
+        for row, obs in zip(rows, observations):
+            self.write(row, obs)
+        return self.gather(rows)
+
+    def gather(self, rows: Sequence[int]) -> list[Any]:
+        return [self._obs[row] for row in rows]
+
+    def row(self, row: int, copied: bool = True) -> Any:
+        return copy.deepcopy(self._obs[row]) if copied else self._obs[row]
+
+
+def store_for(observations: Sequence[Any]) -> ColumnStore | ObjectStore:
+    """The store that fits the first observation of each environment, filled with them."""
+    layouts = [layout_of(obs) for obs in observations]
+    store: ColumnStore | ObjectStore
+    if layouts[0] is not None and all(layout == layouts[0] for layout in layouts):
+        store = ColumnStore(layouts[0], len(observations))
+    else:
+        store = ObjectStore(len(observations))
+    for row, obs in enumerate(observations):
+        store.write(row, obs)
+    return store
+
+
+def as_objects(store: ColumnStore | ObjectStore, env_num: int) -> ObjectStore:
+    """The same observations in a store that takes any others too."""
+    objects = ObjectStore(env_num)
+    for row in range(env_num):
+        objects.write(row, store.row(row))
+    return objects
+
+
+def is_columnar_space(space: Any) -> bool:
+    """Whether observations of `space` are arrays or nested dicts of them."""
+    if isinstance(space, spaces.Dict):
+        return all(is_columnar_space(part) for part in space.spaces.values())
+    return isinstance(
+        space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    )
+
+
+def copy_columns(columns: Any) -> Any:
+    """Copies of the arrays in nested dicts."""
+    return _map(np.array, columns)
+
+
+def column_row(columns: Any, position: int) -> Any:
+    """A copy of one row of columns; an item of a list of observations is copied deeply."""
+    if isinstance(columns, list):
+        return copy.deepcopy(columns[position])
+    return _map(lambda leaf: np.array(leaf[position]), columns)
+
+
+def stack(observations: Sequence[Any]) -> Any:
+    """Columns of observations of one layout; of others, an array of objects."""
+    layout = layout_of(observations[0]) if observations else None
+    if layout is not None and all(layout_of(obs) == layout for obs in observations):
+        return _stack(observations)
+    column = np.empty(len(observations), object)
+    column[:] = observations
+    return column
+
+
+def nan_position(columns: Any) -> int | None:
+    """Position of the first row with NaN in columns, ``None`` if there is none."""
+    if isinstance(columns, list):
+        for position, obs in enumerate(columns):
+            if layout_of(obs) and any(has_nan(np.ravel(leaf)) for leaf in _leaf_arrays(obs)):
+                return position
+        return None
+    for leaf in _leaf_arrays(columns):
+        if leaf.dtype.kind == "f" and has_nan(leaf.reshape(-1)):
+            bad = np.isnan(leaf).reshape(len(leaf), -1).any(axis=1)
+            return int(bad.argmax())
+    return None
+
+
+def has_nan(flat: np.ndarray) -> bool:
+    """Whether a flat array holds NaN: the only thing that makes a sum of squares NaN."""
+    if flat.dtype.kind != "f":
+        return False
+    total = square_sum(flat)
+    return bool(total != total)
+
+
+@np.errstate(over="ignore")
+def square_sum(flat: np.ndarray) -> Any:
+    """The cheapest reduction that tells of NaN and infinity; may overflow to infinity itself."""
+    return flat.dot(flat)
+
+
+# ---- layouts and trees ------------------------------------------------------------------------
+
+
+def _map(fn: Any, tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {key: _map(fn, value) for key, value in tree.items()}
+    return fn(tree)
+
+
+def _build(layout: Layout, fn: Any) -> Any:
+    if isinstance(layout, dict):
+        return {key: _build(part, fn) for key, part in layout.items()}
+    return fn(layout)
+
+
+def _leaves(layout: Layout) -> Iterator[tuple]:
+    if isinstance(layout, dict):
+        for part in layout.values():
+            yield from _leaves(part)
+    else:
+        yield layout
+
+
+def _leaf_arrays(tree: Any) -> Iterator[np.ndarray]:
+    if isinstance(tree, Mapping):
+        for part in tree.values():
+            yield from _leaf_arrays(part)
+    else:
+        yield tree
+
+
+def _row_of(view: Any, row: int) -> Any:
+    # Scalars too are to be views: `leaf[row]` of a flat leaf would be a number.
+    return _map(lambda leaf: leaf[row : row + 1].reshape(leaf.shape[1:]), view)
+
+
+def _stack(observations: Sequence[Any]) -> Any:
+    if isinstance(observations[0], Mapping):
+        return {key: _stack([obs[key] for obs in observations]) for key in observations[0]}
+    return np.stack(observations)
+
+
+def _row_bytes(leaf: tuple) -> int:
+    shape, dtype = leaf
+    return math.prod(shape) * np.dtype(dtype).itemsize
+
+
+def _aligned(size: int) -> int:
+    return (size + 63) // 64 * 64
+
+
+def _offsets(layout: Layout, env_num: int) -> Iterator[int]:
+    offset = 0
+    for leaf in _leaves(layout):
+        yield offset
+        offset += _aligned(2 * env_num * _row_bytes(leaf))
+
+
+def _array(leaf: tuple, env_num: int, memory: Any, offset: int) -> np.ndarray:
+    shape, dtype = leaf
+    return np.ndarray((2, env_num, *shape), dtype, memory, offset)
+
+
+def _mismatch(row: int, obs: Any, layout: Layout) -> DataError:
+    came = layout_of(obs)
+    return DataError(
+        f"env {row} gave an observation of layout {came or type(obs).__name__}; the first ones "
+        f"were {layout}. Observations have to keep their shapes and dtypes"
+    )

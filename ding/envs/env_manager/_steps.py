@@ -1,0 +1,99 @@
+"""From what environments answered to vector steps and timesteps, checked."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
+from ding.envs.env_manager._env_group import GroupStep
+from ding.envs.env_manager._obs_store import column_row, nan_position, square_sum
+from ding.envs.vector_step import VectorStep
+from ding.utils.errors import DataError, EnvDataError
+
+# Per environment: the reward and the info as the environment gave them.
+Rows = Sequence[tuple[Any, dict[str, Any]]]
+
+
+def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = True) -> VectorStep:
+    """Columns of a group's step.
+
+    Args:
+        env_ids: int64 ``[n]``.
+        obs: The observations as columns, or a list of those that do not fit columns.
+        step: Everything else.
+        strict: Whether rewards have to be numbers or arrays of one shape.
+    """
+    n = len(env_ids)
+    reward = _reward_column(step.rewards, strict)
+    if not step.ended and not step.abnormal:
+        return VectorStep(env_ids, obs, reward, np.zeros(n, bool), np.zeros(n, bool))
+    done, truncated = np.zeros(n, bool), np.zeros(n, bool)
+    done[step.ended] = True
+    for position in step.ended:
+        truncated[position] = is_truncated(step.infos[position])
+    abnormal = None
+    if step.abnormal:
+        abnormal = np.zeros(n, bool)
+        abnormal[step.abnormal] = True
+    infos = {int(env_ids[p]): step.infos[p] for p in (*step.ended, *step.abnormal)}
+    return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
+
+
+def check_step(step: VectorStep, count: int) -> VectorStep:
+    """`step` itself, unless it must not be learned from.
+
+    Args:
+        count: The number of the manager's step, for the message.
+
+    Raises:
+        EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
+    """
+    flat = step.reward.reshape(-1)
+    # The sum of squares is finite if all rewards are; the other way it may overflow.
+    if not square_sum(flat) < np.inf and not np.isfinite(flat).all():
+        finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
+        position = int(finite.argmin())
+        raise bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
+    position = nan_position(step.obs)
+    if position is not None:
+        raise bad_data(int(step.env_ids[position]), "an observation with NaN", count)
+    return step
+
+
+def bad_data(env_id: int, what: str, count: int) -> EnvDataError:
+    when = f"at the env manager's step {count}" if count else "at its first reset"
+    return EnvDataError(
+        f"env {env_id} gave {what} {when}; nothing can be learned from it: "
+        "look into the environment and its wrappers",
+        env_id,
+    )
+
+
+def timesteps(step: VectorStep, rows: Rows) -> dict[int, BaseEnvTimestep]:
+    """Timesteps by env id; observations and rewards are copies."""
+    done = step.done.tolist()
+    return {
+        env_id: BaseEnvTimestep(column_row(step.obs, i), copy.copy(reward), done[i], info)
+        for i, (env_id, (reward, info)) in enumerate(zip(step.env_ids.tolist(), rows))
+    }
+
+
+def _reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
+    try:
+        if type(rewards[0]) is np.ndarray and rewards[0].shape == (1,):
+            column = np.concatenate(rewards, dtype=np.float32, casting="unsafe")
+        else:
+            column = np.array(rewards, np.float32)
+    except (TypeError, ValueError) as error:
+        if not strict:
+            return np.zeros(len(rewards), np.float32)
+        shapes = [np.shape(reward) for reward in rewards]
+        raise DataError(
+            f"rewards of shapes {shapes} do not make a column: each has to be a number, or an "
+            "array of one number per player"
+        ) from error
+    if (column.ndim == 2 and column.shape[1] == 1) or len(column) != len(rewards):
+        return column.reshape(len(rewards))
+    return column

@@ -1,0 +1,79 @@
+"""Calls that must come back in time."""
+
+import functools
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class CallTimeoutError(TimeoutError):
+    """A call under :func:`timeout_wrapper` did not come back in time."""
+
+
+def timeout_wrapper(func: Callable | None = None, timeout: float | None = None) -> Callable:
+    """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds.
+
+    In the main thread an alarm signal interrupts the call where it hangs, unless that is in C code
+    that never returns to the interpreter. In other threads the call is left behind in a daemon
+    thread, and what it was called on must not be used again.
+
+    Args:
+        func: The function to guard; ``None`` to get a decorator.
+        timeout: In seconds; ``None`` returns `func` itself.
+    """
+    if func is None:
+        return functools.partial(timeout_wrapper, timeout=timeout)
+    if timeout is None:
+        return func
+
+    @functools.wraps(func)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        call = functools.partial(func, *args, **kwargs)
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and hasattr(signal, "setitimer"):
+            return _call_under_alarm(call, timeout)
+        return _call_in_thread(call, timeout)
+
+    return guarded
+
+
+def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
+    running = True
+
+    def on_alarm(signum: int, frame: Any) -> None:
+        if running:
+            raise CallTimeoutError(f"no answer within {timeout} s")
+
+    outer_handler = signal.signal(signal.SIGALRM, on_alarm)
+    outer_left, _ = signal.setitimer(signal.ITIMER_REAL, timeout)
+    start = time.monotonic()
+    try:
+        return call()
+    finally:
+        running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, outer_handler or signal.SIG_DFL)
+        if outer_left:  # somebody else's alarm (a test's time limit) goes on
+            left = outer_left - (time.monotonic() - start)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
+
+
+def _call_in_thread(call: Callable[[], Any], timeout: float) -> Any:
+    outcome: dict[str, Any] = {}
+
+    def run() -> None:
+        try:
+            outcome["value"] = call()
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run, name="env-call", daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if thread.is_alive():
+        raise CallTimeoutError(f"no answer within {timeout} s")
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
