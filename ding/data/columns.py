@@ -69,6 +69,13 @@ class Columns(list):
         return self
 
     @classmethod
+    def trusted(cls, columns: dict[str, Column], length: int) -> "Columns":
+        """A container of columns that are known to have this length; the dict is kept."""
+        self = cls.__new__(cls)
+        self._parts = [(_Block(columns, length), range(length))]
+        return self
+
+    @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "Columns":
         """Stack uniform rows.
 
@@ -370,7 +377,9 @@ def _stack(values: list[Any], path: str) -> Column:
     first = values[0]
     kind = type(first)
     if any(type(value) is not kind for value in values):
-        raise DataError(f"column {path!r} mixes types: {sorted({type(v).__name__ for v in values})}")
+        raise DataError(
+            f"column {path!r} mixes types: {sorted({type(v).__name__ for v in values})}"
+        )
     try:
         if isinstance(first, torch.Tensor):
             return torch.stack(values)

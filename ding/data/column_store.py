@@ -1,0 +1,324 @@
+"""Rows of one kind in preallocated columns."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
+from ding.data.id_column import IdColumn
+from ding.data.packing import packed, unpacked
+from ding.data.preallocate import Preallocator
+from ding.utils.errors import DataError
+
+Path = tuple[str, ...]
+
+_SCALARS = {"b": bool, "i": int, "f": float}
+
+
+class Field:
+    """One array of the store, and how values enter and leave it.
+
+    Attributes:
+        array: ``[capacity, *shape]``; for a field of a :class:`FramePair`, which keeps the data,
+            an empty stand-in.
+        take: ``(index, axis, out, mode) -> array``, the gather.
+        leave: Makes what was gathered into what callers get; None leaves it an array.
+    """
+
+    __slots__ = (
+        "array",
+        "dtype",
+        "leave",
+        "path",
+        "prefix",
+        "scalar",
+        "shape",
+        "take",
+        "torch_dtype",
+    )
+
+    def __init__(self, path: Path, sample: Any) -> None:
+        self.path = path
+        self.torch_dtype = sample.dtype if isinstance(sample, torch.Tensor) else None
+        self.prefix = sample.prefix if isinstance(sample, IdColumn) else None
+        values = _as_array(sample)
+        if values is None or values.dtype.hasobject:
+            raise DataError(f"column {'.'.join(path)!r} holds {type(sample).__name__}, not numbers")
+        self.dtype, self.shape = values.dtype, values.shape[1:]
+        self.scalar = None
+        if self.torch_dtype is None and self.prefix is None and not self.shape:
+            exact = self.dtype.char in "?ld" or self.dtype in (np.int64, np.float64)
+            self.scalar = _SCALARS.get(self.dtype.kind) if exact else None
+        self.leave = self._leaver()
+
+    @property
+    def row_bytes(self) -> int:
+        return self.dtype.itemsize * int(np.prod(self.shape))
+
+    def _leaver(self) -> Callable[[np.ndarray], Any] | None:
+        if self.prefix is not None:
+            prefix = self.prefix
+            return lambda numbers: IdColumn(prefix, numbers)
+        if self.torch_dtype is None:
+            return None
+        if self.torch_dtype is torch.bfloat16:
+            return lambda array: torch.from_numpy(array).view(torch.bfloat16)
+        return torch.from_numpy
+
+    def use(self, array: np.ndarray) -> None:
+        self.array, self.take = array, array.take
+
+    def accept(self, value: Any) -> np.ndarray | None:
+        """The batch as an array that can be written as it is, or None."""
+        if self.torch_dtype is not None:
+            if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
+                return None
+            array = _as_array(value)
+        elif self.prefix is not None:
+            if not isinstance(value, IdColumn) or value.prefix != self.prefix:
+                return None
+            return value.numbers
+        else:
+            array = value if isinstance(value, np.ndarray) else None
+        if array is None or array.dtype != self.dtype or array.shape[1:] != self.shape:
+            return None
+        return array
+
+    def accept_one(self, value: Any) -> Any:
+        """One row's value as something that can be assigned to a slot, or None."""
+        if self.scalar is not None and type(value) is self.scalar:
+            return value
+        if self.torch_dtype is not None:
+            if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
+                return None
+            value = _as_array(value)
+        if not isinstance(value, np.ndarray | np.generic):
+            return None
+        return value if value.dtype == self.dtype and value.shape == self.shape else None
+
+    def wider(self, value: Any) -> np.dtype | None:
+        """The dtype that would hold both what is here and `value`, if there is a lossless one."""
+        if self.torch_dtype is not None or not isinstance(value, np.ndarray):
+            return None
+        if value.shape[1:] != self.shape or value.dtype.hasobject:
+            return None
+        common = np.promote_types(self.dtype, value.dtype)
+        return common if common in (self.dtype, value.dtype) else None
+
+
+class ColumnStore:
+    """A fixed number of slots for rows of one kind.
+
+    Args:
+        capacity: Number of slots.
+        columns: The first rows to come: names, dtypes and shapes are theirs.
+        preallocator: Where arrays come from.
+
+    Raises:
+        DataError: A column that cannot be stored as an array.
+    """
+
+    is_columnar = True
+
+    def __init__(
+        self, capacity: int, columns: Mapping[str, Any], preallocator: Preallocator
+    ) -> None:
+        self.capacity = capacity
+        self._preallocator = preallocator
+        flat = dict(_flatten(columns))
+        self._nested = any(len(path) > 1 for path in flat)
+        self._fields = [Field(path, leaf) for path, leaf in flat.items()]
+        self._keys = flat.keys() if self._nested else columns.keys()
+        self._pairs, paired = self._pair_frames()
+        plain = [field for field in self._fields if field not in paired]
+        self._plain = [i for i, field in enumerate(self._fields) if field not in paired]
+        preallocator.announce(
+            capacity
+            * (sum(f.row_bytes for f in plain) + sum(p.row_bytes for p, _, _ in self._pairs))
+        )
+        for field in plain:
+            field.use(preallocator.empty((capacity, *field.shape), field.dtype, field.path))
+        for pair, _, _ in self._pairs:
+            pair.allocate(preallocator)
+        self._plan = self._make_plan()
+
+    def _pair_frames(self) -> tuple[list[tuple[FramePair, int, int]], list[Field]]:
+        """Big observations, kept once for the two fields that refer to them."""
+        at = {field.path: i for i, field in enumerate(self._fields)}
+        pairs, paired = [], []
+        for path, i in at.items():
+            j = at.get(("next_obs", *path[1:])) if path[0] == "obs" else None
+            if j is None:
+                continue
+            first, second = self._fields[i], self._fields[j]
+            same = (first.dtype, first.shape, first.torch_dtype) == (
+                *(second.dtype, second.shape),
+                second.torch_dtype,
+            )
+            if same and first.row_bytes >= MIN_FRAME_BYTES:
+                pair = FramePair(self.capacity, first.dtype, first.shape, path)
+                first.take, second.take = pair.take_first, pair.take_second
+                first.array = second.array = np.empty((0, *first.shape), first.dtype)
+                pairs.append((pair, i, j))
+                paired += [first, second]
+        return pairs, paired
+
+    def _make_plan(self) -> list[tuple[Any, Callable, Callable | None]]:
+        return [(f.path if self._nested else f.path[0], f.take, f.leave) for f in self._fields]
+
+    # ------------------------------------------------------------------ in
+
+    def accept(self, columns: Mapping[str, Any]) -> list[np.ndarray] | None:
+        """The arrays to :meth:`write`, in the store's order; None if the rows are of another kind."""
+        flat = dict(_flatten(columns)) if self._nested else columns
+        if flat.keys() != self._keys:
+            return None
+        arrays = []
+        for field in self._fields:
+            array = field.accept(flat[field.path if self._nested else field.path[0]])
+            if array is None:
+                return self._widen(flat)
+            arrays.append(array)
+        return arrays
+
+    def _widen(self, flat: Mapping[Any, Any]) -> list[np.ndarray] | None:
+        """Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was."""
+        values = [flat[field.path if self._nested else field.path[0]] for field in self._fields]
+        arrays = [field.accept(value) for field, value in zip(self._fields, values)]
+        misfits = [i for i, array in enumerate(arrays) if array is None]
+        dtypes = {i: self._fields[i].wider(values[i]) for i in misfits}
+        if any(dtype is None or i not in self._plain for i, dtype in dtypes.items()):
+            return None
+        for i, dtype in dtypes.items():
+            field = self._fields[i]
+            if dtype != field.dtype:
+                wide = self._preallocator.empty((self.capacity, *field.shape), dtype, field.path)
+                wide[:] = field.array
+                field.use(wide)
+                field.dtype, field.scalar = dtype, None
+            arrays[i] = values[i]
+        self._plan = self._make_plan()
+        return arrays
+
+    def write(self, start: int, arrays: Sequence[np.ndarray], n: int) -> None:
+        """Write n rows from slot `start` on, around the end if need be; n <= capacity."""
+        room = self.capacity - start
+        if n > room:
+            self.write(start, [array[:room] for array in arrays], room)
+            start, n, arrays = 0, n - room, [array[room:] for array in arrays]
+        stop = start + n
+        fields = self._fields
+        for i in self._plain:
+            fields[i].array[start:stop] = arrays[i]
+        for pair, i, j in self._pairs:
+            pair.write(start, arrays[i], arrays[j])
+
+    def write_row(self, slot: int, row: Mapping[str, Any]) -> bool:
+        """Write a row dict straight into its slot; False, and nothing done, if it does not fit."""
+        if self._nested or self._pairs or row.keys() != self._keys:
+            return False
+        values = []
+        for field in self._fields:
+            value = field.accept_one(row[field.path[0]])
+            if value is None:
+                return False
+            values.append(value)
+        for field, value in zip(self._fields, values):
+            field.array[slot] = value
+        return True
+
+    # ------------------------------------------------------------------ out
+
+    def take(self, index: np.ndarray) -> dict[str, Any]:
+        """Gather rows into fresh memory: columns of the kinds that came in."""
+        out = {}
+        for name, take, leave in self._plan:
+            values = take(index, 0, None, "clip")
+            out[name] = values if leave is None else leave(values)
+        return _nest(out) if self._nested else out
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self, filled: int) -> dict[str, Any]:
+        """A copy of the first `filled` slots; frames that are shared stay shared."""
+        plain = {}
+        for i in self._plain:
+            field = self._fields[i]
+            values = field.array[:filled].copy()
+            plain[field.path] = packed(values if field.leave is None else field.leave(values))
+        frames = {
+            self._fields[i].path: {
+                **pair.state_dict(filled),
+                "torch": self._fields[i].torch_dtype is not None,
+            }
+            for pair, i, _ in self._pairs
+        }
+        names = [field.path for field in self._fields]
+        return {"names": names, "plain": plain, "frames": frames}
+
+    @classmethod
+    def from_state(
+        cls,
+        state: Mapping[str, Any],
+        order: np.ndarray,
+        capacity: int,
+        preallocator: Preallocator,
+    ) -> "ColumnStore":
+        """A store whose slots from 0 on hold the slots `order` of the one that was saved."""
+        plain = {path: _as_array(unpacked(value)) for path, value in state["plain"].items()}
+        samples = {path: unpacked(value)[:0] for path, value in state["plain"].items()}
+        for path, frames in state["frames"].items():
+            empty = frames["frames"][:0]
+            for name in (path, ("next_obs", *path[1:])):
+                samples[name] = torch.from_numpy(empty) if frames["torch"] else empty
+        store = cls(capacity, _nest({path: samples[path] for path in state["names"]}), preallocator)
+        for i in store._plain:
+            field = store._fields[i]
+            field.array[: len(order)] = plain[field.path][order]
+        for pair, i, _ in store._pairs:
+            pair.load_state_dict(state["frames"][store._fields[i].path], order)
+        return store
+
+
+def _as_array(value: Any) -> np.ndarray | None:
+    """An array that shares memory with a CPU tensor, an array or ids; None for anything else."""
+    if isinstance(value, torch.Tensor):
+        try:
+            return value.numpy()
+        except (TypeError, RuntimeError):
+            return _unusual_tensor(value)
+    if isinstance(value, IdColumn):
+        return value.numbers
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
+    if value.device.type != "cpu" or value.layout is not torch.strided:
+        return None
+    value = value.detach()
+    if value.dtype is torch.bfloat16:
+        return value.view(torch.int16).numpy()
+    try:
+        return value.resolve_conj().resolve_neg().numpy()
+    except (TypeError, RuntimeError):
+        return None
+
+
+def _flatten(columns: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    for name, value in columns.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def _nest(flat: Mapping[Path, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in flat.items():
+        home = nested
+        for name in path[:-1]:
+            home = home.setdefault(name, {})
+        home[path[-1]] = value
+    return nested

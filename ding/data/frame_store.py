@@ -1,0 +1,150 @@
+"""Big observations stored once, although two rows refer to each of them."""
+
+import numpy as np
+
+from ding.data.preallocate import Preallocator
+
+#: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
+MIN_FRAME_BYTES = 1024
+
+# A prime number of words, so that a pattern that moves by a whole row of an image, or by a whole
+# frame of a stack, never falls onto itself when the frame is folded.
+_FOLD = 61
+
+
+class FramePair:
+    """`obs` and `next_obs` of a ring of rows, over one store of frames.
+
+    A frame of a row that comes in is looked up by content among all frames that live rows refer
+    to: by a fingerprint of all its bytes, and a match is compared in full. So it does not matter
+    how trajectories follow each other or interleave, nor over how many pushes. A frame that no row
+    refers to any more is overwritten.
+
+    Args:
+        capacity: Number of rows.
+        dtype: Of a frame.
+        shape: Of a frame.
+        path: Name, for errors.
+    """
+
+    def __init__(
+        self, capacity: int, dtype: np.dtype, shape: tuple[int, ...], path: tuple[str, ...]
+    ) -> None:
+        self.capacity = capacity
+        self._dtype, self._shape, self._path = dtype, shape, path
+        self.row_bytes = int(np.prod(shape)) * dtype.itemsize
+        # One frame per row, and some for the ends of trajectories.
+        self._room = capacity + capacity // 8 + 64
+        words = self.row_bytes // 8
+        self._fold_words = words - words % _FOLD
+        rng = np.random.default_rng(0)
+        self._weights = rng.integers(1 << 62, size=(_FOLD, 1), dtype=np.uint64) | np.uint64(1)
+        self._tail_weights = rng.integers(
+            1 << 62, size=(_FOLD + 8, 1), dtype=np.uint64
+        ) | np.uint64(1)
+        self._by_print: dict[int, int] = {}
+        self._free: list[int] = []
+        self._used = 0
+
+    def allocate(self, preallocator: Preallocator) -> None:
+        self._preallocator = preallocator
+        self._first = np.full(self.capacity, -1, np.int64)
+        self._second = np.full(self.capacity, -1, np.int64)
+        self._allocate_frames(self._room)
+
+    def _allocate_frames(self, room: int) -> None:
+        old, kept = getattr(self, "_frames", None), self._used
+        self._frames = self._preallocator.empty((room, *self._shape), self._dtype, self._path)
+        self._raw = self._frames.reshape(room, -1).view(np.uint8)
+        users, prints = np.zeros(room, np.int64), np.zeros(room, np.uint64)
+        if old is not None:
+            self._frames[:kept] = old[:kept]
+            users[:kept], prints[:kept] = self._users[:kept], self._prints[:kept]
+        self._users, self._prints, self._room = users, prints, room
+
+    @property
+    def frame_count(self) -> int:
+        """Number of frames that rows refer to."""
+        return self._used - len(self._free)
+
+    def take_first(self, index: np.ndarray, *_: object) -> np.ndarray:
+        return self._frames.take(self._first.take(index), 0, None, "clip")
+
+    def take_second(self, index: np.ndarray, *_: object) -> np.ndarray:
+        return self._frames.take(self._second.take(index), 0, None, "clip")
+
+    def write(self, start: int, first: np.ndarray, second: np.ndarray) -> None:
+        """Write rows from slot `start` on; they must not reach past the end."""
+        stop = start + len(first)
+        self._release(start, stop)
+        # First all of `first`: most of `second` is found among them.
+        self._first[start:stop] = self._intern(first)
+        self._second[start:stop] = self._intern(second)
+
+    def _release(self, start: int, stop: int) -> None:
+        gone = np.concatenate([self._first[start:stop], self._second[start:stop]])
+        gone = gone[gone >= 0]
+        self._first[start:stop] = self._second[start:stop] = -1
+        np.subtract.at(self._users, gone, 1)
+        for slot in np.unique(gone[self._users[gone] == 0]).tolist():
+            key = int(self._prints[slot])
+            if self._by_print.get(key) == slot:
+                del self._by_print[key]
+            self._free.append(slot)
+
+    def _intern(self, frames: np.ndarray) -> np.ndarray:
+        raw = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
+        slots = np.empty(len(frames), np.int64)
+        prints = self._fingerprints(raw)
+        for i, key in enumerate(prints.tolist()):
+            slot = self._by_print.get(key)
+            if slot is None or not np.array_equal(self._raw[slot], raw[i]):
+                slot = self._new_slot()
+                self._raw[slot] = raw[i]
+                self._prints[slot] = prints[i]
+                self._by_print[key] = slot
+            self._users[slot] += 1
+            slots[i] = slot
+        return slots
+
+    def _new_slot(self) -> int:
+        if self._free:
+            return self._free.pop()
+        if self._used == self._room:
+            self._allocate_frames(self._room + self._room // 2)
+        self._used += 1
+        return self._used - 1
+
+    def state_dict(self, filled: int) -> dict[str, np.ndarray]:
+        """Each live frame of the first `filled` rows once, and which rows refer to it."""
+        live = np.unique(np.concatenate([self._first[:filled], self._second[:filled]]))
+        return {
+            "frames": self._frames[live],
+            "first": np.searchsorted(live, self._first[:filled]),
+            "second": np.searchsorted(live, self._second[:filled]),
+        }
+
+    def load_state_dict(self, state: dict[str, np.ndarray], order: np.ndarray) -> None:
+        """Fill rows from 0 on with the rows `order` of a state."""
+        both = np.concatenate([state["first"][order], state["second"][order]])
+        live, both = np.unique(both, return_inverse=True)
+        self._used = len(live)
+        if self._used > self._room:
+            self._allocate_frames(self._used)
+        self._frames[: self._used] = state["frames"][live]
+        self._first[: len(order)], self._second[: len(order)] = both.reshape(2, -1)
+        self._users[: self._used] = np.bincount(both, minlength=self._used)
+        for slot in range(self._used):
+            self._prints[slot] = self._fingerprints(self._raw[slot : slot + 1])[0]
+            self._by_print[int(self._prints[slot])] = slot
+
+    def _fingerprints(self, raw: np.ndarray) -> np.ndarray:
+        """uint64 [n] of bytes [n, row_bytes]; every byte counts, and so does its place."""
+        n, whole = len(raw), self.row_bytes // 8 * 8
+        words = raw[:, :whole].view(np.uint64)
+        folded = words[:, : self._fold_words].reshape(n, -1, _FOLD).sum(axis=1, dtype=np.uint64)
+        tail = np.concatenate(
+            [words[:, self._fold_words :], raw[:, whole:].astype(np.uint64)], axis=1
+        )
+        prints = folded @ self._weights + tail @ self._tail_weights[: tail.shape[1]]
+        return prints[:, 0]

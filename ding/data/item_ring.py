@@ -1,0 +1,240 @@
+"""The ring behind every buffer: a fixed number of slots, the oldest item replaced first."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data.column_store import ColumnStore
+from ding.data.columns import Columns
+from ding.data.packing import packed, unpacked
+from ding.data.preallocate import Preallocator
+from ding.utils.errors import DataError
+
+
+class ItemRing:
+    """Slots for items, held as columns for as long as the items are rows of one kind.
+
+    The first item that is of another kind turns the stored rows into objects; nothing is lost. An
+    emptied ring starts afresh.
+
+    Args:
+        capacity: Number of slots.
+        memmap_path: Folder for memory-mapped files; None keeps columns in memory.
+        deepcopy: Whether objects that are handed out are deep copies. If not, dicts and lists are
+            copied and the arrays in them shared. What comes from columns is always a copy.
+        columnar: False stores whatever comes as objects.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        memmap_path: str | None = None,
+        deepcopy: bool = False,
+        columnar: bool = True,
+    ) -> None:
+        if int(capacity) != capacity or capacity < 1:
+            raise DataError(f"replay_buffer_size must be a positive integer, got {capacity!r}")
+        self.capacity = int(capacity)
+        self._preallocator = Preallocator(memmap_path)
+        self._deepcopy = deepcopy
+        self._columnar = columnar
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all items and give their memory back."""
+        self._store: ColumnStore | None = None
+        self._objects: list[Any] | None = None if self._columnar else [None] * self.capacity
+        self.head = 0
+        self.filled = 0
+
+    @property
+    def is_columnar(self) -> bool:
+        return self._objects is None
+
+    # ------------------------------------------------------------------ in
+
+    def push(self, data: Any) -> tuple[int, int]:
+        """Store one item, or each item of a list.
+
+        Returns:
+            The first slot that was written and the number of slots, which go on around the end.
+            A list longer than the ring leaves its last `capacity` items.
+        """
+        if isinstance(data, Columns) and data.is_columnar:
+            return self._push_columns(data.columns, len(data))
+        if isinstance(data, list):
+            return self._push_list(data)
+        if self._store is not None and isinstance(data, Mapping):
+            if self._store.write_row(self.head, data):
+                return self._advance(1)
+        return self._push_list([data])
+
+    def _push_columns(self, columns: Mapping[str, Any], n: int) -> tuple[int, int]:
+        if n == 0:
+            return self.head, 0
+        arrays = None
+        if self._objects is None:
+            try:
+                if self._store is None:
+                    self._store = ColumnStore(self.capacity, columns, self._preallocator)
+                arrays = self._store.accept(columns)
+            except DataError:
+                arrays = None
+        if arrays is None:
+            return self._push_objects(list(Columns(columns)))
+        skipped = max(n - self.capacity, 0)
+        if skipped:
+            self._advance(skipped)
+            arrays = [array[skipped:] for array in arrays]
+            n = self.capacity
+        assert self._store is not None
+        self._store.write(self.head, arrays, n)
+        return self._advance(n)
+
+    def _push_list(self, items: Sequence[Any]) -> tuple[int, int]:
+        if not items:
+            return self.head, 0
+        if self._objects is None and all(isinstance(item, Mapping) for item in items):
+            try:
+                return self._push_columns(Columns.from_rows(items).columns, len(items))
+            except DataError:
+                pass
+        return self._push_objects(items)
+
+    def _push_objects(self, items: Sequence[Any]) -> tuple[int, int]:
+        if self._objects is None:
+            self._become_objects()
+        assert self._objects is not None
+        skipped = max(len(items) - self.capacity, 0)
+        self._advance(skipped)
+        for offset, item in enumerate(items[skipped:]):
+            # A caller that adds keys to its own dict later must not change what is stored.
+            self._objects[(self.head + offset) % self.capacity] = _detached(item)
+        return self._advance(len(items) - skipped)
+
+    def _become_objects(self) -> None:
+        objects: list[Any] = [None] * self.capacity
+        if self._store is not None and self.filled:
+            objects[: self.filled] = list(Columns(self._store.take(np.arange(self.filled))))
+        self._store, self._objects = None, objects
+
+    def _advance(self, n: int) -> tuple[int, int]:
+        start = self.head
+        self.head = (start + n) % self.capacity
+        self.filled = min(self.filled + n, self.capacity)
+        return start, n
+
+    # ------------------------------------------------------------------ out
+
+    def take(
+        self, slots: np.ndarray, facts: Mapping[str, Any] | None = None
+    ) -> Columns | list[Any]:
+        """The items in these slots, independent of what is stored and of each other.
+
+        Args:
+            slots: Slots that hold items.
+            facts: Further columns to add to them; objects must then be dicts.
+        """
+        if self._objects is None:
+            if self._store is None:
+                return []
+            columns = self._store.take(slots)
+            if facts is not None:
+                columns.update(facts)
+            return Columns.trusted(columns, len(slots))
+        items = self._take_objects(slots)
+        if facts is not None:
+            for item, more in zip(items, Columns.trusted(dict(facts), len(slots))):
+                item.update(more)
+        return items
+
+    def _take_objects(self, slots: np.ndarray) -> list[Any]:
+        assert self._objects is not None
+        seen: set[int] = set()
+        items = []
+        for slot in slots.tolist():
+            item = self._objects[slot]
+            # A second copy of an item in one batch shares nothing with the first.
+            deep = self._deepcopy or slot in seen
+            items.append(copy.deepcopy(item) if deep else _detached(item))
+            seen.add(slot)
+        return items
+
+    def peek(self, slots: np.ndarray) -> list[Any]:
+        """Stored objects themselves, for reading; rows made from columns if they are columns."""
+        if self._objects is None:
+            return list(self.take(slots))
+        return [self._objects[slot] for slot in slots.tolist()]
+
+    def by_age(self) -> np.ndarray:
+        """Slots that hold items, the oldest first."""
+        order = np.arange(self.filled)
+        return order if self.filled < self.capacity else (order + self.head) % self.capacity
+
+    def drop(self, slots: np.ndarray) -> None:
+        """Let go of objects that will not be asked for again."""
+        if self._objects is not None:
+            for slot in slots.tolist():
+                self._objects[slot] = None
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of all items, in columns if they are columns, and where the ring stands."""
+        state: dict[str, Any] = {
+            "capacity": self.capacity,
+            "head": self.head,
+            "filled": self.filled,
+            "columns": None,
+            "objects": None,
+        }
+        if self._objects is not None:
+            state["objects"] = [packed(item) for item in self._objects[: self.filled]]
+        elif self._store is not None:
+            state["columns"] = self._store.state_dict(self.filled)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> np.ndarray:
+        """Put back what :meth:`state_dict` gave; of more items than fit the newest are kept.
+
+        Returns:
+            For each slot that is filled now, from 0 on, the slot of its item in the state.
+        """
+        self.clear()
+        order = np.arange(state["filled"])
+        if state["capacity"] != self.capacity:
+            if state["filled"] == state["capacity"]:
+                order = (order + state["head"]) % state["capacity"]
+            order = order[-self.capacity :]
+        if state["objects"] is not None:
+            self._objects = [None] * self.capacity
+            self._objects[: len(order)] = [unpacked(state["objects"][i]) for i in order.tolist()]
+        elif state["columns"] is not None:
+            self._store = ColumnStore.from_state(
+                state["columns"], order, self.capacity, self._preallocator
+            )
+        self.filled = len(order)
+        same = state["capacity"] == self.capacity
+        self.head = state["head"] if same else len(order) % self.capacity
+        return order
+
+
+def _detached(item: Any) -> Any:
+    """A copy of an item's dicts and lists; the tensors, arrays and other objects are shared."""
+    kind = type(item)
+    if kind is dict:
+        return {
+            name: value if type(value) in _LEAVES else _detached(value)
+            for name, value in item.items()
+        }
+    if isinstance(item, Columns):
+        return Columns(item.columns) if item.is_columnar else [_detached(row) for row in item]
+    if kind is list:
+        return [value if type(value) in _LEAVES else _detached(value) for value in item]
+    return item
+
+
+_LEAVES = frozenset({torch.Tensor, np.ndarray, int, float, bool, str, type(None)})

@@ -1,0 +1,194 @@
+"""Proportional prioritisation (Schaul et al., 2016, https://arxiv.org/abs/1511.05952)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ding.data.draw import draw, spread
+from ding.utils.errors import DataError
+from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
+
+#: Nothing in the buffer is so unimportant that it is never seen again.
+_LEAST = 1e-5
+
+
+class Priorities:
+    """Priorities of slots, of which some are occupied; draws slots in proportion to them.
+
+    As long as all priorities are equal no tree is kept: drawing is then uniform, and as cheap.
+
+    Args:
+        capacity: Number of slots.
+        alpha: How far priorities count: 0 not at all, 1 in proportion.
+    """
+
+    def __init__(self, capacity: int, alpha: float) -> None:
+        self.capacity, self.alpha = capacity, alpha
+        self.clear()
+
+    def clear(self) -> None:
+        self.values = np.zeros(self.capacity)
+        self.occupied = np.zeros(self.capacity, bool)
+        self.count = 0
+        self.highest = 1.0
+        self._prefix_only = True
+        self._slots: np.ndarray | None = None
+        self._sum: SumSegmentTree | None = None
+        self._min: MinSegmentTree | None = None
+
+    # ------------------------------------------------------------------ changes
+
+    def occupy(self, start: int, n: int, values: np.ndarray | None = None) -> None:
+        """Fill n slots from `start` on, around the end; without values, at the highest priority."""
+        if start + n > self.capacity:
+            room = self.capacity - start
+            self.occupy(0, n - room, None if values is None else values[room:])
+            n, values = room, None if values is None else values[:room]
+        stop = start + n
+        fresh = n - int(np.count_nonzero(self.occupied[start:stop]))
+        self._slots = None
+        if start != self.count and fresh:
+            self._prefix_only = False
+        self.count += fresh
+        self.occupied[start:stop] = True
+        if values is None:
+            self.values[start:stop] = self.highest
+        else:
+            self.values[start:stop] = values
+            self.highest = max(self.highest, float(values.max(initial=0.0)))
+            if self._sum is None:
+                self._plant()
+                return
+        if self.count == self.capacity:
+            self._prefix_only = True
+        if self._sum is not None:
+            self._put(np.arange(start, stop), self.values[start:stop])
+
+    def vacate(self, slots: np.ndarray) -> None:
+        """Empty occupied slots (each named once)."""
+        if not len(slots):
+            return
+        self.occupied[slots] = False
+        self.count -= len(slots)
+        self._prefix_only, self._slots = self.count == 0, None
+        if self._sum is not None and self._min is not None:
+            self._sum.set_many(slots, 0.0)
+            self._min.set_many(slots, np.inf)
+
+    def update(self, slots: np.ndarray, values: np.ndarray) -> None:
+        """Give occupied slots other priorities; of a slot named twice the last one counts."""
+        if not len(slots):
+            return
+        self.values[slots] = values
+        self.highest = max(self.highest, float(values.max()))
+        if self._sum is None:
+            self._plant()
+        else:
+            self._put(slots, values)
+
+    def _plant(self) -> None:
+        self._sum, self._min = SumSegmentTree(self.capacity), MinSegmentTree(self.capacity)
+        slots = self.slots()
+        self._put(slots, self.values[slots])
+
+    def _put(self, slots: np.ndarray, values: np.ndarray) -> None:
+        assert self._sum is not None and self._min is not None
+        masses = self._masses(values)
+        self._sum.set_many(slots, masses)
+        self._min.set_many(slots, masses)
+
+    def _masses(self, values: np.ndarray) -> np.ndarray:
+        return np.maximum(values, _LEAST) ** self.alpha
+
+    # ------------------------------------------------------------------ draws
+
+    def slots(self) -> np.ndarray:
+        """Occupied slots, ascending."""
+        if self._slots is None:
+            self._slots = np.flatnonzero(self.occupied)
+        return self._slots
+
+    def draw(
+        self, rng: np.random.Generator, size: int, beta: float, among: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Slots, and their importance weights relative to the largest there could be.
+
+        Each slot comes from its own share of the total priority, so that they are well spread.
+
+        Args:
+            size: How many; at least one slot must be occupied.
+            beta: How far the weights correct for the priorities.
+            among: Draw only among these occupied slots.
+
+        Returns:
+            Slots int64 [size] and weights float32 [size].
+        """
+        if self._sum is None:
+            return self._draw_uniform(rng, size, among), np.ones(size, np.float32)
+        if among is not None:
+            masses = self._masses(self.values[among])
+            running = masses.cumsum()
+            points = spread(rng, size, running[-1])
+            at = np.minimum(running.searchsorted(points, side="right"), len(among) - 1)
+            slots, least, masses = among[at], masses.min(), masses[at]
+        else:
+            assert self._min is not None
+            slots = self._sum.find_prefixsum_many(spread(rng, size, self._sum.total))
+            least, masses = self._min.min, self._sum.get_many(slots)
+        masses /= least
+        return slots, (masses**-beta).astype(np.float32)
+
+    def _draw_uniform(
+        self, rng: np.random.Generator, size: int, among: np.ndarray | None
+    ) -> np.ndarray:
+        n = self.count if among is None else len(among)
+        at = draw(rng, n, size, replace=size > n)
+        if among is not None:
+            return among[at]
+        return at if self._prefix_only else self.slots()[at]
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "values": self.values.copy(),
+            "occupied": self.occupied.copy(),
+            "highest": self.highest,
+            "equal": self._sum is None,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], order: np.ndarray) -> None:
+        """Put back a state, slot ``order[i]`` of it at slot i."""
+        self.clear()
+        n = len(order)
+        self.values[:n] = state["values"][order]
+        self.occupied[:n] = state["occupied"][order]
+        self.count = int(np.count_nonzero(self.occupied))
+        self._prefix_only = bool(self.occupied[: self.count].all())
+        self.highest = float(state["highest"])
+        if not state["equal"]:
+            self._plant()
+
+
+def checked_priorities(values: Any, n: int) -> np.ndarray:
+    """Priorities as float64 [n].
+
+    Raises:
+        DataError: NaN, infinite or negative ones, or a wrong number of them; names the first.
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"priorities must be {n} numbers, got {values!r}: {error}") from error
+    if len(array) != n:
+        raise DataError(f"{len(array)} priorities came for {n} items: one each is needed")
+    if n and not (array.min() >= 0 and array.max() < np.inf):
+        bad = int(np.flatnonzero(~((array >= 0) & (array < np.inf)))[0])
+        raise DataError(
+            f"priority {bad} of {n} is {array[bad]}: priorities must be finite and not negative; "
+            f"look for NaN or infinity in the loss or the rewards"
+        )
+    return array

@@ -1,0 +1,71 @@
+"""What every replay buffer offers, and how a config becomes one."""
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.utils.import_helper import import_module
+from ding.utils.registry_factory import BUFFER_REGISTRY
+
+
+class IBuffer(ABC):
+    """A place where training data waits to be learned from."""
+
+    config: dict[str, Any] = {}
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """A copy of the class's defaults."""
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = f"{cls.__name__}Dict"
+        return cfg
+
+    @abstractmethod
+    def push(self, data: list[Any] | Any, cur_collector_envstep: int) -> None:
+        """Store one item, or each item of a list (``Columns`` are a list of rows)."""
+
+    @abstractmethod
+    def update(self, info: dict[str, list]) -> None:
+        """Take in what learning told about sampled items, such as their priorities."""
+
+    @abstractmethod
+    def sample(self, batch_size: int, cur_learner_iter: int) -> list | None:
+        """`batch_size` items, or None when there are too few."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all items."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Number of items that can be sampled."""
+
+    @abstractmethod
+    def save_data(self, file_name: str) -> None:
+        """Write the items into a file."""
+
+    @abstractmethod
+    def load_data(self, file_name: str) -> None:
+        """Push the items of a file that :meth:`save_data` wrote."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """All that a buffer needs to go on as this one would."""
+
+    @abstractmethod
+    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+        """Go on where the buffer stood that gave this state."""
+
+
+def create_buffer(cfg: EasyDict, *args: Any, **kwargs: Any) -> IBuffer:
+    """Build the registered buffer ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return BUFFER_REGISTRY.build(cfg.type, cfg, *args, **kwargs)
+
+
+def get_buffer_cls(cfg: EasyDict) -> type:
+    """The registered buffer class ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return BUFFER_REGISTRY.get(cfg.type)

@@ -1,0 +1,59 @@
+"""A buffer's log: nothing is opened before there is something to write."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ding.utils.log_helper import build_logger
+
+
+class BufferLog:
+    """Text lines and scalars of one buffer.
+
+    Args:
+        tb_logger: Writer of scalars that belongs to somebody else, or None to make one.
+        exp_name: Folder of the run.
+        name: Name of the buffer.
+    """
+
+    def __init__(self, tb_logger: Any, exp_name: str | None, name: str) -> None:
+        self._writer, self._owns_writer = tb_logger, tb_logger is None
+        self._folder = os.path.join(exp_name or ".", "log", name)
+        self._name = name
+        self._text: Any = None
+        self._refused = ""
+
+    def text(self, line: str) -> None:
+        """A line for who wants detail: the figures are among the scalars too."""
+        self._logger().debug(line)
+
+    def refuse(self, what: str, reason: str) -> None:
+        """Say why something was not done, once until :meth:`served`, whoever asks again."""
+        if self._refused != what:
+            self._refused = what
+            self._logger().warning("%s: %s refused: %s", self._name, what, reason)
+
+    def served(self, what: str) -> None:
+        if self._refused == what:
+            self._refused = ""
+
+    def scalars(self, tag: str, values: Mapping[str, float], step: int) -> None:
+        if self._writer is None:
+            _, self._writer = build_logger(self._folder, self._name, need_text=False)
+        for name, value in values.items():
+            self._writer.add_scalar(f"{self._name}_{tag}/{name}", value, step)
+
+    def close(self) -> None:
+        """Close what was opened here; flush what was given."""
+        writer, self._writer, self._text = self._writer, None, None
+        if writer is None:
+            return
+        if self._owns_writer:
+            writer.close()
+        elif hasattr(writer, "flush"):
+            writer.flush()
+
+    def _logger(self) -> Any:
+        if self._text is None:
+            self._text, _ = build_logger(self._folder, self._name, need_tb=False)
+        return self._text

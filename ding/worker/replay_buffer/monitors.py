@@ -1,0 +1,167 @@
+"""What a buffer tells about its data: throughput, and the use, priority and age of samples."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from easydict import EasyDict
+
+from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
+
+Scalars = Callable[[str, Mapping[str, float], int], None]
+
+
+class SampledDataAttrMonitor(LoggedModel):
+    """Use count, priority and staleness of the items in the latest samples.
+
+    ``monitor.avg['use_avg']()`` is the mean of ``use_avg`` over the span; ``max`` and ``min``
+    likewise.
+
+    Args:
+        time_: Counts samples.
+        expire: Number of samples that the figures span.
+    """
+
+    use_max = LoggedValue(int)
+    use_avg = LoggedValue(float)
+    priority_max = LoggedValue(float)
+    priority_avg = LoggedValue(float)
+    priority_min = LoggedValue(float)
+    staleness_max = LoggedValue(int)
+    staleness_avg = LoggedValue(float)
+
+    def __init__(self, time_: BaseTime, expire: int | float) -> None:
+        super().__init__(time_, expire)
+        for name, kind in _ATTRIBUTES.items():
+            self.register_attribute_value(kind, name, self._reducer(name, _REDUCE[kind]))
+
+    def _reducer(self, name: str, reduce: Callable[[list[float]], float]) -> Callable[[], float]:
+        def value() -> float:
+            values = [record[1] for record in self.range_values[name]()]
+            return reduce([v for v in values if v is not None])
+
+        return value
+
+    def summary(self) -> dict[str, float]:
+        """Each figure over the span."""
+        return {name: getattr(self, kind)[name]() for name, kind in _ATTRIBUTES.items()}
+
+
+_ATTRIBUTES = {
+    "use_max": "max",
+    "use_avg": "avg",
+    "priority_max": "max",
+    "priority_avg": "avg",
+    "priority_min": "min",
+    "staleness_max": "max",
+    "staleness_avg": "avg",
+}
+
+_REDUCE: dict[str, Callable[[list[float]], float]] = {
+    "max": lambda values: max(values, default=0),
+    "min": lambda values: min(values, default=0),
+    "avg": lambda values: sum(values) / len(values) if values else 0.0,
+}
+
+
+class PeriodicThruputMonitor:
+    """Counts items that come, go out and leave, and reports the counts of each period.
+
+    There is no thread: the report is written by the first push or sample after the period.
+
+    Args:
+        name: Name of the buffer.
+        cfg: ``seconds``, the length of a period.
+        logger: Takes a line of text: a function, or a logger.
+        tb_logger: Takes ``(tag, values, step)``: a function, or a writer with ``add_scalar``.
+    """
+
+    def __init__(self, name: str, cfg: EasyDict, logger: object, tb_logger: object) -> None:
+        self.name = name
+        self._line = logger if callable(logger) else getattr(logger, "info", _ignore)
+        self._scalars = tb_logger if callable(tb_logger) else _scalar_writer(name, tb_logger)
+        self._period = float(cfg.seconds)
+        self._begin = time.monotonic()
+        self._due = self._begin + self._period
+        self._pushed = self._sampled = self._removed = self._valid = 0
+
+    def note(self, pushed: int = 0, sampled: int = 0, removed: int = 0) -> None:
+        """Count items."""
+        self._pushed += pushed
+        self._sampled += sampled
+        self._removed += removed
+        self._valid += pushed - removed
+        if time.monotonic() >= self._due:
+            self._report()
+
+    def close(self) -> None:
+        """Report nothing more."""
+        self._due = float("inf")
+
+    @property
+    def push_data_count(self) -> int:
+        """Items that came in this period."""
+        return self._pushed
+
+    @push_data_count.setter
+    def push_data_count(self, count: int) -> None:
+        self._pushed = count
+        self.note()
+
+    @property
+    def sample_data_count(self) -> int:
+        """Items that went out in samples in this period."""
+        return self._sampled
+
+    @sample_data_count.setter
+    def sample_data_count(self, count: int) -> None:
+        self._sampled = count
+        self.note()
+
+    @property
+    def remove_data_count(self) -> int:
+        """Items that left in this period."""
+        return self._removed
+
+    @remove_data_count.setter
+    def remove_data_count(self, count: int) -> None:
+        self._removed = count
+        self.note()
+
+    @property
+    def valid_count(self) -> int:
+        """Items that are there."""
+        return self._valid
+
+    @valid_count.setter
+    def valid_count(self, count: int) -> None:
+        self._valid = count
+        self.note()
+
+    def _report(self) -> None:
+        now = time.monotonic()
+        counts = {
+            "push_count": self._pushed,
+            "sample_count": self._sampled,
+            "remove_count": self._removed,
+            "valid_count": self._valid,
+        }
+        elapsed = now - self._due + self._period
+        facts = ", ".join(f"{key} {value}" for key, value in counts.items())
+        self._line(f"{self.name} in the last {elapsed:.0f} s: {facts}")  # type: ignore[operator]
+        self._scalars("sec", counts, int(now - self._begin))  # type: ignore[operator]
+        self._pushed = self._sampled = self._removed = 0
+        self._due = now + self._period
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+def _scalar_writer(name: str, writer: object) -> Scalars:
+    add = getattr(writer, "add_scalar", _ignore)
+
+    def write(tag: str, values: Mapping[str, float], step: int) -> None:
+        for key, value in values.items():
+            add(f"{name}_{tag}/{key}", value, step)
+
+    return write

@@ -1,0 +1,185 @@
+"""Uniform replay: single items, runs of items, and a window that grows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.data.draw import draw
+from ding.utils.registry_factory import BUFFER_REGISTRY
+from ding.worker.replay_buffer.ring_buffer import RingBuffer
+
+
+@BUFFER_REGISTRY.register("naive")
+class NaiveReplayBuffer(RingBuffer):
+    """Keeps the newest items and samples them uniformly."""
+
+    config = dict(
+        type="naive",
+        replay_buffer_size=10000,
+        deepcopy=False,
+        enable_track_used_data=False,
+        periodic_thruput_seconds=60,
+        # Folder for memory-mapped files, for data larger than memory.
+        memmap_path=None,
+    )
+
+    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+        """Store one item, or each item of a list. The oldest items make room."""
+        total = len(data) if isinstance(data, list) else 1
+        with self._lock:
+            ring = self._ring
+            replaced = max(ring.filled + min(total, ring.capacity) - ring.capacity, 0)
+            if self._remover is not None and replaced:
+                self._discard(self._slots_after_head(total)[-replaced:])
+            ring.push(data)
+            self._push_count += total
+            self._monitor.note(pushed=min(total, ring.capacity), removed=replaced)
+
+    def sample(
+        self,
+        size: int,
+        cur_learner_iter: int,
+        sample_range: slice | None = None,
+        replace: bool = False,
+    ) -> list | None:
+        """Draw items uniformly.
+
+        Args:
+            size: How many.
+            cur_learner_iter: Not used here.
+            sample_range: Draw only among these items, counted from the oldest on:
+                ``slice(-10, None)`` are the newest ten.
+            replace: Whether an item may be drawn twice.
+
+        Returns:
+            ``Columns`` if the items are columnar, otherwise a list, independent of the buffer.
+            None if there are too few items.
+        """
+        with self._lock:
+            window = self._window(sample_range)
+            if not self._can_draw(size, len(window), replace):
+                return None
+            slots = self._slots_of(window, draw(self._rng, len(window), size, replace))
+            self._monitor.note(sampled=size)
+            return self._ring.take(slots)
+
+    def _window(self, sample_range: slice | None) -> range:
+        """What may be sampled, as positions by age."""
+        window = range(self._ring.filled)
+        return window if sample_range is None else window[sample_range]
+
+    def _slots_of(self, window: range, drawn: np.ndarray) -> np.ndarray:
+        ring = self._ring
+        if len(window) == ring.filled and window.step == 1:
+            # All of them, and all alike: it does not matter where the oldest is.
+            return drawn
+        return (self._oldest() + window.start + window.step * drawn) % ring.capacity
+
+    def _oldest(self) -> int:
+        return self._ring.head if self._ring.filled == self._ring.capacity else 0
+
+    def _can_draw(self, size: int, available: int, replace: bool) -> bool:
+        if available >= (1 if replace else max(size, 1)):
+            self._log.served("sample")
+            return True
+        self._log.refuse("sample", f"{size} asked for, {available} there")
+        return False
+
+    def update(self, info: dict) -> None:
+        """Nothing: all items are alike here."""
+
+    def clear(self) -> None:
+        with self._lock:
+            self._discard(np.arange(self._ring.filled))
+            self._monitor.note(removed=self._ring.filled)
+            self._ring.clear()
+
+    def count(self) -> int:
+        return self._ring.filled
+
+
+@BUFFER_REGISTRY.register("elastic")
+class ElasticReplayBuffer(NaiveReplayBuffer):
+    """Samples only the newest items, how many of them depending on the environment step.
+
+    ``cfg.set_buffer_size``, if given, is a function of the environment step that returns the
+    number of items; without it all items are used.
+    """
+
+    config = dict(
+        type="elastic",
+        replay_buffer_size=10000,
+        deepcopy=False,
+        enable_track_used_data=False,
+        periodic_thruput_seconds=60,
+        memmap_path=None,
+    )
+
+    def __init__(
+        self,
+        cfg: EasyDict,
+        tb_logger: Any = None,
+        exp_name: str | None = "default_experiment",
+        instance_name: str | None = "buffer",
+    ) -> None:
+        super().__init__(cfg, tb_logger, exp_name, instance_name)
+        self._size_at: Callable[[int], int] | None = self._cfg.get("set_buffer_size")
+        self._current_size = self.replay_buffer_size
+        self.update(0)
+
+    def update(self, envstep: int) -> None:
+        """Use as many of the newest items as the config says for this environment step."""
+        if self._size_at is not None:
+            with self._lock:
+                self._current_size = max(int(self._size_at(envstep)), 1)
+
+    def _window(self, sample_range: slice | None) -> range:
+        window = range(self._ring.filled)[-self._current_size :]
+        return window if sample_range is None else window[sample_range]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "current_size": self._current_size}
+
+    def _load(self, state: dict[str, Any]) -> np.ndarray:
+        self._current_size = int(state["current_size"])
+        return super()._load(state)
+
+
+@BUFFER_REGISTRY.register("sequence")
+class SequenceReplayBuffer(NaiveReplayBuffer):
+    """Samples runs of items that were pushed one after the other."""
+
+    def sample(  # type: ignore[override]
+        self,
+        batch: int,
+        sequence: int,
+        cur_learner_iter: int,
+        sample_range: slice | None = None,
+        replace: bool = False,
+    ) -> list | None:
+        """Draw runs uniformly by where they start.
+
+        Args:
+            batch: Number of runs.
+            sequence: Items in a run.
+            cur_learner_iter: Not used here.
+            sample_range: Runs lie within these items, counted from the oldest on.
+            replace: Whether two runs may start at the same item.
+
+        Returns:
+            ``batch`` lists of ``sequence`` rows (each a ``Columns`` if the items are columnar), or
+            None if there are too few items.
+        """
+        with self._lock:
+            window = self._window(sample_range)
+            starts = window[: max(len(window) - sequence + 1, 0)]
+            if not self._can_draw(batch, len(starts), replace):
+                return None
+            first = draw(self._rng, len(starts), batch, replace)
+            positions = window.start + window.step * (first[:, None] + np.arange(sequence))
+            slots = (self._oldest() + positions.reshape(-1)) % self._ring.capacity
+            data = self._ring.take(slots)
+            self._monitor.note(sampled=len(slots))
+        return [data[i * sequence : (i + 1) * sequence] for i in range(batch)]

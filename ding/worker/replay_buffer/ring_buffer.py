@@ -1,0 +1,155 @@
+"""What the buffers over one ring share: lock, log, throughput, files, and their end."""
+
+import threading
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.data.draw import generator_state, new_generator, set_generator_state
+from ding.data.item_ring import ItemRing
+from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.file_helper import read_file, save_file
+from ding.worker.replay_buffer.base_buffer import IBuffer
+from ding.worker.replay_buffer.buffer_log import BufferLog
+from ding.worker.replay_buffer.monitors import PeriodicThruputMonitor
+from ding.worker.replay_buffer.used_data import UsedDataRemover
+
+_LOAD_CHUNK = 1024
+
+
+class RingBuffer(IBuffer):
+    """A thread-safe buffer over an :class:`~ding.data.item_ring.ItemRing`.
+
+    Args:
+        cfg: Config; what it leaves out is as in the class's defaults.
+        tb_logger: Writer of scalars, left open at the end. Without one the buffer makes its own
+            when it first has something to write.
+        exp_name: Folder of the run.
+        instance_name: Name in logs, tags and item ids.
+    """
+
+    #: Whether uniform rows are kept as columns.
+    _columnar = True
+
+    def __init__(
+        self,
+        cfg: EasyDict,
+        tb_logger: Any = None,
+        exp_name: str | None = "default_experiment",
+        instance_name: str | None = "buffer",
+    ) -> None:
+        self._closed = True  # until all below is there to be closed
+        self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
+        self._exp_name, self._instance_name = exp_name, instance_name or "buffer"
+        self._lock = threading.RLock()
+        self._rng = new_generator()
+        self._ring = ItemRing(
+            self._cfg.replay_buffer_size,
+            self._cfg.get("memmap_path"),
+            self._cfg.deepcopy,
+            self._columnar,
+        )
+        self._push_count = 0
+        self._log = BufferLog(tb_logger, exp_name, self._instance_name)
+        self._monitor = PeriodicThruputMonitor(
+            self._instance_name, self._thruput_cfg(), self._log.text, self._log.scalars
+        )
+        self._remover = UsedDataRemover() if self._cfg.enable_track_used_data else None
+        self._closed = False
+
+    def _thruput_cfg(self) -> EasyDict:
+        return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
+
+    def start(self) -> None:
+        """Start removing the files of used data, if that is enabled."""
+        if self._remover is not None:
+            self._remover.start()
+
+    def close(self) -> None:
+        """Forget all items and end what runs in the background; again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self.clear()
+        if self._remover is not None:
+            self._remover.close()
+        self._monitor.close()
+        self._log.close()
+
+    def __del__(self) -> None:
+        # A constructor that raised leaves no `_closed`; an interpreter that ends may lack modules.
+        try:
+            if not getattr(self, "_closed", True):
+                self.close()
+        except Exception:
+            pass
+
+    @property
+    def replay_buffer_size(self) -> int:
+        """Number of items that fit."""
+        return self._ring.capacity
+
+    @property
+    def push_count(self) -> int:
+        """Number of items that were pushed since the buffer was made."""
+        return self._push_count
+
+    def _discard(self, slots: np.ndarray) -> None:
+        """Queue the files of items that are about to leave."""
+        if self._remover is not None and not self._ring.is_columnar:
+            for item in self._ring.peek(slots):
+                self._remover.add_used_data(item)
+
+    def _slots_after_head(self, n: int) -> np.ndarray:
+        n = min(n, self._ring.capacity)
+        return (self._ring.head + np.arange(n)) % self._ring.capacity
+
+    # ------------------------------------------------------------------ files and state
+
+    def save_data(self, file_name: str) -> None:
+        """Write the items into a file, columns as columns; counters and priorities stay out.
+
+        Raises:
+            CheckpointWriteError: Names the file and the cause; a previous file is unchanged.
+            TypeError: An item holds something that cannot be stored safely.
+        """
+        with self._lock:
+            items = self._ring.state_dict()
+        save_file(file_name, {"items": items})
+
+    def load_data(self, file_name: str) -> None:
+        """Push the items of a file that :meth:`save_data` wrote, or of a plain list.
+
+        Raises:
+            CheckpointError: The file is missing, damaged or not plain data.
+        """
+        content = read_file(file_name)
+        if not isinstance(content, dict) or "items" not in content:
+            self.push(list(content), -1)
+            return
+        state = content["items"]
+        ring = ItemRing(state["capacity"], columnar=self._columnar)
+        ring.load_state_dict(state)
+        order = ring.by_age()
+        for at in range(0, len(order), _LOAD_CHUNK):
+            self.push(ring.take(order[at : at + _LOAD_CHUNK]), -1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that a restored buffer needs to go on bit for bit: items, counters, generator."""
+        with self._lock:
+            return {
+                "ring": self._ring.state_dict(),
+                "push_count": self._push_count,
+                "rng": generator_state(self._rng),
+            }
+
+    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+        with self._lock:
+            self._load(_state_dict)
+
+    def _load(self, state: dict[str, Any]) -> np.ndarray:
+        order = self._ring.load_state_dict(state["ring"])
+        self._push_count = int(state["push_count"])
+        set_generator_state(self._rng, state["rng"])
+        return order

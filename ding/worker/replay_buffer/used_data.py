@@ -1,0 +1,44 @@
+"""Removing the files of data that nobody will read again."""
+
+import queue
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ding.utils.file_helper import remove_file
+
+
+class UsedDataRemover:
+    """Removes the file ``data['data_id']`` of each item given to it, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        #: Errors of files that could not be removed, the last 16.
+        self.errors: list[OSError] = []
+
+    def start(self) -> None:
+        """Start the thread; again does nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="used-data-remover")
+            self._thread.start()
+
+    def close(self) -> None:
+        """Remove what is queued and end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+
+    def add_used_data(self, data: Any) -> None:
+        """Queue an item's file; an item without ``data_id`` has none."""
+        if isinstance(data, Mapping) and isinstance(data.get("data_id"), str):
+            self._queue.put(data["data_id"])
+
+    def _run(self) -> None:
+        while (path := self._queue.get()) is not None:
+            try:
+                remove_file(path)
+            except OSError as error:
+                # The run goes on with a file too many; who looks at the disk finds the cause.
+                self.errors = [*self.errors[-15:], error]

@@ -1,0 +1,18 @@
+"""The parts around a buffer, under one name."""
+
+from ding.worker.replay_buffer.monitors import PeriodicThruputMonitor, SampledDataAttrMonitor
+from ding.worker.replay_buffer.thruput_control import ThruputController
+from ding.worker.replay_buffer.used_data import UsedDataRemover
+
+__all__ = [
+    "PeriodicThruputMonitor",
+    "SampledDataAttrMonitor",
+    "ThruputController",
+    "UsedDataRemover",
+    "generate_id",
+]
+
+
+def generate_id(name: str, data_id: int) -> str:
+    """The unique id of item number `data_id` of the buffer `name`."""
+    return f"{name}_{data_id}"
