@@ -8,6 +8,7 @@ from collections.abc import Mapping
 _COLLECTOR = "ding.worker.collector"
 _BUFFER = "ding.worker.replay_buffer"
 _MANAGER = "ding.envs.env_manager"
+_WRAPPER = "ding.envs.env_wrappers"
 _COMMAND_MODES = "ding.policy.command_mode_policy_instance"
 
 BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
@@ -23,6 +24,24 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     },
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",
+    },
+    "env_wrapper": {
+        "noop_reset": f"{_WRAPPER}.atari",
+        "max_and_skip": f"{_WRAPPER}.atari",
+        "episodic_life": f"{_WRAPPER}.atari",
+        "fire_reset": f"{_WRAPPER}.atari",
+        "warp_frame": f"{_WRAPPER}.atari",
+        "gym_to_gymnasium": f"{_WRAPPER}.gym_to_gymnasium",
+        "scaled_float_frame": f"{_WRAPPER}.observations",
+        "frame_stack": f"{_WRAPPER}.observations",
+        "obs_norm": f"{_WRAPPER}.observations",
+        "allin_obs": f"{_WRAPPER}.observations",
+        "obs_plus_prev_action_reward": f"{_WRAPPER}.observations",
+        "eval_episode_return": f"{_WRAPPER}.rewards",
+        "clip_reward": f"{_WRAPPER}.rewards",
+        "delay_reward": f"{_WRAPPER}.rewards",
+        "reward_norm": f"{_WRAPPER}.rewards",
+        "time_limit": f"{_WRAPPER}.time_limit",
     },
     "env_manager": {
         "base": f"{_MANAGER}.base_env_manager",
