@@ -56,11 +56,10 @@ class GymToGymnasiumWrapper(gymnasium.Env):
     ``terminated``. Environments half-way between (gym 0.22 to 0.26) are understood as well.
     """
 
-    def __init__(self, env: Any, seed_api: bool = True) -> None:
+    def __init__(self, env: Any) -> None:
         """
-        Args:
-            env: Anything with ``reset``, ``step``, ``observation_space`` and ``action_space``.
-            seed_api: Whether the environment can be seeded; if not, seeds are not passed on.
+        Raises:
+            EnvError: `env` lacks ``reset``, ``step`` or ``action_space``.
         """
         missing = [n for n in ("reset", "step", "action_space") if not hasattr(env, n)]
         if missing:
@@ -72,8 +71,8 @@ class GymToGymnasiumWrapper(gymnasium.Env):
         self.render_mode = getattr(env, "render_mode", None)
         # Old wrappers take any keyword in `reset` and pass it to environments that do not, so
         # `seed` is looked for first.
-        self._seed_method = getattr(env, "seed", None) if seed_api else None
-        self._seed_in_reset = seed_api and not callable(self._seed_method) and _takes_seed(env)
+        self._seed_method = getattr(env, "seed", None)
+        self._seed_in_reset = not callable(self._seed_method) and _takes_seed(env)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         kwargs: dict[str, Any] = {}

@@ -18,10 +18,10 @@ def preset_wrappers(name: str, caller: str) -> list[dict[str, Any]]:
     """
     if name not in _PRESETS:
         close = difflib.get_close_matches(name, _PRESETS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = f", did you mean {close[0]!r}" if close else ""
         raise ConfigError(
-            f"env.env_wrapper={name!r} is not a preset{hint} Presets: {', '.join(_PRESETS)}; "
-            "a list takes registered wrappers"
+            f"env.env_wrapper={name!r} is not a preset{hint}; presets are "
+            f"{', '.join(_PRESETS)}, and registered wrappers go in a list"
         )
     chosen = []
     for type_, collector_only, kwargs in _PRESETS[name]:
