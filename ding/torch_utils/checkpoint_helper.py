@@ -100,16 +100,10 @@ class CheckpointHelper:
         """
         checkpoint = read_file(load_path)
         state = _renamed(_entry(checkpoint, "model", load_path), prefix_op, prefix)
-        if state_dict_mask:
-            masked = tuple(state_dict_mask)
-            state = {key: value for key, value in state.items() if not key.startswith(masked)}
-        try:
-            missing, unexpected = model.load_state_dict(state, strict and not state_dict_mask)
-        except RuntimeError as error:
-            raise CheckpointError(f"{load_path} does not fit the model: {error}") from error
+        missing, unexpected = _load_model(model, state, state_dict_mask, strict, load_path)
         if missing or unexpected:
             logger.warning(
-                "%s%s: not in the file %s, not in the model %s",
+                "%s%s: not loaded %s, not in the model %s",
                 logger_prefix, load_path, missing, unexpected,
             )  # fmt: skip
         parts = {"optimizer": optimizer, "dataset": dataset, "collector_info": collector_info}
@@ -168,6 +162,17 @@ def _sigterm_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _load_model(
+    model: torch.nn.Module, state: Mapping[str, Any], mask: list[str], strict: bool, path: str
+) -> Any:
+    if mask:
+        state = {key: value for key, value in state.items() if not key.startswith(tuple(mask))}
+    try:
+        return model.load_state_dict(state, strict=strict and not mask)
+    except RuntimeError as error:
+        raise CheckpointError(f"{path} does not fit the model: {error}") from error
 
 
 def _entry(checkpoint: Mapping[str, Any], name: str, path: str) -> Any:

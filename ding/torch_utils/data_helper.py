@@ -50,7 +50,7 @@ def to_device(item: Any, device: str, ignore_keys: list = []) -> Any:
     return map_leaves(move, item, ignore_keys)
 
 
-def to_dtype(item: Any, dtype: type) -> Any:
+def to_dtype(item: Any, dtype: torch.dtype) -> Any:
     """Cast tensors to ``dtype``; other leaves stay."""
 
     def cast(leaf: Any) -> Any:

@@ -17,6 +17,8 @@ __all__ = [
     "configure_weight_decay",
 ]
 
+_FUSED_ON_CPU = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 4)
+
 
 class _Guarded(torch.optim.Optimizer):
     """What the optimisers below add to torch's."""
@@ -92,11 +94,11 @@ class Adam(torch.optim.Adam, _Guarded):
     ) -> None:
         if optim_type not in ("adam", "adamw"):
             raise ValueError(f"got optim_type={optim_type!r}: expected 'adam' or 'adamw'")
-        params = list(params)
+        params = _read_groups(params)
         super().__init__(
             params,
             lr=lr,
-            betas=tuple(betas),
+            betas=(betas[0], betas[1]),
             eps=eps,
             weight_decay=weight_decay,
             amsgrad=amsgrad,
@@ -224,15 +226,21 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
                         param.mul_(1 - group["lr"] * decay)
 
 
-def _can_fuse(params: list[Any]) -> bool:
-    tensors = [tensor for entry in params for tensor in _tensors_of(entry)]
-    return all(
-        tensor.device.type in ("cpu", "cuda") and tensor.is_floating_point() for tensor in tensors
-    )
+def _read_groups(params: Iterable) -> list[Any]:
+    """The parameters or groups with nothing left that can be iterated over only once."""
+    entries = list(params)
+    for index, entry in enumerate(entries):
+        if isinstance(entry, dict) and not isinstance(entry["params"], torch.Tensor):
+            entries[index] = {**entry, "params": list(entry["params"])}
+    return entries
 
 
-def _tensors_of(entry: Any) -> list[torch.Tensor]:
-    if isinstance(entry, dict):
-        members = entry["params"]
-        return [members] if isinstance(members, torch.Tensor) else list(members)
-    return [entry[1] if isinstance(entry, tuple) else entry]
+def _can_fuse(entries: list[Any]) -> bool:
+    devices = ("cuda", "cpu") if _FUSED_ON_CPU else ("cuda",)
+    tensors: list[Any] = []
+    for entry in entries:
+        members = entry["params"] if isinstance(entry, dict) else entry
+        tensors += members if isinstance(members, list) else [members]
+    # Named parameters come as pairs.
+    tensors = [entry[1] if isinstance(entry, tuple) else entry for entry in tensors]
+    return all(t.device.type in devices and t.is_floating_point() for t in tensors)

@@ -34,5 +34,5 @@ def build_activation(activation: str, inplace: bool | None = None) -> nn.Module:
     if inplace is not None:
         if not hasattr(module, "inplace"):
             raise ValueError(f"activation {activation!r} cannot work in place")
-        module.inplace = inplace
+        module.inplace = inplace  # type: ignore[assignment]
     return module

@@ -1,5 +1,7 @@
 """Residual blocks (He et al. 2016, "Deep Residual Learning for Image Recognition")."""
 
+import functools
+
 import torch
 from torch import nn
 
@@ -32,23 +34,23 @@ class ResBlock(nn.Module):
         width = in_channels if out_channels is None else out_channels
         if res_type != "downsample" and width != in_channels:
             raise ValueError(f"res_type {res_type!r} keeps {in_channels} channels, got {width}")
-        common = {"norm_type": norm_type, "bias": bias}
+        conv = functools.partial(conv2d_block, norm_type=norm_type, bias=bias)
         self.act = activation
         self.shortcut: nn.Module = nn.Identity()
         if res_type == "bottleneck":
             self.body = nn.Sequential(
-                conv2d_block(in_channels, width, 1, activation=activation, **common),
-                conv2d_block(width, width, 3, 1, 1, activation=activation, **common),
-                conv2d_block(width, width, 1, **common),
+                conv(in_channels, width, 1, activation=activation),
+                conv(width, width, 3, 1, 1, activation=activation),
+                conv(width, width, 1),
             )
             return
         stride = 2 if res_type == "downsample" else 1
         self.body = nn.Sequential(
-            conv2d_block(in_channels, width, 3, stride, 1, activation=activation, **common),
-            conv2d_block(width, width, 3, 1, 1, **common),
+            conv(in_channels, width, 3, stride, 1, activation=activation),
+            conv(width, width, 3, 1, 1),
         )
         if res_type == "downsample":
-            self.shortcut = conv2d_block(in_channels, width, 3, 2, 1, **common)
+            self.shortcut = conv(in_channels, width, 3, 2, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.act(self.shortcut(x) + self.body(x))
