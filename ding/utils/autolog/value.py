@@ -31,12 +31,12 @@ class LoggedValue(Generic[_ValueType]):
     def __get__(self, model: "LoggedModel", owner: type) -> _ValueType: ...
 
     def __get__(self, model: "LoggedModel | None", owner: type) -> Any:
-        return self if model is None else model.ranged_data(self._name).current()
+        return self if model is None else model._data[self._name].current()
 
     def __set__(self, model: "LoggedModel", value: _ValueType) -> None:
         if type(value) is not self._type:
             value = self._checked(value)
-        model.ranged_data(self._name).append(value)
+        model._data[self._name].append(value)
 
     def _checked(self, value: Any) -> _ValueType:
         if isinstance(value, self._type):
