@@ -1,7 +1,7 @@
 """What a learner asks of a loader."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -13,7 +13,7 @@ class IDataLoader(ABC):
         """The next batch."""
 
     @abstractmethod
-    def __iter__(self) -> Iterable:
+    def __iter__(self) -> Iterator:
         """The loader itself."""
 
     @abstractmethod

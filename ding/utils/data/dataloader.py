@@ -3,7 +3,7 @@
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -60,7 +60,7 @@ class AsyncDataLoader(IDataLoader):
         self._thread = threading.Thread(target=self._run, name="data-loader", daemon=True)
         self._thread.start()
 
-    def __iter__(self) -> Iterable:
+    def __iter__(self) -> Iterator:
         return self
 
     def __next__(self) -> Any:
@@ -162,6 +162,6 @@ def _to_device(data: Any, device: torch.device) -> Any:
     if isinstance(data, dict):
         return {key: _to_device(value, device) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        items = [_to_device(item, device) for item in data]
-        return type(data)._make(items) if hasattr(data, "_fields") else type(data)(items)
+        make = getattr(type(data), "_make", type(data))
+        return make([_to_device(item, device) for item in data])
     return data
