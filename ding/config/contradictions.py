@@ -1,0 +1,122 @@
+"""Settings that are each fine and cannot work together."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ding.config.check import Problems
+
+_POSITIVE = (
+    *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
+    *("policy.nstep", "policy.learn.batch_size", "policy.learn.update_per_collect"),
+    *("policy.learn.epoch_per_collect", "policy.learn.target_update_freq"),
+    *("policy.learn.learning_rate", "policy.collect.n_sample", "policy.collect.n_episode"),
+    *("policy.collect.unroll_len", "policy.eval.evaluator.eval_freq"),
+    *("policy.other.replay_buffer.replay_buffer_size", "policy.other.eps.decay"),
+)
+_FRACTIONS = (
+    *("policy.discount_factor", "policy.collect.discount_factor", "policy.collect.gae_lambda"),
+    *("policy.other.eps.start", "policy.other.eps.end", "policy.learn.target_theta"),
+)
+
+
+def find_contradictions(cfg: Mapping[str, Any], problems: Problems) -> None:
+    """Look through a completed config; see the messages for what is looked for."""
+    _check_ranges(cfg, problems)
+    _check_evaluation(cfg, problems)
+    _check_collection(cfg, problems)
+    _check_replay(cfg, problems)
+
+
+def _at(cfg: Mapping[str, Any], path: str) -> Any:
+    node: Any = cfg
+    for key in path.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
+    for path in _POSITIVE:
+        value = _at(cfg, path)
+        if isinstance(value, int | float) and not value > 0:
+            problems.add(f"{path} must be greater than 0, got {value!r}")
+    for path in _FRACTIONS:
+        value = _at(cfg, path)
+        if isinstance(value, int | float) and not 0 <= value <= 1:
+            problems.add(f"{path} must be between 0 and 1, got {value!r}")
+
+
+def _check_evaluation(cfg: Mapping[str, Any], problems: Problems) -> None:
+    episodes, envs = _at(cfg, "env.n_evaluator_episode"), _at(cfg, "env.evaluator_env_num")
+    if episodes is not None and envs is not None and 0 < episodes < envs:
+        problems.add(
+            f"env.n_evaluator_episode={episodes} is less than env.evaluator_env_num={envs}: some "
+            f"environments would have no episode to run; set both to {episodes}, or raise the first"
+        )
+
+
+def _check_collection(cfg: Mapping[str, Any], problems: Problems) -> None:
+    collect = _at(cfg, "policy.collect") or {}
+    n_sample, n_episode = collect.get("n_sample"), collect.get("n_episode")
+    kind = _at(cfg, "policy.collect.collector.type") or "sample"
+    counted = "n_episode" if kind.startswith("episode") else "n_sample"
+    if collect.get(counted) is None:
+        problems.add(
+            f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
+            "between two rounds of training"
+        )
+        return
+    if n_sample is not None and n_episode is not None:
+        problems.add(
+            f"policy.collect.n_sample={n_sample} and policy.collect.n_episode={n_episode} "
+            f"contradict each other: keep {counted} for the collector {kind!r}"
+        )
+    if counted == "n_sample" and not _at(cfg, "policy.traj_len_inf"):
+        _check_window(cfg, n_sample, collect, problems)
+
+
+def _check_window(
+    cfg: Mapping[str, Any], n_sample: int, collect: Mapping[str, Any], problems: Problems
+) -> None:
+    nstep = _at(cfg, "policy.nstep") or 1
+    unroll_len = collect.get("unroll_len") or 1
+    envs = _at(cfg, "env.collector_env_num")
+    if unroll_len > 1 and nstep >= unroll_len:
+        problems.add(
+            f"policy.nstep={nstep} does not fit into policy.collect.unroll_len={unroll_len}: "
+            "nstep must be less"
+        )
+        return
+    if envs is None or envs < 1 or n_sample < 1 or nstep < 1:
+        return
+    traj_len = max(unroll_len, math.ceil(n_sample / envs))
+    if nstep > traj_len:
+        problems.add(
+            f"policy.nstep={nstep} needs trajectories of at least {nstep} steps, but "
+            f"policy.collect.n_sample={n_sample} over env.collector_env_num={envs} environments "
+            f"gives {traj_len}: set n_sample to {nstep * envs} or more, or lower nstep or "
+            "collector_env_num"
+        )
+
+
+def _check_replay(cfg: Mapping[str, Any], problems: Problems) -> None:
+    policy = cfg.get("policy", {})
+    if policy.get("priority_IS_weight") and not policy.get("priority"):
+        problems.add(
+            "policy.priority_IS_weight=True needs policy.priority=True: without priorities there "
+            "is nothing to weigh"
+        )
+    buffer = _at(cfg, "policy.other.replay_buffer") or {}
+    if policy.get("on_policy") or not buffer:
+        return
+    if policy.get("priority") and buffer.get("type") not in ("advanced", None):
+        problems.add(
+            f"policy.priority=True needs policy.other.replay_buffer.type='advanced', "
+            f"got {buffer.get('type')!r}"
+        )
+    size, batch = buffer.get("replay_buffer_size"), _at(cfg, "policy.learn.batch_size")
+    if isinstance(size, int) and isinstance(batch, int) and batch > size:
+        problems.add(
+            f"policy.learn.batch_size={batch} is more than "
+            f"policy.other.replay_buffer.replay_buffer_size={size}: no batch could ever be sampled"
+        )

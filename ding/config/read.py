@@ -1,0 +1,119 @@
+"""Configs from files."""
+
+import os
+import runpy
+import traceback
+import types
+from typing import Any
+
+import yaml
+from easydict import EasyDict
+
+from ding.utils.errors import ConfigError
+
+
+class Config:
+    """What a config file defines.
+
+    Args:
+        cfg_dict: Names and values.
+        cfg_text: The file's text.
+        filename: The file.
+    """
+
+    def __init__(
+        self,
+        cfg_dict: dict | None = None,
+        cfg_text: str | None = None,
+        filename: str | None = None,
+    ) -> None:
+        if cfg_dict is not None and not isinstance(cfg_dict, dict):
+            raise ConfigError(f"cfg_dict must be a dict, got {type(cfg_dict).__name__}")
+        self._cfg_dict = cfg_dict or {}
+        self._text = cfg_text or ""
+        self._filename = filename
+
+    @staticmethod
+    def file_to_dict(filename: str) -> "Config":
+        """Run a Python config file and take the values that it defines.
+
+        Raises:
+            ConfigError: No such file, or it fails; with the file's own error.
+        """
+        text = _read_text(filename)
+        try:
+            # A name other than __main__: the file's own `if __name__ == "__main__"` must not run.
+            names = runpy.run_path(filename, run_name="ding_config")
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise ConfigError(
+                f"{filename} fails with {type(error).__name__}: {error} "
+                f"({where.filename}:{where.lineno})"
+            ) from error
+        return Config(_values(names), text, filename)
+
+    @property
+    def cfg_dict(self) -> dict:
+        return self._cfg_dict
+
+
+def _read_text(path: str) -> str:
+    path = os.path.expanduser(path)
+    if not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "missing"
+        raise ConfigError(f"config file {os.path.abspath(path)!r} is {kind}")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _values(names: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in names.items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType | type | types.FunctionType)
+    }  # fmt: skip
+
+
+def read_config_yaml(path: str) -> EasyDict:
+    """Read a YAML file.
+
+    Raises:
+        ConfigError: No such file, or not a YAML mapping.
+    """
+    try:
+        loaded = yaml.safe_load(_read_text(path))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {error}") from error
+    if not isinstance(loaded, dict):
+        raise ConfigError(f"{path} must hold a mapping, it holds {type(loaded).__name__}")
+    return EasyDict(loaded)
+
+
+def read_config_directly(path: str) -> dict:
+    """All values that a ``.py`` or ``.yaml`` config file defines, by name.
+
+    Raises:
+        ConfigError: No such file, another suffix, or the file fails.
+    """
+    suffix = os.path.splitext(path)[1]
+    if suffix == ".py":
+        return Config.file_to_dict(path).cfg_dict
+    if suffix in (".yaml", ".yml"):
+        return read_config_yaml(path)
+    raise ConfigError(f"config file {path!r} must end in .py, .yaml or .yml")
+
+
+def read_config(path: str) -> tuple[dict, dict]:
+    """``main_config`` and ``create_config`` of a config file.
+
+    Raises:
+        ConfigError: As :func:`read_config_directly`, or one of the two is not defined.
+    """
+    names = read_config_directly(path)
+    missing = [name for name in ("main_config", "create_config") if name not in names]
+    if missing:
+        raise ConfigError(
+            f"{path} defines {sorted(names)}, not {' and '.join(missing)}: a config file defines "
+            "the dicts main_config and create_config"
+        )
+    return names["main_config"], names["create_config"]

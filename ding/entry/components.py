@@ -1,0 +1,173 @@
+"""Building what a serial run consists of, from a compiled config."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.config import compile_config, read_config
+from ding.envs import create_env_manager, get_vec_env_setting
+from ding.policy import Policy, PolicyFactory, create_policy
+from ding.utils import set_pkg_seed
+from ding.utils.errors import ConfigError
+from ding.worker import (
+    BaseLearner,
+    BaseSerialCommander,
+    IBuffer,
+    ISerialCollector,
+    ISerialEvaluator,
+    create_buffer,
+    create_learner,
+    create_serial_collector,
+    create_serial_evaluator,
+)
+
+InputConfig = str | tuple[dict, dict] | list
+
+
+@dataclass
+class Components:
+    """The parts of a serial run.
+
+    Attributes:
+        collector_policy: What the collector was given: a collect mode, or one for each player.
+        replay_buffer: ``None`` for on-policy training.
+    """
+
+    cfg: EasyDict
+    policy: Policy
+    learner: BaseLearner
+    collector: ISerialCollector
+    collector_env: Any
+    collector_policy: Any
+    evaluator: ISerialEvaluator
+    replay_buffer: IBuffer | None
+    commander: BaseSerialCommander
+
+    def close(self) -> None:
+        """Close everything that holds processes, files or threads."""
+        for part in (self.collector, self.evaluator, self.learner, self.replay_buffer):
+            if part is not None:
+                part.close()
+
+
+def load_config(
+    input_cfg: InputConfig, seed: int, env: type | None = None, command: bool = True, **options: Any
+) -> EasyDict:
+    """Read and compile a config.
+
+    Args:
+        input_cfg: Path of a config file, or ``(main_config, create_config)``.
+        seed: Seed of the run.
+        env: Class of the environments if the config does not name one.
+        command: Use the policy's command-mode variant.
+        options: Passed to :func:`ding.config.compile_config`.
+    """
+    if isinstance(input_cfg, str):
+        main, create = read_config(input_cfg)
+    elif isinstance(input_cfg, tuple | list) and len(input_cfg) == 2:
+        main, create = input_cfg
+    else:
+        raise ConfigError(
+            "input_cfg must be the path of a config file or a pair (main_config, create_config), "
+            f"got {type(input_cfg).__name__}"
+        )
+    main, create = EasyDict(main), EasyDict(create)
+    if command and "type" in create.get("policy", {}):
+        create.policy.type = f"{create.policy.type.removesuffix('_command')}_command"
+    return compile_config(main, seed=seed, env=env, auto=True, create_cfg=create, **options)
+
+
+def make_envs(
+    cfg: EasyDict, env_setting: list[Any] | None, dynamic_seed: bool | None = True
+) -> tuple[Any, Any]:
+    """Env managers for collecting and evaluating, seeded.
+
+    Args:
+        cfg: Compiled config.
+        env_setting: Env class or function, the collectors' env configs, the evaluators'.
+        dynamic_seed: Whether collecting environments draw a new seed for each episode.
+    """
+    if env_setting is None:
+        env_fn, collector_cfgs, evaluator_cfgs = get_vec_env_setting(cfg.env)
+    else:
+        env_fn, collector_cfgs, evaluator_cfgs = env_setting
+
+    def manager(cfgs: list[Any]) -> Any:
+        return create_env_manager(cfg.env.manager, [_bind(env_fn, one) for one in cfgs])
+
+    collector_env, evaluator_env = manager(collector_cfgs), manager(evaluator_cfgs)
+    collector_env.seed(cfg.seed, dynamic_seed=dynamic_seed)
+    evaluator_env.seed(cfg.seed, dynamic_seed=False)
+    return collector_env, evaluator_env
+
+
+def _bind(env_fn: Callable[[Any], Any], cfg: Any) -> Callable[[], Any]:
+    return lambda: env_fn(cfg)
+
+
+def build_components(
+    cfg: EasyDict,
+    writer: Any,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    dynamic_seed: bool | None = True,
+) -> Components:
+    """Build all parts of a serial run; nothing is left open if one of them fails."""
+    collector_env, evaluator_env = make_envs(cfg, env_setting, dynamic_seed)
+    opened: list[Any] = [collector_env, evaluator_env]
+    try:
+        set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
+        policy = create_policy(
+            cfg.policy, model=model, enable_field=["learn", "collect", "eval", "command"]
+        )
+        shared = {"tb_logger": writer, "exp_name": cfg.exp_name}
+        learner = create_learner(cfg.policy.learn.learner, policy=policy.learn_mode, **shared)
+        opened.append(learner)
+        collect_policy, eval_policy = _players(cfg, policy, evaluator_env)
+        collector = create_serial_collector(
+            cfg.policy.collect.collector, env=collector_env, policy=collect_policy, **shared
+        )
+        opened.append(collector)
+        evaluator = create_serial_evaluator(
+            cfg.policy.eval.evaluator, env=evaluator_env, policy=eval_policy, **shared
+        )
+        opened.append(evaluator)
+        buffer = None
+        if not cfg.policy.on_policy:
+            buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
+            opened.append(buffer)
+        commander = BaseSerialCommander(
+            cfg.policy.other.commander, learner, collector, evaluator, buffer, policy.command_mode
+        )
+    except BaseException:
+        for part in opened:
+            part.close()
+        raise
+    return Components(
+        *(cfg, policy, learner, collector, collector_env, collect_policy),
+        *(evaluator, buffer, commander),
+    )
+
+
+def _players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
+    """Who plays: the policy alone; in a battle itself when it learns, and others when judged."""
+    collect_policy: Any = policy.collect_mode
+    eval_policy: Any = policy.eval_mode
+    players = cfg.env.get("player_num", 2)
+    if cfg.policy.collect.collector.type.endswith("_1v1"):
+        collect_policy = [policy.collect_mode] * players
+    if cfg.policy.eval.evaluator.type == "battle_interaction":
+        opponent = cfg.policy.eval.evaluator.get("opponent", "random")
+        if opponent == "self":
+            other: Any = policy.eval_mode
+        elif opponent == "random":
+            other = PolicyFactory.get_random_policy(policy.collect_mode, env.action_space)
+        else:
+            raise ConfigError(
+                f"policy.eval.evaluator.opponent must be 'random' or 'self', got {opponent!r}"
+            )
+        eval_policy = [policy.eval_mode, *[other] * (players - 1)]
+    return collect_policy, eval_policy

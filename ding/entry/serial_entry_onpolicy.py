@@ -1,0 +1,34 @@
+"""On-policy training in one process."""
+
+from typing import Any
+
+import torch
+
+from ding.entry.components import Components, InputConfig, load_config
+from ding.entry.serial_entry import _env_class, players_data, train
+from ding.entry.training_run import TrainingRun
+from ding.policy import Policy
+
+
+def serial_pipeline_onpolicy(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+) -> Policy:
+    """Train a policy on what it has just collected, until it is good enough or a limit is reached.
+
+    Arguments, return value and errors are those of :func:`ding.entry.serial_pipeline`.
+    """
+    cfg = load_config(input_cfg, seed, env=_env_class(env_setting))
+    return train(cfg, on_policy_round, env_setting, model, max_train_iter, max_env_step, True)
+
+
+def on_policy_round(parts: Components, run: TrainingRun) -> None:
+    """Collect, then learn from all of it once."""
+    settings = parts.commander.step()
+    run.show_exploration(settings)
+    data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
+    parts.learner.train(players_data(data), parts.collector.envstep)

@@ -1,0 +1,91 @@
+"""Small parts of pipelines that scripts import."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.policy import PolicyFactory
+from ding.worker import IMetric
+
+
+class AccMetric(IMetric):
+    """Accuracy of classification."""
+
+    def eval(self, inputs: Any, label: Any) -> dict:
+        """Share of ``inputs["logit"]`` (``[B, classes]``) whose largest entry is the label's."""
+        logit = inputs["logit"] if isinstance(inputs, dict) else inputs
+        return {"Acc": (logit.argmax(-1) == label).float().mean().item()}
+
+    def reduce_mean(self, inputs: list[Any]) -> Any:
+        return {"Acc": float(torch.tensor([item["Acc"] for item in inputs]).mean())}
+
+    def gt(self, metric1: Any, metric2: Any) -> bool:
+        if metric2 is None:
+            return True
+        wanted = metric2["Acc"] if isinstance(metric2, dict) else metric2
+        return metric1["Acc"] >= wanted
+
+
+def mark_not_expert(ori_data: list[dict]) -> list[dict]:
+    """Mark transitions as not an expert's: ``is_expert`` 0."""
+    for row in ori_data:
+        row["is_expert"] = 0
+    return ori_data
+
+
+def mark_warm_up(ori_data: list[dict]) -> list[dict]:
+    """Mark transitions as collected before training: ``warm_up`` true."""
+    for row in ori_data:
+        row["warm_up"] = True
+    return ori_data
+
+
+def random_collect(
+    policy_cfg: EasyDict,
+    policy: Any,
+    collector: Any,
+    collector_env: Any,
+    commander: Any,
+    replay_buffer: Any,
+    postprocess_data_fn: Callable | None = None,
+) -> None:
+    """Fill the buffer with what a random policy sees, before training.
+
+    Args:
+        policy_cfg: Policy config; ``random_collect_size`` is how many samples (or episodes) to
+            collect, and ``transition_with_policy_data`` keeps the policy's own forward pass, for
+            policies whose transitions hold its outputs.
+        policy: The policy.
+        collector: Its collector; has the policy back at the end.
+        collector_env: The collector's env manager.
+        commander: Tells the settings of the policy's forward pass.
+        replay_buffer: Where the samples go.
+        postprocess_data_fn: Applied to the samples first.
+    """
+    size = policy_cfg.random_collect_size
+    if size <= 0:
+        return
+    if policy_cfg.get("transition_with_policy_data", False):
+        collector.reset_policy(policy.collect_mode)
+    else:
+        action_space = collector_env.action_space
+        random_policy = PolicyFactory.get_random_policy(
+            policy.collect_mode, action_space=action_space
+        )
+        collector.reset_policy(random_policy)
+    settings = commander.step()
+    if policy_cfg.collect.collector.type == "episode":
+        data = collector.collect(n_episode=size, policy_kwargs=settings)
+    else:
+        data = collector.collect(
+            n_sample=size,
+            random_collect=True,
+            record_random_collect=False,
+            policy_kwargs=settings,
+        )
+    if postprocess_data_fn is not None:
+        data = postprocess_data_fn(data)
+    replay_buffer.push(data, cur_collector_envstep=0)
+    collector.reset_policy(policy.collect_mode)

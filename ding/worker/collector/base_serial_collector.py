@@ -1,0 +1,130 @@
+"""The interface of serial collectors, and the row helpers that scripts import from here."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.envs import BaseEnvManager
+from ding.torch_utils import to_tensor
+from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
+
+INF = float("inf")
+
+
+class ISerialCollector(ABC):
+    """Lets policies act in environments and returns what they saw as training data."""
+
+    config: dict[str, Any] = {}
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = f"{cls.__name__}Dict"
+        return cfg
+
+    @abstractmethod
+    def reset_env(self, _env: BaseEnvManager | None = None) -> None:
+        """Reset the environments, or replace them and launch the new ones."""
+
+    @abstractmethod
+    def reset_policy(self, _policy: Any = None) -> None:
+        """Reset the policy, or replace it."""
+
+    @abstractmethod
+    def reset(self, _policy: Any = None, _env: BaseEnvManager | None = None) -> None:
+        """Reset or replace both, and start counting anew."""
+
+    @abstractmethod
+    def collect(self, per_collect_target: Any) -> list[Any]:
+        """Collect as much as asked: samples or episodes, as the kind of collector counts."""
+
+    @property
+    def envstep(self) -> int:
+        """Environment steps since the last reset, over all environments."""
+        raise NotImplementedError(f"{type(self).__name__} does not count environment steps")
+
+
+def create_serial_collector(cfg: EasyDict, **kwargs: Any) -> ISerialCollector:
+    """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return SERIAL_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+
+
+def get_serial_collector_cls(cfg: EasyDict) -> type:
+    """The registered collector class ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return SERIAL_COLLECTOR_REGISTRY.get(cfg.type)
+
+
+class CachePool:
+    """The latest value of each environment.
+
+    Args:
+        name: What is held, for error messages.
+        env_num: Number of environments.
+        deepcopy: Whether values are copied when they come in.
+    """
+
+    def __init__(self, name: str, env_num: int, deepcopy: bool = False) -> None:
+        self._name = name
+        self._deepcopy = deepcopy
+        self._pool: list[Any] = [None] * env_num
+
+    def update(self, data: dict[int, Any] | list[Any]) -> None:
+        """Take the values of some environments by id, or of all as a list."""
+        if self._deepcopy:
+            data = copy.deepcopy(data)
+        items = data.items() if isinstance(data, dict) else enumerate(data)
+        for env_id, value in items:
+            self._pool[env_id] = value
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._pool[idx]
+
+    def reset(self, idx: int) -> None:
+        """Forget the value of one environment."""
+        self._pool[idx] = None
+
+
+class TrajBuffer(list):
+    """The running trajectory of one environment: the newest ``maxlen`` transitions.
+
+    Args:
+        maxlen: Length at which the oldest give way; ``None`` or infinite for no limit.
+        deepcopy: Whether transitions are copied when they come in.
+    """
+
+    def __init__(self, maxlen: int, *args: Any, deepcopy: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._maxlen = INF if maxlen is None else maxlen
+        self._deepcopy = deepcopy
+
+    def append(self, data: Any) -> None:
+        super().append(copy.deepcopy(data) if self._deepcopy else data)
+        while len(self) > self._maxlen:
+            del self[0]
+
+
+def to_tensor_transitions(
+    data: Sequence[dict[str, Any]], shallow_copy_next_obs: bool = True
+) -> Sequence[dict[str, Any]]:
+    """Arrays in transitions as tensors; Python scalars stay what they are.
+
+    Args:
+        data: Consecutive transitions of one environment. Columnar data is returned as it is: its
+            rows hold tensors already.
+        shallow_copy_next_obs: Let ``next_obs`` of a transition be the very ``obs`` of the next
+            one, so that no observation is held twice.
+    """
+    if getattr(data, "is_columnar", False):
+        return data
+    if not shallow_copy_next_obs or not data or "next_obs" not in data[0]:
+        return [to_tensor(row, transform_scalar=False) for row in data]
+    rows = [to_tensor(row, ignore_keys=["next_obs"], transform_scalar=False) for row in data]
+    for row, following in zip(rows, rows[1:]):
+        row["next_obs"] = following["obs"]
+    rows[-1]["next_obs"] = to_tensor(data[-1]["next_obs"], transform_scalar=False)
+    return rows

@@ -1,0 +1,102 @@
+"""What collectors count and log."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ding.utils import allreduce_data, get_world_size
+from ding.worker.collector.rollout import FinishedEpisode, StepResult
+
+
+class CollectStats:
+    """Totals since the last reset, and what came since the last log row.
+
+    Counts are summed over all learners' ranks where there are several.
+    """
+
+    _TOTALS = ("total_envstep", "total_sample", "total_episode", "total_duration")
+
+    def __init__(self) -> None:
+        self.total_envstep = 0
+        self.total_sample = 0
+        self.total_episode = 0
+        self.total_duration = 0.0
+        self._forget_window()
+
+    def _forget_window(self) -> None:
+        self._envsteps = 0
+        self._samples = 0
+        self._duration = 0.0
+        self._returns: list[float] = []
+
+    @property
+    def recent_return(self) -> float | None:
+        """Mean return of the episodes since the last log row; ``None`` without any."""
+        return float(np.mean(self._returns)) if self._returns else None
+
+    def add(
+        self, envsteps: int, samples: int, episodes: list[FinishedEpisode], since: float
+    ) -> None:
+        """Count one call of ``collect`` that began at ``time.perf_counter()`` value ``since``."""
+        duration = time.perf_counter() - since
+        counts: list[Any] = [envsteps, samples, len(episodes)]
+        if get_world_size() > 1:
+            counts = [int(allreduce_data(count, "sum")) for count in counts]
+            duration = float(allreduce_data(duration, "mean"))
+        self.total_envstep += counts[0]
+        self.total_sample += counts[1]
+        self.total_episode += counts[2]
+        self.total_duration += duration
+        self._envsteps += counts[0]
+        self._samples += counts[1]
+        self._duration += duration
+        self._returns.extend(episode.returns[0] for episode in episodes)
+
+    def log_row(self) -> dict[str, float] | None:
+        """Figures since the last row, by the names of the TensorBoard scalars; ``None`` before
+        the first finished episode."""
+        if not self._returns:
+            return None
+        episodes = len(self._returns)
+        duration = max(self._duration, 1e-9)
+        row = {
+            "episode_count": episodes,
+            "envstep_count": self._envsteps,
+            "train_sample_count": self._samples,
+            "avg_envstep_per_episode": self._envsteps / episodes,
+            "avg_sample_per_episode": self._samples / episodes,
+            "avg_envstep_per_sec": self._envsteps / duration,
+            "avg_train_sample_per_sec": self._samples / duration,
+            "avg_episode_per_sec": episodes / duration,
+            "reward_mean": float(np.mean(self._returns)),
+            "reward_std": float(np.std(self._returns)),
+            "reward_max": float(np.max(self._returns)),
+            "reward_min": float(np.min(self._returns)),
+            "total_envstep_count": self.total_envstep,
+            "total_train_sample_count": self.total_sample,
+            "total_episode_count": self.total_episode,
+            "total_duration": self.total_duration,
+        }
+        self._forget_window()
+        return row
+
+    def state_dict(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in self._TOTALS}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        for name in self._TOTALS:
+            setattr(self, name, state[name])
+
+
+class CollectTally:
+    """Running sums of one call of ``collect``."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+        self.envsteps = 0
+        self.episodes: list[FinishedEpisode] = []
+
+    def add(self, result: StepResult) -> None:
+        self.envsteps += result.envsteps
+        self.episodes.extend(result.episodes)

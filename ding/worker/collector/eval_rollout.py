@@ -1,0 +1,85 @@
+"""Greedy episodes: the evaluators' side of acting, on arrays or on dicts of environments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ding.data import tree_map, tree_take
+
+#: By env id, the infos of an episode's last step, one per player.
+Ended = dict[int, list[dict[str, Any]]]
+
+
+class EvalRollout:
+    """Lets policies act until environments have run their episodes.
+
+    Args:
+        env: A launched env manager.
+        policies: Eval modes, one per player.
+        battle: Whether observations and infos have a leading dimension of players.
+    """
+
+    def __init__(self, env: Any, policies: Sequence[Any], battle: bool) -> None:
+        self._env = env
+        self._policies = policies
+        self._battle = battle
+        self._columnar = getattr(env, "supports_columns", False) and all(
+            getattr(policy, "batched", None) is not None for policy in policies
+        )
+
+    def step(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> tuple[int, Ended]:
+        """Act once in the environments that ``active`` (bool ``[env_num]``) names.
+
+        Returns:
+            The number of environment steps, and the episodes that ended.
+        """
+        if self._columnar and not policy_kwargs:
+            return self._step_columns(active)
+        return self._step_rows(active, policy_kwargs)
+
+    def _step_columns(self, active: np.ndarray) -> tuple[int, Ended]:
+        env_ids, obs = self._env.ready_columns()
+        keep = active[env_ids]
+        if not keep.all():
+            env_ids, obs = env_ids[keep], tree_take(obs, keep)
+        actions = []
+        for player, policy in enumerate(self._policies):
+            own = tree_map(lambda leaf, p=player: leaf[:, p], obs) if self._battle else obs
+            actions.append(policy.batched.forward(own)["action"].numpy())
+        joined = np.stack(actions, axis=1) if self._battle else actions[0]
+        step = self._env.step_columns(joined, env_ids)
+        ended = {i: self._infos(step.infos[i]) for i in env_ids[step.done].tolist()}
+        failed = [] if step.abnormal is None else env_ids[step.abnormal].tolist()
+        resets = [policy.batched.resets for policy in self._policies]
+        self._reset_policies([*ended, *failed], resets)
+        return len(env_ids) - len(failed), ended
+
+    def _step_rows(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> tuple[int, Ended]:
+        obs = {i: value for i, value in self._env.ready_obs.items() if active[i]}
+        outputs = []
+        for player, policy in enumerate(self._policies):
+            own = {i: value[player] for i, value in obs.items()} if self._battle else obs
+            outputs.append(policy.forward(own, **policy_kwargs))
+        actions = {i: [output[i]["action"] for output in outputs] for i in obs}
+        timesteps = self._env.step(
+            actions if self._battle else {i: action[0] for i, action in actions.items()}
+        )
+        ended, failed = {}, []
+        for env_id, timestep in timesteps.items():
+            infos = self._infos(timestep.info)
+            if any(info.get("abnormal", False) for info in infos):
+                failed.append(env_id)
+            elif np.all(timestep.done):
+                ended[env_id] = infos
+        self._reset_policies([*ended, *failed], [True] * len(self._policies))
+        return len(timesteps) - len(failed), ended
+
+    def _infos(self, info: Any) -> list[dict[str, Any]]:
+        return [info] if isinstance(info, Mapping) else list(info)
+
+    def _reset_policies(self, env_ids: list[int], resets: list[bool]) -> None:
+        if env_ids:
+            for policy, wanted in zip(self._policies, resets):
+                if wanted:
+                    policy.reset(env_ids)

@@ -1,0 +1,78 @@
+"""Judges a policy by a metric over a data set."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from ding.torch_utils import to_device, to_item, to_tensor
+from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
+from ding.worker.collector.serial_evaluator import SerialEvaluator
+
+
+class IMetric(ABC):
+    """How good outputs are, given labels."""
+
+    @abstractmethod
+    def eval(self, inputs: Any, label: Any) -> dict:
+        """Judge one batch of the policy's outputs."""
+
+    @abstractmethod
+    def reduce_mean(self, inputs: list[Any]) -> Any:
+        """Average the results of batches."""
+
+    @abstractmethod
+    def gt(self, metric1: Any, metric2: Any) -> bool:
+        """Whether ``metric1`` is at least as good as ``metric2``; true if that is ``None``."""
+
+
+@SERIAL_EVALUATOR_REGISTRY.register("metric")
+class MetricSerialEvaluator(SerialEvaluator):
+    """Judges a policy on data; ``env`` is a pair of a data loader and an :class:`IMetric`.
+
+    The loader gives batches ``(inputs, label)``.
+    """
+
+    config = dict(eval_freq=50)
+
+    def reset_env(self, _env: tuple[Any, IMetric] | None = None) -> None:
+        """Replace loader and metric."""
+        if _env is not None:
+            self._env = _env
+            self._dataloader, self._metric = _env
+
+    def reset_policy(self, _policy: Any = None) -> None:
+        """Reset the policy, or replace it."""
+        if _policy is not None:
+            self._policy = _policy
+        self._policy.reset()
+
+    def eval(
+        self, save_ckpt_fn: Callable = None, train_iter: int = -1, envstep: int = -1
+    ) -> tuple[bool, Any]:
+        """Evaluate on the whole data set, and save a checkpoint if it is the best so far.
+
+        Returns:
+            Whether the metric reaches ``stop_value`` (never at iteration 0), and the metric.
+        """
+        stop, result = False, None
+        if get_rank() == 0:
+            self._require()
+            start = time.perf_counter()
+            device = self._policy.get_attribute("device")
+            results = []
+            for batch in self._dataloader:
+                inputs, label = to_device(to_tensor(batch), device)
+                results.append(self._metric.eval(self._policy.forward(inputs), label))
+            result = self._metric.reduce_mean(results)
+            duration = max(time.perf_counter() - start, 1e-9)
+            facts = {
+                "data_length": len(results),
+                "evaluate_time": duration,
+                "avg_time_per_data": duration / max(len(results), 1),
+                **({k: to_item(v) for k, v in result.items()} if isinstance(result, dict) else {}),
+            }
+            self._log({"train_iter": train_iter, **facts}, train_iter, envstep)
+            self._keep_best(result, self._metric.gt(result, self._best), save_ckpt_fn)
+            stop = self._metric.gt(result, self._stop_value) and train_iter > 0
+        return self._share((bool(stop), result))

@@ -1,0 +1,110 @@
+"""The collect loop: one for every serial collector, in rows or in columns.
+
+A :class:`Rollout` lets policies act and keeps the running trajectories. What differs between
+collectors is when to stop and how finished trajectories are packed; a single policy is a list of
+one. :class:`ColumnRollout` (``rollout_columns``) and :class:`RowRollout` (``rollout_rows``) do the
+same work on arrays and on dicts of environments; :func:`make_rollout` picks.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class FinishedEpisode:
+    """An episode that ended in this step.
+
+    Attributes:
+        env_id: Environment in which it ran.
+        returns: Undiscounted return of each player.
+        length: Environment steps.
+        infos: Info dict of the last step, one per player.
+    """
+
+    env_id: int
+    returns: list[float]
+    length: int
+    infos: list[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class StepResult:
+    """What one vector step brought.
+
+    Attributes:
+        envsteps: Environment steps that count (abnormal ones do not).
+        samples: Transitions of trajectories that were completed.
+        episodes: Episodes that ended.
+    """
+
+    envsteps: int
+    samples: int
+    episodes: list[FinishedEpisode] = field(default_factory=list)
+
+
+class Rollout(ABC):
+    """Running trajectories of ``players`` policies in one env manager.
+
+    Args:
+        env: A launched env manager.
+        policies: Collect modes, one per player.
+        battle: Whether observations, rewards and infos have a leading dimension of players.
+        traj_len: Transitions after which a trajectory is complete although its episode goes on;
+            infinite for whole episodes.
+    """
+
+    def __init__(self, env: Any, policies: Sequence[Any], battle: bool, traj_len: float) -> None:
+        self._env = env
+        self._policies = policies
+        self._battle = battle
+        self.traj_len = traj_len
+
+    @abstractmethod
+    def step(
+        self,
+        train_iter: int,
+        policy_kwargs: Sequence[dict[str, Any]],
+        active: np.ndarray | None = None,
+        level_seeds: Sequence[int] | None = None,
+    ) -> StepResult:
+        """Act once in all ready environments, or in those that ``active`` (bool ``[env_num]``)
+        names."""
+
+    @abstractmethod
+    def harvest(self, player: int, train_samples: bool) -> tuple[Sequence[Any], list[int]]:
+        """Take the completed trajectories of one player.
+
+        Args:
+            player: Index of the policy.
+            train_samples: Whether transitions are turned into training samples.
+
+        Returns:
+            All transitions or samples in the order of completion, and how many of them belong to
+            each trajectory.
+        """
+
+    @abstractmethod
+    def drop_running(self) -> None:
+        """Forget trajectories that are not complete."""
+
+
+def make_rollout(
+    env: Any, policies: Sequence[Any], battle: bool, traj_len: float, **row_options: Any
+) -> Rollout:
+    """A columnar rollout where env manager and policies allow it; rows otherwise."""
+    from ding.worker.collector.rollout_columns import ColumnRollout
+    from ding.worker.collector.rollout_rows import RowRollout
+
+    columnar = (
+        not any(row_options.values())
+        and getattr(env, "supports_columns", False)
+        and all(getattr(policy, "batched", None) is not None for policy in policies)
+        and all(policy.get_attribute("unroll_len") == 1 for policy in policies)
+    )
+    if columnar:
+        return ColumnRollout(env, policies, battle, traj_len)
+    return RowRollout(env, policies, battle, traj_len, **row_options)

@@ -1,0 +1,76 @@
+"""Collects a number of training samples."""
+
+import math
+from typing import Any
+
+from ding.utils import SERIAL_COLLECTOR_REGISTRY
+from ding.worker.collector.base_serial_collector import INF
+from ding.worker.collector.collect_stats import CollectTally
+from ding.worker.collector.serial_collector import SerialCollector
+
+
+@SERIAL_COLLECTOR_REGISTRY.register("sample")
+class SampleSerialCollector(SerialCollector):
+    """Runs one policy until ``n_sample`` training samples are there.
+
+    A sample is a transition, or ``unroll_len`` of them. Trajectories have
+    ``max(unroll_len, ceil(n_sample / env_num))`` transitions, or end with their episode.
+    """
+
+    def _traj_len(self) -> float:
+        return trajectory_length(self._policies[0], self._env.env_num, self._n_sample)
+
+    def collect(
+        self,
+        n_sample: int | None = None,
+        train_iter: int = 0,
+        drop_extra: bool = True,
+        random_collect: bool = False,
+        record_random_collect: bool = True,
+        policy_kwargs: dict[str, Any] | None = None,
+        level_seeds: list[int] | None = None,
+    ) -> list[Any]:
+        """Collect training samples.
+
+        Args:
+            n_sample: Number of samples; ``policy.collect.n_sample`` by default.
+            train_iter: Training iteration of the policy; each sample carries it.
+            drop_extra: Return no more than ``n_sample``; without, what the last step completed
+                beyond it is returned too.
+            random_collect: The policy acts randomly, as before training.
+            record_random_collect: Whether random collection writes log rows.
+            policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
+            level_seeds: Seed of each environment's level; each sample then carries ``seed``.
+
+        Returns:
+            Samples in columns where policy and env manager allow it, otherwise in rows.
+        """
+        self._n_sample = self._target(n_sample, "n_sample")
+        rollout = self._start()
+        rollout.traj_len = self._traj_len()
+        tally = CollectTally()
+        samples: Any = []
+        while len(samples) < self._n_sample:
+            waiting = 0
+            while waiting < self._n_sample - len(samples):
+                result = self._step(
+                    rollout, tally, train_iter, policy_kwargs, level_seeds=level_seeds
+                )
+                waiting += result.samples
+            samples = samples + rollout.harvest(0, True)[0]
+        if self._policies[0].get_attribute("on_policy"):
+            # What the old policy began is not the new one's to finish.
+            rollout.drop_running()
+        log = not random_collect or record_random_collect
+        self._finish(tally, len(samples), train_iter, log)
+        return samples[: self._n_sample] if drop_extra else samples
+
+
+def trajectory_length(policy: Any, env_num: int, n_sample: int) -> float:
+    """Transitions after which a running trajectory is turned into samples."""
+    try:
+        if policy.get_attribute("traj_len_inf"):
+            return INF
+    except AttributeError:
+        pass  # policies outside this package may not know it
+    return max(policy.get_attribute("unroll_len"), math.ceil(n_sample / env_num))

@@ -1,0 +1,391 @@
+"""The learner: a policy's updates, and what happens around them."""
+
+import copy
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.data import Columns
+from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
+from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
+from ding.utils.autolog import TickTime
+from ding.utils.data import AsyncDataLoader
+from ding.utils.errors import ConfigError
+from ding.worker.learner.learner_hook import (
+    Hook,
+    LearnerHook,
+    add_learner_hook,
+    build_learner_hook_by_cfg,
+)
+from ding.worker.learner.monitor import TickMonitor, get_simple_monitor_type
+
+__all__ = ["BaseLearner", "TickMonitor", "create_learner", "get_simple_monitor_type"]
+
+
+@LEARNER_REGISTRY.register("base")
+class BaseLearner:
+    """Trains a policy on batches that it is given, or that it fetches itself (:meth:`start`).
+
+    Args:
+        cfg: Learner config.
+        policy: Learn mode; may be set later.
+        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
+        dist_info: Rank and world size.
+        exp_name: Folder of the run; checkpoints go to ``<exp_name>/ckpt``.
+        instance_name: Prefix of the log and its scalars.
+    """
+
+    config: dict[str, Any] = dict(
+        train_iterations=int(1e9),
+        dataloader=dict(num_workers=0),
+        log_policy=True,
+        is_multitask_pipeline=False,
+        only_monitor_rank0=True,
+        hook=dict(
+            load_ckpt_before_run="",
+            log_show_after_iter=100,
+            save_ckpt_after_iter=10000,
+            save_ckpt_after_run=True,
+            keep_ckpt=5,
+        ),
+    )
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = f"{cls.__name__}Dict"
+        return cfg
+
+    def __init__(
+        self,
+        cfg: EasyDict,
+        policy: Any = None,
+        tb_logger: Any = None,
+        dist_info: tuple[int, int] | None = None,
+        exp_name: str | None = "default_experiment",
+        instance_name: str | None = "learner",
+    ) -> None:
+        self._cfg = cfg
+        self._exp_name = exp_name
+        self._instance_name = instance_name
+        self._end_flag = False
+        self._dataloader: Any = None
+        self._rank, self._world_size = dist_info or (get_rank(), get_world_size())
+        self._last_iter = CountVar(0)
+        self._collector_envstep = 0
+        self._ckpt_name: str | None = None
+        self._learner_done = False
+        self._priority_info: dict[str, Any] = {}
+        self._log_buffer: dict[str, Any] = {
+            "scalar": build_log_buffer(),
+            "scalars": build_log_buffer(),
+            "histogram": build_log_buffer(),
+        }
+        self._set_up_logging(tb_logger)
+        self._hooks: dict[str, list[Hook]] = build_learner_hook_by_cfg(cfg.hook)
+        self._policy: Any = None
+        if policy is not None:
+            self.policy = policy
+
+    def _set_up_logging(self, tb_logger: Any) -> None:
+        self._tick_time = TickTime()
+        self._monitor: TickMonitor | None = None
+        self._logger: logging.Logger | None = None
+        self._owns_writer = tb_logger is None
+        self._tb_logger = tb_logger
+        if self._rank == 0 or not self.only_monitor_rank0:
+            name = self._instance_name if self._rank == 0 else f"{self._instance_name}_{self._rank}"
+            path = f"./{self._exp_name}/log/{name}"
+            self._logger, writer = build_logger(path, name, need_tb=self._owns_writer)
+            self._tb_logger = writer if self._owns_writer else tb_logger
+
+    def register_hook(self, hook: LearnerHook) -> None:
+        """Add a hook at its position."""
+        add_learner_hook(self._hooks, hook)
+
+    # ------------------------------------------------------------------ training
+
+    def train(self, data: Any, envstep: int = -1, policy_kwargs: dict | None = None) -> None:
+        """Update the policy once with a batch (an on-policy policy may make many updates of it).
+
+        Args:
+            data: What the replay buffer sampled or the collector returned: rows or columns.
+            envstep: Environment steps collected so far, for the log.
+            policy_kwargs: Keyword arguments of the policy's ``forward``.
+
+        Raises:
+            ConfigError: No policy is set.
+        """
+        if self._policy is None:
+            raise ConfigError(f"{self._instance_name} has no policy: set learner.policy first")
+        self._collector_envstep = envstep
+        self.call_hook("before_iter")
+        start = time.perf_counter()
+        # Asked before the policy can turn columns into rows.
+        identity = _identity(data)
+        output = self._policy.forward(data, **(policy_kwargs or {}))
+        self._train_time = time.perf_counter() - start
+        for log_vars in output if isinstance(output, list) else [output]:
+            self._take_log(log_vars, identity)
+            self.call_hook("after_iter")
+            self._last_iter.add(1)
+
+    def _take_log(self, log_vars: dict[str, Any], identity: dict[str, Any]) -> None:
+        log_vars = dict(log_vars)
+        priority = log_vars.pop("priority", None)
+        if priority is not None:
+            self._priority_info = {"priority": priority, **identity}
+        scalar = self._log_buffer["scalar"]
+        for name, value in log_vars.items():
+            if name.startswith("[scalars]"):
+                self._log_buffer["scalars"][name.partition("]")[2]] = value
+            elif name.startswith("[histogram]"):
+                self._log_buffer["histogram"][name.partition("]")[2]] = value
+            else:
+                scalar[name] = value
+
+    @auto_checkpoint
+    def start(self) -> None:
+        """Train ``train_iterations`` times on batches that ``get_data`` fetches (parallel mode).
+
+        An exception saves a checkpoint before it goes on.
+        """
+        self._end_flag = False
+        self._learner_done = False
+        self.call_hook("before_run")
+        for _ in range(self._cfg.train_iterations):
+            data = self._next_data()
+            if self._end_flag:
+                break
+            self.train(data)
+        self._learner_done = True
+        self.call_hook("after_run")
+
+    def setup_dataloader(self) -> None:
+        """Make the loader that fetches batches ahead; ``get_data`` must have been set."""
+        cfg = self._cfg.dataloader
+        batch_size = self._policy.get_attribute("batch_size")
+        device = self._policy.get_attribute("device")
+        self._dataloader = AsyncDataLoader(
+            self.get_data,  # type: ignore[attr-defined]
+            batch_size,
+            device,
+            cfg.get("chunk_size", batch_size),
+            lambda batch: batch,
+            cfg.num_workers,
+        )
+        self._next_data = self._timed_next_data
+
+    def _timed_next_data(self) -> Any:
+        start = time.perf_counter()
+        data = next(self._dataloader)
+        if self._monitor is not None:
+            self._monitor.data_time = time.perf_counter() - start
+        return data
+
+    def close(self) -> None:
+        """Close the loader and what this learner opened. Closing twice does nothing."""
+        if self._end_flag:
+            return
+        self._end_flag = True
+        if self._dataloader is not None:
+            self._dataloader.close()
+        if self._owns_writer and self._tb_logger is not None:
+            self._tb_logger.flush()
+            self._tb_logger.close()
+
+    # ------------------------------------------------------------------ hooks and logs
+
+    def call_hook(self, name: str) -> None:
+        """Call the hooks of a position, lowest priority value first."""
+        for hook in self._hooks[name]:
+            hook(self)
+
+    def info(self, s: str) -> None:
+        """Write a line to the log."""
+        if self._logger is not None:
+            self._logger.info(s)
+
+    def debug(self, s: str) -> None:
+        """Write a line to the log if it shows details."""
+        if self._logger is not None:
+            self._logger.debug(s)
+
+    def save_checkpoint(self, ckpt_name: str | None = None) -> None:
+        """Save now, as ``<exp_name>/ckpt/<ckpt_name>`` or under the iteration's number.
+
+        Raises:
+            ConfigError: The hook ``save_ckpt_after_run`` was configured away.
+        """
+        hook = next((h for h in self._hooks["after_run"] if h.name == "save_ckpt_after_run"), None)
+        if hook is None:
+            raise ConfigError("cannot save: policy.learn.learner.hook.save_ckpt_after_run is off")
+        self._ckpt_name, before = ckpt_name, self._ckpt_name
+        try:
+            hook(self)
+        finally:
+            self._ckpt_name = before
+
+    def update_monitor(self) -> None:
+        """Move the newest log values into the monitor and its clock on by one iteration."""
+        monitor = self._monitor
+        if monitor is None:
+            return
+        monitor.train_time = self._train_time
+        names = self._monitor_names
+        for name, value in self._log_buffer["scalar"].items():
+            if name in names:
+                setattr(monitor, name, value)
+        self._tick_time.step()
+
+    def log_monitor(self) -> None:
+        """Write the monitor's averages to the log and the writer."""
+        monitor = self._monitor
+        if monitor is None:
+            return
+        iteration = self._last_iter.val
+        averages = {f"{name}_avg": monitor.avg[name]() for name in self._logged_names}
+        self.info(
+            f"iteration {iteration}: "
+            + ", ".join(f"{name}={value:.6g}" for name, value in averages.items())
+        )
+        if self._tb_logger is None:
+            return
+        for name, value in averages.items():
+            self._write(self._tb_logger.add_scalar, name, value)
+        for name, values in self._log_buffer["scalars"].items():
+            self._write(self._tb_logger.add_scalars, name, values)
+        for name, values in self._log_buffer["histogram"].items():
+            self._write(self._tb_logger.add_histogram, name, values)
+
+    def _write(self, add: Any, name: str, value: Any) -> None:
+        add(f"{self._instance_name}_iter/{name}", value, self._last_iter.val)
+        add(f"{self._instance_name}_step/{name}", value, self._collector_envstep)
+
+    # ------------------------------------------------------------------ properties
+
+    @property
+    def learn_info(self) -> dict[str, Any]:
+        """What a commander asks: ``learner_step``, ``priority_info``, ``learner_done``."""
+        return {
+            "learner_step": self._last_iter.val,
+            "priority_info": self._priority_info,
+            "learner_done": self._learner_done,
+        }
+
+    @property
+    def collector_envstep(self) -> int:
+        """Environment steps collected when the newest batch was trained on."""
+        return self._collector_envstep
+
+    @collector_envstep.setter
+    def collector_envstep(self, value: int) -> None:
+        self._collector_envstep = value
+
+    @property
+    def last_iter(self) -> CountVar:
+        return self._last_iter
+
+    @property
+    def train_iter(self) -> int:
+        """Updates so far."""
+        return self._last_iter.val
+
+    @property
+    def monitor(self) -> TickMonitor:
+        return self._monitor  # type: ignore[return-value]
+
+    @property
+    def only_monitor_rank0(self) -> bool:
+        """Whether ranks other than 0 neither log nor monitor."""
+        return self._cfg.get("only_monitor_rank0", True)
+
+    @property
+    def log_buffer(self) -> dict[str, dict[str, Any]]:
+        """What the newest update logged: ``scalar``, ``scalars`` and ``histogram``."""
+        return self._log_buffer
+
+    @log_buffer.setter
+    def log_buffer(self, _log_buffer: dict[str, dict[str, Any]]) -> None:
+        self._log_buffer = _log_buffer
+
+    @property
+    def logger(self) -> logging.Logger:
+        return self._logger  # type: ignore[return-value]
+
+    @property
+    def tb_logger(self) -> Any:
+        return self._tb_logger
+
+    @property
+    def exp_name(self) -> str:
+        return self._exp_name  # type: ignore[return-value]
+
+    @property
+    def instance_name(self) -> str:
+        return self._instance_name  # type: ignore[return-value]
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        return self._world_size
+
+    @property
+    def policy(self) -> Any:
+        return self._policy
+
+    @policy.setter
+    def policy(self, _policy: Any) -> None:
+        self._policy = _policy
+        self._logged_names = list(_policy.monitor_vars())
+        self._monitor_names = frozenset(self._logged_names)
+        self._logged_names.append("train_time")
+        if self._rank == 0 or not self.only_monitor_rank0:
+            kind = get_simple_monitor_type(sorted(self._monitor_names))
+            self._monitor = kind(self._tick_time, expire=10)
+            if self._cfg.get("log_policy", True):
+                self.info(f"policy: {_policy.info()}")
+
+    @property
+    def priority_info(self) -> dict:
+        """Priorities of the newest batch and which items they belong to, for the buffer."""
+        return self._priority_info
+
+    @priority_info.setter
+    def priority_info(self, _priority_info: dict) -> None:
+        self._priority_info = _priority_info
+
+    @property
+    def ckpt_name(self) -> str | None:
+        """Name of the next checkpoint; its iteration's number when ``None``."""
+        return self._ckpt_name
+
+    @ckpt_name.setter
+    def ckpt_name(self, _ckpt_name: str | None) -> None:
+        self._ckpt_name = _ckpt_name
+
+
+_IDENTITY = ("replay_buffer_idx", "replay_unique_id")
+
+
+def _identity(data: Any) -> dict[str, Any]:
+    """Which items of the replay buffer a batch is made of."""
+    if isinstance(data, Columns) and data.is_columnar:
+        columns = data.columns
+        return {name: columns[name] for name in _IDENTITY if name in columns}
+    if isinstance(data, Iterable) and not isinstance(data, dict):
+        rows = [row for row in data if isinstance(row, dict)]
+        return {name: [row[name] for row in rows] for name in _IDENTITY if rows and name in rows[0]}
+    return {}
+
+
+def create_learner(cfg: EasyDict, **kwargs: Any) -> BaseLearner:
+    """Build the registered learner ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return LEARNER_REGISTRY.build(cfg.get("type", "base"), cfg=cfg, **kwargs)
