@@ -1,0 +1,228 @@
+"""``torch.distributed``, or nothing at all when there is but one process."""
+
+import datetime
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from easydict import EasyDict
+
+if TYPE_CHECKING:
+    import torch
+
+_pending: dict[str, Any] = {}
+
+
+def get_rank() -> int:
+    """This process's number among those of the run; 0 when it is alone."""
+    dist = _active()
+    return dist.get_rank() if dist else 0
+
+
+def get_world_size() -> int:
+    """How many processes the run has; 1 when this one is alone."""
+    dist = _active()
+    return dist.get_world_size() if dist else 1
+
+
+def broadcast(value: "torch.Tensor", rank: int) -> None:
+    """Overwrite `value` with that of process `rank`."""
+    if dist := _active():
+        dist.broadcast(value, rank)
+
+
+def broadcast_object_list(object_list: list[Any], src: int = 0, group: Any = None) -> None:
+    """Overwrite the items of a list with those of process `src`. Items travel pickled."""
+    if dist := _active():
+        dist.broadcast_object_list(object_list, src, group)
+
+
+def allreduce(x: "torch.Tensor") -> None:
+    """Overwrite `x` with its mean over all processes."""
+    if dist := _active():
+        dist.all_reduce(x)
+        x.div_(dist.get_world_size())
+
+
+def allreduce_with_indicator(grad: "torch.Tensor", indicator: "torch.Tensor") -> None:
+    """Overwrite `grad` with its mean over the processes that have one.
+
+    Args:
+        indicator: One number, 1 where this process has a gradient, else 0; becomes their count.
+    """
+    if dist := _active():
+        dist.all_reduce(grad)
+        dist.all_reduce(indicator)
+    if indicator.item() > 0:
+        grad.div_(indicator.item())
+
+
+def allreduce_async(name: str, x: "torch.Tensor") -> None:
+    """`allreduce` that goes on in the background until `synchronize`; `name` must be new."""
+    if dist := _active():
+        if name in _pending:
+            raise ValueError(f"an allreduce named {name!r} is under way: call synchronize() first")
+        x.div_(dist.get_world_size())
+        _pending[name] = dist.all_reduce(x, async_op=True)
+
+
+def synchronize() -> None:
+    """Wait for every `allreduce_async`."""
+    while _pending:
+        _pending.popitem()[1].wait()
+
+
+def reduce_data(x: "int | float | torch.Tensor", dst: int) -> "int | float | torch.Tensor":
+    """The sum over all processes, at process `dst`; elsewhere the value is unspecified."""
+    return _on_tensor(x, lambda dist, tensor: dist.reduce(tensor, dst))
+
+
+def allreduce_data(x: "int | float | torch.Tensor", op: str) -> "int | float | torch.Tensor":
+    """The sum (``op='sum'``) or mean (``'avg'``) over all processes; tensors in place.
+
+    A number comes back as a number, of the kind that it was.
+    """
+    if op not in ("sum", "avg"):
+        raise ValueError(f"op must be 'sum' or 'avg', got {op!r}")
+
+    def reduce(dist: Any, tensor: "torch.Tensor") -> None:
+        dist.all_reduce(tensor)
+        if op == "avg":
+            tensor.div_(dist.get_world_size())
+
+    return _on_tensor(x, reduce)
+
+
+def get_group(group_size: int) -> Any:
+    """This process's group, when every `group_size` neighbours form one; None when alone.
+
+    Raises:
+        ValueError: The number of processes is no multiple of `group_size`.
+    """
+    dist = _active()
+    world = get_world_size()
+    if world % group_size:
+        raise ValueError(f"{world} processes cannot form groups of {group_size}")
+    if dist is None:
+        return None
+    groups = [dist.new_group(range(i, i + group_size)) for i in range(0, world, group_size)]
+    return groups[dist.get_rank() // group_size]
+
+
+def dist_mode(func: Callable) -> Callable:
+    """Decorator: `dist_init` before the function, `dist_finalize` after it."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with DDPContext():
+            return func(*args, **kwargs)
+
+    return wrapper
+
+
+def dist_init(
+    backend: str = "nccl",
+    addr: str | None = None,
+    port: str | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
+    timeout: datetime.timedelta = datetime.timedelta(seconds=60000),
+) -> tuple[int, int]:
+    """Join the processes of the run; a run of one process joins nothing.
+
+    What is None comes from the environment, as ``torchrun`` (``RANK``, ``WORLD_SIZE``,
+    ``MASTER_ADDR``, ``MASTER_PORT``) or Slurm (``SLURM_PROCID``, ``SLURM_NTASKS``) sets it.
+
+    Args:
+        backend: ``'nccl'`` becomes ``'gloo'`` where there is no CUDA.
+
+    Returns:
+        This process's rank, and the number of processes.
+    """
+    import torch
+    import torch.distributed as dist
+
+    rank = _setting("RANK", "SLURM_PROCID", 0) if rank is None else rank
+    if world_size is None:
+        world_size = _setting("WORLD_SIZE", "SLURM_NTASKS", 1)
+    if world_size == 1:
+        return 0, 1
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "10314")
+    if addr is not None:
+        os.environ["MASTER_ADDR"] = addr
+    if port is not None:
+        os.environ["MASTER_PORT"] = str(port)
+    has_cuda = torch.cuda.is_available()
+    if has_cuda:
+        torch.cuda.set_device(rank % torch.cuda.device_count())
+    backend = "gloo" if backend == "nccl" and not has_cuda else backend
+    dist.init_process_group(backend, rank=rank, world_size=world_size, timeout=timeout)
+    return dist.get_rank(), dist.get_world_size()
+
+
+def dist_finalize() -> None:
+    """Leave the other processes."""
+    synchronize()
+    if dist := _active():
+        dist.destroy_process_group()
+
+
+class DDPContext:
+    """`dist_init` at the start of a ``with`` block and `dist_finalize` at its end."""
+
+    def __init__(self) -> None:
+        self.rank, self.world_size = 0, 1
+
+    def __enter__(self) -> "DDPContext":
+        self.rank, self.world_size = dist_init()
+        return self
+
+    def __exit__(self, *args: Any, **kwargs: Any) -> Any:
+        dist_finalize()
+
+
+DistContext = DDPContext
+
+
+def to_ddp_config(cfg: EasyDict) -> EasyDict:
+    """Share batch size and collected samples or episodes out, in place, rounded up."""
+    world = get_world_size()
+    policy = cfg.policy
+    for section, key in (
+        (policy, "batch_size"),
+        (policy.get("learn", {}), "batch_size"),
+        (policy.get("collect", {}), "n_sample"),
+        (policy.get("collect", {}), "n_episode"),
+    ):
+        if section.get(key) is not None:
+            section[key] = -(-section[key] // world)
+    return cfg
+
+
+def _active() -> Any:
+    # Whoever has not imported torch is in no process group.
+    dist = sys.modules.get("torch.distributed")
+    return dist if dist and dist.is_available() and dist.is_initialized() else None
+
+
+def _on_tensor(x: Any, change: Callable[[Any, "torch.Tensor"], None]) -> Any:
+    dist = _active()
+    if dist is None:
+        return x
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        change(dist, x)
+        return x
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    tensor = torch.tensor(x, device=device, dtype=torch.float64)
+    change(dist, tensor)
+    value = tensor.item()
+    return round(value) if isinstance(x, int) and value == round(value) else value
+
+
+def _setting(name: str, slurm_name: str, default: int) -> int:
+    return int(os.environ.get(name, os.environ.get(slurm_name, default)))
