@@ -92,12 +92,12 @@ __all__ = lazy_exports(
             "get_rw_file_lock",
         ],
         "log_helper": [
-            "DistributedWriter",
             "LoggerFactory",
             "TBLoggerFactory",
             "build_logger",
             "pretty_print",
         ],
+        "log_writer": ["DistributedWriter"],
         "pytorch_ddp_dist_helper": [
             "DDPContext",
             "DistContext",
@@ -116,7 +116,6 @@ __all__ = lazy_exports(
             "reduce_data",
             "to_ddp_config",
         ],
-        "render_helper": ["fps", "get_env_fps", "render", "render_env"],
         "scheduler_helper": ["Scheduler"],
         "segment_tree": ["MinSegmentTree", "SegmentTree", "SumSegmentTree"],
         "slurm_helper": ["find_free_port_slurm", "node_to_host", "node_to_partition"],

@@ -1,0 +1,136 @@
+"""Compression of plain data, in the format of `safe_serial`; functions to other processes."""
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ding.utils import safe_serial
+from ding.utils.errors import DataError, UnknownTypeError
+
+
+class CloudPickleWrapper:
+    """Carries functions, lambdas and closures to a subprocess of one's own."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __getstate__(self) -> bytes:
+        import cloudpickle
+
+        return cloudpickle.dumps(self.data)
+
+    def __setstate__(self, content: bytes) -> None:
+        import cloudpickle
+
+        self.data = cloudpickle.loads(content)
+
+
+def dummy_compressor(data: Any) -> Any:
+    """The data itself."""
+    return data
+
+
+def zlib_data_compressor(data: Any) -> bytes:
+    """Plain data (see `safe_serial.dump`) to bytes: small, slow."""
+    return zlib.compress(safe_serial.dumps(data))
+
+
+def lz4_data_compressor(data: Any) -> bytes:
+    """Plain data (see `safe_serial.dump`) to bytes: fast."""
+    return _lz4().compress(safe_serial.dumps(data))
+
+
+def jpeg_data_compressor(data: np.ndarray) -> bytes:
+    """A picture, uint8 ``[H, W, C]`` or ``[H, W]``, to JPEG; loses detail."""
+    done, content = _cv2().imencode(".jpg", data)
+    if not done:
+        raise DataError(f"cannot make a JPEG of an array of shape {data.shape}, {data.dtype}")
+    return content.tobytes()
+
+
+def get_data_compressor(name: str) -> Callable:
+    """The function for ``'lz4'``, ``'zlib'``, ``'jpeg'`` or ``'none'``."""
+    return _by_name(_COMPRESSORS, name)
+
+
+def dummy_decompressor(data: Any) -> Any:
+    """The data itself."""
+    return data
+
+
+def lz4_data_decompressor(compressed_data: bytes) -> Any:
+    """What `lz4_data_compressor` was given.
+
+    Raises:
+        DataError: The bytes are damaged or hold something other than plain data.
+    """
+    return _unpacked(_lz4().decompress, compressed_data)
+
+
+def zlib_data_decompressor(compressed_data: bytes) -> Any:
+    """What `zlib_data_compressor` was given.
+
+    Raises:
+        DataError: The bytes are damaged or hold something other than plain data.
+    """
+    return _unpacked(zlib.decompress, compressed_data)
+
+
+def jpeg_data_decompressor(compressed_data: bytes, gray_scale: bool = False) -> np.ndarray:
+    """The picture, uint8 ``[H, W, 3]``, or ``[H, W]`` when `gray_scale`."""
+    cv2 = _cv2()
+    mode = cv2.IMREAD_GRAYSCALE if gray_scale else cv2.IMREAD_COLOR
+    picture = cv2.imdecode(np.frombuffer(compressed_data, np.uint8), mode)
+    if picture is None:
+        raise DataError(f"{len(compressed_data)} bytes are not a JPEG")
+    return picture
+
+
+def get_data_decompressor(name: str) -> Callable:
+    """The function for ``'lz4'``, ``'zlib'``, ``'jpeg'`` or ``'none'``."""
+    return _by_name(_DECOMPRESSORS, name)
+
+
+_COMPRESSORS: dict[str, Callable] = {
+    "lz4": lz4_data_compressor,
+    "zlib": zlib_data_compressor,
+    "jpeg": jpeg_data_compressor,
+    "none": dummy_compressor,
+}
+_DECOMPRESSORS: dict[str, Callable] = {
+    "lz4": lz4_data_decompressor,
+    "zlib": zlib_data_decompressor,
+    "jpeg": jpeg_data_decompressor,
+    "none": dummy_decompressor,
+}
+
+
+def _by_name(table: dict[str, Callable], name: str) -> Callable:
+    if name not in table:
+        raise UnknownTypeError(f"unknown compression {name!r}; choose one of {', '.join(table)}")
+    return table[name]
+
+
+def _unpacked(decompress: Callable[[bytes], bytes], content: bytes) -> Any:
+    try:
+        return safe_serial.loads(decompress(content))
+    except Exception as error:  # damaged bytes make the parsers raise anything
+        raise DataError(f"{len(content)} bytes cannot be decompressed: {error}") from error
+
+
+def _lz4() -> Any:
+    try:
+        import lz4.frame
+    except ImportError as error:
+        raise ImportError("lz4 compression needs the package lz4: pip install lz4") from error
+    return lz4.frame
+
+
+def _cv2() -> Any:
+    try:
+        import cv2
+    except ImportError as error:
+        raise ImportError("JPEG needs OpenCV: pip install opencv-python-headless") from error
+    return cv2

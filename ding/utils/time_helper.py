@@ -1,0 +1,157 @@
+"""Timers, and an alarm for code that hangs."""
+
+import functools
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from ding.utils.errors import UnknownTypeError
+
+
+class EasyTimer:
+    """Times a ``with`` block; `value` is its duration in seconds.
+
+    Args:
+        cuda: Wait for the GPU's work at both ends, if the process has used a GPU at all.
+    """
+
+    def __init__(self, cuda: bool = True) -> None:
+        self.cuda = cuda
+        self.value = 0.0
+        self._start = 0.0
+
+    def __enter__(self) -> "EasyTimer":
+        self.value = 0.0
+        self._start = self._now()
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        self.value = self._now() - self._start
+
+    def _now(self) -> float:
+        if self.cuda:
+            _finish_cuda()
+        return time.perf_counter()
+
+
+def _finish_cuda() -> None:
+    # Who has not imported torch, or not touched CUDA, has nothing to wait for.
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+class TimeWrapperTime:
+    """Times calls by the wall clock; nested and concurrent calls do not disturb each other."""
+
+    _starts = threading.local()
+
+    @classmethod
+    def wrapper(cls, fn: Callable) -> Callable[..., tuple[Any, float]]:
+        """A function that returns the result of `fn` and the seconds that it took."""
+
+        @functools.wraps(fn)
+        def timed(*args: Any, **kwargs: Any) -> tuple[Any, float]:
+            cls.start_time()
+            try:
+                result = fn(*args, **kwargs)
+            finally:
+                seconds = cls.end_time()
+            return result, seconds
+
+        return timed
+
+    @classmethod
+    def start_time(cls) -> None:
+        """Start a measurement."""
+        cls._stack().append(cls._now())
+
+    @classmethod
+    def end_time(cls) -> float:
+        """End the measurement that was started last; its seconds."""
+        return cls._now() - cls._stack().pop()
+
+    @classmethod
+    def _stack(cls) -> list[float]:
+        if not hasattr(cls._starts, "stack"):
+            cls._starts.stack = []
+        return cls._starts.stack
+
+    @staticmethod
+    def _now() -> float:
+        return time.perf_counter()
+
+
+class TimeWrapperCuda(TimeWrapperTime):
+    """The same, waiting for the GPU's work at both ends."""
+
+    @staticmethod
+    def _now() -> float:
+        _finish_cuda()
+        return time.perf_counter()
+
+
+def build_time_helper(
+    cfg: Mapping | None = None, wrapper_type: str | None = None
+) -> type[TimeWrapperTime]:
+    """The wrapper for ``'time'`` or ``'cuda'``.
+
+    Args:
+        cfg: A config whose ``common.time_wrapper_type`` says which; used when given.
+    """
+    kind = cfg["common"]["time_wrapper_type"] if cfg is not None else wrapper_type
+    wrappers = {"time": TimeWrapperTime, "cuda": TimeWrapperCuda}
+    if kind not in wrappers:
+        raise UnknownTypeError(
+            f"unknown time wrapper {kind!r}; choose one of {', '.join(wrappers)}"
+        )
+    return wrappers[kind]
+
+
+class WatchDog:
+    """Raises `TimeoutError` in the main thread when `stop` does not come in time.
+
+    It uses the process's alarm signal: main thread only, one at a time.
+
+    Args:
+        timeout: Seconds.
+    """
+
+    def __init__(self, timeout: float = 1) -> None:
+        self._timeout = timeout
+        self._previous: Any = None
+        self._is_running = False
+
+    def start(self) -> None:
+        """Start to wait.
+
+        Raises:
+            RuntimeError: Not in the main thread.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("a WatchDog works in the main thread only: signals arrive there")
+        self._previous = signal.signal(signal.SIGALRM, self._bite)
+        self._is_running = True
+        signal.setitimer(signal.ITIMER_REAL, self._timeout)
+
+    def stop(self) -> None:
+        """Call it off. Harmless when it does not run."""
+        if self._is_running:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._previous)
+            self._is_running = False
+
+    def __enter__(self) -> "WatchDog":
+        self.start()
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        self.stop()
+
+    def _bite(self, signum: int, frame: FrameType | None) -> None:
+        self.stop()
+        raise TimeoutError(f"the watched code did not finish within {self._timeout} s")
