@@ -1,0 +1,87 @@
+"""Running moments of a stream of numbers."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+
+class RunningMeanStd:
+    """Mean and standard deviation of everything seen, by merging batch moments.
+
+    Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample
+    variances" (1979). Float64 throughout, so that long runs and large offsets keep their digits.
+
+    Args:
+        epsilon: Weight of the initial guess (mean 0, variance 1).
+        shape: Shape of one item.
+        device: `mean` and `std` are arrays (floats for shape ``()``), or, on another device than
+            the CPU, float32 tensors there.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1e-4,
+        shape: tuple[int, ...] = (),
+        device: "torch.device | str" = "cpu",
+    ) -> None:
+        self._epsilon = epsilon
+        self._shape = tuple(shape)
+        self._device = device
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._mean = np.zeros(self._shape)
+        self._var = np.ones(self._shape)
+        self._count = float(self._epsilon)
+
+    def update(self, x: Any) -> None:
+        """Take in a batch ``[N, *shape]`` (array or tensor)."""
+        batch = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
+        if batch.shape[1:] != self._shape:
+            raise ValueError(f"expected a batch of [N, *{self._shape}], got {batch.shape}")
+        n = len(batch)
+        if n == 0:
+            return
+        total = self._count + n
+        shift = batch.mean(axis=0) - self._mean
+        squares = self._var * self._count + batch.var(axis=0) * n
+        self._var = (squares + shift**2 * (self._count * n / total)) / total
+        self._mean = self._mean + shift * (n / total)
+        self._count = total
+
+    @property
+    def mean(self) -> Any:
+        """The mean, in the shape of one item."""
+        return self._out(self._mean)
+
+    @property
+    def std(self) -> Any:
+        """The standard deviation; never below 1e-4, so that one may divide by it."""
+        return self._out(np.sqrt(np.maximum(self._var, 1e-8)))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` takes."""
+        return {"mean": self._mean.copy(), "var": self._var.copy(), "count": self._count}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._mean = np.array(state["mean"], dtype=np.float64)
+        self._var = np.array(state["var"], dtype=np.float64)
+        self._count = float(state["count"])
+
+    @staticmethod
+    def new_shape(obs_shape: Any, act_shape: Any, rew_shape: Any) -> tuple[Any, Any, Any]:
+        """Shapes of observation, action and reward after normalising: unchanged."""
+        return obs_shape, act_shape, rew_shape
+
+    def _out(self, value: np.ndarray) -> Any:
+        if str(self._device) == "cpu":
+            return value if self._shape else float(value)
+        import torch
+
+        return torch.as_tensor(value, dtype=torch.float32, device=self._device)
