@@ -1,0 +1,39 @@
+"""Builders of small policies and transitions."""
+
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.policy import DQNPolicy, PPOPolicy
+from ding.policy.command_mode_policy_instance import DQNCommandModePolicy, PPOCommandModePolicy
+from ding.utils import deep_merge_dicts
+
+
+def _build(cls, model, overrides, **kwargs):
+    cfg = deep_merge_dicts(cls.default_config(), EasyDict(overrides))
+    torch.manual_seed(0)
+    return cls(cfg, model=model, **kwargs)
+
+
+@pytest.fixture
+def make_dqn():
+    """``make_dqn(network=None, cls=DQNPolicy, enable_field=None, **config)``."""
+
+    def make(network=None, cls=DQNCommandModePolicy, enable_field=None, **overrides):
+        overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
+        assert issubclass(cls, DQNPolicy)
+        return _build(cls, network, overrides, enable_field=enable_field)
+
+    return make
+
+
+@pytest.fixture
+def make_ppo():
+    """As ``make_dqn``."""
+
+    def make(network=None, cls=PPOCommandModePolicy, enable_field=None, **overrides):
+        overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
+        assert issubclass(cls, PPOPolicy)
+        return _build(cls, network, overrides, enable_field=enable_field)
+
+    return make

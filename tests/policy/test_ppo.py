@@ -1,0 +1,333 @@
+"""PPO: advantages and ratios by hand, logs, schedules, state and refusals."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ding.data import Columns
+from ding.utils import save_file
+from ding.utils.errors import CheckpointError, ConfigError, DataError
+
+CONTINUOUS = dict(action_space="continuous", model=dict(obs_shape=3, action_shape=2))
+
+
+class FixedActorCritic(nn.Module):
+    """Logits from a parameter, the value is the first number of the observation."""
+
+    def __init__(self):
+        super().__init__()
+        self.logit = nn.Parameter(torch.zeros(2))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x, mode):
+        return {"logit": self.logit.expand(len(x), 2), "value": x[:, 0] * self.scale}
+
+
+def collect(policy, lengths, ends="terminated", seed=0, obs_dim=3):
+    """Trajectories through the batched core; ``ends`` tells how each of them ends."""
+    rng = np.random.default_rng(seed)
+    n = sum(lengths)
+    obs = rng.normal(size=(n, obs_dim)).astype(np.float32)
+    next_obs = np.roll(obs, -1, axis=0)
+    last = np.cumsum(lengths) - 1
+    next_obs[last] = rng.normal(size=(len(lengths), obs_dim)).astype(np.float32)
+    batched = policy.collect_mode.batched
+    output = batched.forward(obs)
+    done = np.zeros(n, bool)
+    done[last] = ends == "terminated"
+    columns = {"obs": obs, "next_obs": next_obs, "action": output["action"].numpy()}
+    for name in batched.transition_outputs:
+        value = output[name]
+        columns[name] = (
+            {k: v.numpy() for k, v in value.items()} if isinstance(value, dict) else value.numpy()
+        )
+    columns["reward"] = rng.normal(size=n).astype(np.float32)
+    columns["done"] = done
+    columns = batched.get_train_columns(columns, np.array(lengths))
+    return Columns(columns)
+
+
+@pytest.fixture
+def fixed(make_ppo):
+    def make(**overrides):
+        learn = dict(ppo_param_init=False, value_norm=False) | overrides.pop("learn", {})
+        gae = dict(discount_factor=0.5, gae_lambda=0.5)
+        return make_ppo(FixedActorCritic(), learn=learn, collect=gae, **overrides)
+
+    return make
+
+
+def trajectory(done):
+    """Values 1, 2, 4 and a last next value of 8; rewards 1."""
+    value = np.array([1.0, 2.0, 4.0], np.float32)
+    return {
+        "obs": value[:, None],
+        "next_obs": np.array([[2.0], [4.0], [8.0]], np.float32),
+        "action": np.array([0, 1, 0]),
+        "logit": np.zeros((3, 2), np.float32),
+        "value": value,
+        "reward": np.ones(3, np.float32),
+        "done": np.array([False, False, done]),
+    }
+
+
+# The last error is 1 + 0.5 * 8 - 4 = 1, or 1 - 4 = -3 without bootstrap; the ones before are
+# 1 + 0.5 * 2 - 1 = 1 and 1 + 0.5 * 4 - 2 = 1, and each hands on a quarter.
+GAE = {False: [1 + 0.25 * 1.25, 1.25, 1.0], True: [1 + 0.25 * 0.25, 1 - 0.75, -3.0]}
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_advantages_by_hand(fixed, terminated):
+    columns = fixed().collect_mode.batched.get_train_columns(trajectory(terminated), np.array([3]))
+    assert columns["adv"].tolist() == pytest.approx(GAE[terminated])
+    assert columns["traj_flag"].tolist() == [False, False, True]
+    assert columns["done"].tolist() == [False, False, terminated]
+    assert columns["reward"].shape == (3, 1)
+
+
+def test_ignore_done_bootstraps(fixed):
+    policy = fixed(learn={"ignore_done": True})
+    columns = policy.collect_mode.batched.get_train_columns(trajectory(True), np.array([3]))
+    assert columns["adv"].tolist() == pytest.approx(GAE[False])
+
+
+@pytest.mark.parametrize("recompute", [True, False])
+@pytest.mark.parametrize("terminated", [True, False])
+def test_first_losses_by_hand(fixed, recompute, terminated):
+    policy = fixed(recompute_adv=recompute, learn={"adv_norm": False, "entropy_weight": 0.1})
+    twice = {
+        name: np.concatenate([column, column]) for name, column in trajectory(terminated).items()
+    }
+    columns = policy.collect_mode.batched.get_train_columns(twice, np.array([3, 3]))
+    log = policy.learn_mode.forward(Columns(columns))[0]
+    adv = np.array(GAE[terminated])
+    value_loss = 0.5 * np.mean(adv**2)
+    assert log["approx_kl"] == pytest.approx(0)
+    assert log["clipfrac"] == 0
+    assert log["policy_loss"] == pytest.approx(-adv.mean(), abs=1e-6)
+    assert log["value_loss"] == pytest.approx(value_loss)
+    assert log["entropy_loss"] == pytest.approx(np.log(2))
+    assert log["total_loss"] == pytest.approx(
+        -adv.mean() + 0.5 * value_loss - 0.1 * np.log(2), abs=1e-6
+    )
+    assert log["adv_max"] == pytest.approx(adv.max())
+    assert log["value_mean"] == pytest.approx(7 / 3)
+
+
+@pytest.mark.parametrize("config", [{}, CONTINUOUS])
+def test_ratio_is_one_at_the_first_minibatch(make_ppo, config):
+    policy = make_ppo(**config)
+    logs = policy.learn_mode.forward(collect(policy, [40, 24]))
+    assert logs[0]["approx_kl"] == pytest.approx(0, abs=1e-6)
+    assert logs[0]["clipfrac"] == 0
+    assert logs[-1]["approx_kl"] != 0
+    assert set(policy.learn_mode.monitor_vars()) <= logs[0].keys()
+    assert all(type(value) is float for value in logs[0].values())
+
+
+def test_one_log_for_each_minibatch(make_ppo):
+    policy = make_ppo(learn={"epoch_per_collect": 3, "batch_size": 16})
+    assert len(policy.learn_mode.forward(collect(policy, [40, 24]))) == 3 * 4
+    # 65 samples are five parts of 13: a last minibatch of one would be noise.
+    assert len(policy.learn_mode.forward(collect(policy, [40, 25]))) == 3 * 5
+
+
+def test_single_sample(make_ppo):
+    policy = make_ppo()
+    assert len(policy.learn_mode.forward(collect(policy, [1]))) == 10
+
+
+def test_rows_learn_like_columns(make_ppo):
+    for config in ({}, {**CONTINUOUS, "model": dict(obs_shape=3, action_shape=1)}):
+        one, other = make_ppo(**config), make_ppo(**config)
+        torch.manual_seed(1)
+        log = one.learn_mode.forward(collect(one, [12, 8]))
+        torch.manual_seed(1)
+        log_of_rows = other.learn_mode.forward(list(collect(other, [12, 8])))
+        assert log == log_of_rows
+
+
+def test_recomputed_advantages_equal_the_collected_at_first(make_ppo):
+    policy = make_ppo()
+    data = collect(policy, [7, 5, 1], ends="cut")
+    seen = []
+    policy._minibatches = lambda batch: seen.append(batch["adv"].clone()) or []
+    policy.learn_mode.forward(data)
+    np.testing.assert_allclose(seen[0].numpy(), data.column("adv"), atol=1e-5)
+
+
+def test_data_without_trajectory_flags_ends_where_episodes_do(make_ppo):
+    policy = make_ppo()
+    data = collect(policy, [7, 5]).columns
+    del data["traj_flag"]
+    assert policy.learn_mode.forward(Columns(data))
+
+
+def test_value_norm_keeps_the_critic_in_units_of_the_returns(make_ppo):
+    policy = make_ppo(learn={"epoch_per_collect": 4})
+    data = collect(policy, [32])
+    data.column("reward")[:] *= 100
+    seen = []
+    policy._minibatches = lambda batch: seen.append(batch) or []
+    policy.learn_mode.forward(data)
+    std = policy._value_std
+    assert std > 50
+    batch = seen[0]
+    returns = (batch["return"] * std).numpy()
+    assert np.abs(returns).max() > 100
+    # Once for each sample, although there were four epochs.
+    assert policy._running_mean_std.state_dict()["count"] == pytest.approx(32, abs=0.1)
+    unit_free = policy.collect_mode.batched.forward(np.zeros((1, 3), np.float32))["value"]
+    assert abs(float(unit_free)) < 5
+
+
+def test_value_norm_off(make_ppo):
+    policy = make_ppo(learn={"value_norm": False})
+    policy.learn_mode.forward(collect(policy, [16]))
+    assert policy._value_std == 1
+
+
+def test_parameter_init(make_ppo):
+    policy = make_ppo(**CONTINUOUS)
+    model = policy._model
+    hidden = model.encoder.main[2].weight.detach()
+    torch.testing.assert_close(hidden @ hidden.T, 2 * torch.eye(len(hidden)), atol=1e-4, rtol=0)
+    assert model.actor_head.mu.weight.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
+    assert model.actor_head.log_sigma_param.detach().flatten().tolist() == [-0.5, -0.5]
+    mean = policy.eval_mode.batched.forward(np.random.randn(8, 3).astype(np.float32))["action"]
+    assert mean.abs().max() < 0.1
+    discrete = make_ppo()._model.actor_head.Q[-1].weight
+    assert discrete.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
+
+
+def test_actions(make_ppo):
+    obs = {0: np.zeros(3, np.float32), 4: np.ones(3, np.float32)}
+    discrete, continuous = make_ppo(), make_ppo(**CONTINUOUS)
+    output = discrete.collect_mode.forward(obs)
+    assert output[4]["action"].dtype == torch.int64
+    assert output[4]["logit"].shape == (2,)
+    assert {"action", "logit", "value"} <= output[4].keys()
+    assert continuous.collect_mode.forward(obs)[4]["action"].shape == (2,)
+    greedy = [continuous.eval_mode.forward(obs)[4]["action"].tolist() for _ in range(2)]
+    assert greedy[0] == greedy[1]
+    drawn = [continuous.collect_mode.forward(obs)[4]["action"].tolist() for _ in range(2)]
+    assert drawn[0] != drawn[1]
+
+
+def test_learning_rate_schedule(make_ppo):
+    schedule = dict(epoch_num=4, min_lr_lambda=0.5)
+    policy = make_ppo(
+        learn={"lr_scheduler": schedule, "learning_rate": 1.0, "epoch_per_collect": 1}
+    )
+    rates = [policy.learn_mode.forward(collect(policy, [4]))[0]["cur_lr"] for _ in range(6)]
+    assert rates == pytest.approx([1, 0.875, 0.75, 0.625, 0.5, 0.5])
+    with pytest.raises(ConfigError, match="min_lr_lambda"):
+        make_ppo(learn={"lr_scheduler": dict(epochs=4)})
+
+
+@pytest.mark.parametrize("config", [{}, CONTINUOUS])
+def test_resumed_training_is_bit_for_bit_the_same(make_ppo, config):
+    learn = dict(epoch_per_collect=2, batch_size=8, lr_scheduler=dict(epoch_num=9, min_lr_lambda=0))
+    straight = make_ppo(**config, learn=learn)
+    for i in range(2):
+        straight.learn_mode.forward(collect(straight, [11, 5], "cut", seed=i))
+    saved = copy.deepcopy(straight.learn_mode.state_dict())
+    assert {"model", "optimizer"} <= saved.keys()
+    resumed = make_ppo(**config, learn=learn)
+    resumed.learn_mode.forward(collect(resumed, [11], seed=9))
+    resumed.learn_mode.load_state_dict(saved)
+    for i in range(2, 5):
+        logs = []
+        for policy in (straight, resumed):
+            torch.manual_seed(i)
+            logs.append(policy.learn_mode.forward(collect(policy, [11, 5], "cut", seed=i)))
+        assert logs[0] == logs[1]
+
+
+def test_collector_takes_over_the_unit_of_the_critic(make_ppo):
+    policy, collector = make_ppo(), make_ppo(enable_field=["collect"])
+    policy.learn_mode.forward(collect(policy, [16]))
+    collector.collect_mode.load_state_dict(policy.collect_mode.state_dict())
+    assert collector._value_std == policy._value_std != 1
+    collector.collect_mode.load_state_dict({"model": policy._model.state_dict()})
+
+
+def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
+    path = str(tmp_path / "pretrained.pth.tar")
+    save_file(path, make_ppo().learn_mode.state_dict())
+    learn = dict(kl_beta=0.5, pretrained_model_path=path, adv_norm=False)
+    policy = make_ppo(learn=learn)
+    assert "kl_div" in policy.learn_mode.monitor_vars()
+    with torch.no_grad():
+        policy._model.actor_head.Q[-1].bias[0] += 1
+    log = policy.learn_mode.forward(collect(policy, [64]))[0]
+    assert log["kl_div"] != 0
+    assert log["total_loss"] == pytest.approx(
+        log["policy_loss"] + 0.5 * log["value_loss"] + 0.5 * log["kl_div"], rel=1e-4
+    )
+    frozen = copy.deepcopy(policy._pretrained_model.state_dict())
+    policy.learn_mode.forward(collect(policy, [64]))
+    after = policy._pretrained_model.state_dict()
+    assert all(torch.equal(frozen[name], after[name]) for name in frozen)
+
+
+def test_pretrained_model_is_needed_and_must_fit(make_ppo, tmp_path):
+    with pytest.raises(ConfigError, match="pretrained_model_path"):
+        make_ppo(learn={"kl_beta": 0.1})
+    path = str(tmp_path / "other.pth.tar")
+    save_file(path, {"model": {"weight": torch.zeros(1)}})
+    with pytest.raises(CheckpointError, match=r"other\.pth\.tar"):
+        make_ppo(learn={"kl_beta": 0.1, "pretrained_model_path": path})
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"action_space": "hybrid"}, "hybrid"),
+        ({"action_space": "continuous", "model": {"action_space": "discrete"}}, "must be the same"),
+        ({"priority": True}, "policy.priority"),
+        ({"nstep_return": True}, "policy.nstep_return"),
+        ({"model": {"obs_shape": 3, "action_shape": [2, 2]}}, "one discrete action"),
+    ],
+)
+def test_configs_that_cannot_be(make_ppo, config, message):
+    with pytest.raises(ConfigError, match=message):
+        make_ppo(**config)
+
+
+@pytest.mark.parametrize("column", ["obs", "reward"])
+def test_nan_in_the_batch_leaves_the_weights(make_ppo, column):
+    policy = make_ppo()
+    data = collect(policy, [8])
+    before = copy.deepcopy(policy._model.state_dict())
+    data.column(column)[3] = float("nan")
+    with pytest.raises(DataError, match="PPOCommandModePolicy: the loss is nan"):
+        policy.learn_mode.forward(data)
+    after = policy._model.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("config", [{}, {**CONTINUOUS, "model": dict(obs_shape=3, action_shape=1)}])
+def test_learns_what_pays(make_ppo, config):
+    """One-step episodes: the reward is higher for action 1, or for actions near 1."""
+    policy = make_ppo(**config, learn={"learning_rate": 3e-3, "epoch_per_collect": 4})
+    batched = policy.collect_mode.batched
+    obs = np.ones((64, 3), np.float32)
+    for _ in range(25):
+        output = batched.forward(obs)
+        action = output["action"].numpy()
+        reward = action.astype(np.float32) if not config else -np.abs(action[:, 0] - 1)
+        columns = {"obs": obs, "next_obs": obs, "action": action, "reward": reward}
+        columns["logit"] = (
+            {k: v.numpy() for k, v in output["logit"].items()}
+            if config
+            else output["logit"].numpy()
+        )
+        columns |= {"value": output["value"].numpy(), "done": np.ones(64, bool)}
+        samples = batched.get_train_columns(columns, np.ones(64, np.int64))
+        policy.learn_mode.forward(Columns(samples))
+    action = policy.eval_mode.batched.forward(obs[:1])["action"].item()
+    assert action == pytest.approx(1, abs=0.2)
