@@ -128,14 +128,20 @@ class _FileHandler(logging.Handler):
         self._file = AppendFile(path, flush_seconds=0)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._file.write(self.format(record) + "\n")
+        try:
+            self._file.write(self.format(record) + "\n")
+        except Exception:
+            self.handleError(record)  # logging's way: the fault is shown, the caller goes on
 
 
 class _TerminalHandler(logging.Handler):
     """Prints what nobody else shows."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print_line(self.format(record), important=record.levelno >= logging.WARNING)
+        try:
+            print_line(self.format(record), important=record.levelno >= logging.WARNING)
+        except Exception:
+            self.handleError(record)
 
 
 def pretty_print(result: dict, direct_print: bool = True) -> str:

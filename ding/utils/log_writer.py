@@ -45,7 +45,7 @@ class DistributedWriter:
         self.logdir = os.fspath(logdir)
         if metrics_path is None:
             metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
-        self._enabled = _rank() == 0
+        self._enabled = is_writing_rank()
         self._metrics = AppendFile(metrics_path)
         self._events: AppendFile | None = None
         self._relay: Any = None
@@ -194,12 +194,13 @@ def _to_float(tag: str, value: Any) -> float:
         ) from None
 
 
-def _rank() -> int:
+def is_writing_rank() -> bool:
+    """Whether this process is rank 0 of its process group, or in none."""
     # A process that has not imported torch is in no process group, and must not pay for it.
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return 0
-    return distributed.get_rank()
+        return True
+    return distributed.get_rank() == 0
 
 
 def _do_nothing(*args: Any, **kwargs: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from .git_state import git_state
 from .log_file import AppendFile, write_atomically
 from .log_helper import LoggerFactory, TBLoggerFactory
+from .log_writer import is_writing_rank
 
 STATUSES = ("running", "converged", "finished", "interrupted", "failed")
 EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")
@@ -33,7 +34,8 @@ class RunLog:
         <exp_name>/log/serial/              TensorBoard events and the text log
 
     A run that goes on in the same folder appends; ``run.json`` keeps its earlier runs in a list.
-    A disk that fills up later is reported once and does not end the run.
+    A disk that fills up later is reported once and does not end the run. On ranks other than 0 of
+    a distributed run only the text log is written.
 
     Args:
         exp_name: The run's folder.
@@ -54,6 +56,8 @@ class RunLog:
     ) -> None:
         self.folder = os.path.abspath(exp_name)
         log_folder = os.path.join(self.folder, "log", name)
+        self._enabled = is_writing_rank()
+        self._warned = False
         self._record = self._begin(exp_name, log_folder, facts)
         self.writer = TBLoggerFactory.create_logger(log_folder)
         self.logger = LoggerFactory.create_logger(log_folder, name)
@@ -88,6 +92,8 @@ class RunLog:
             envstep: Environment steps collected so far.
             train_iter: Updates done so far.
         """
+        if not self._enabled:
+            return
         now = round(time.time(), 3)
         returned = float(episode_return)
         self._episode_rows.writerow((now, source, env_id, returned, length, envstep, train_iter))
@@ -161,7 +167,8 @@ class RunLog:
         }
         try:
             os.makedirs(log_folder, exist_ok=True)
-            write_atomically(self._record_path, _to_json(record))
+            if self._enabled:
+                write_atomically(self._record_path, _to_json(record))
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -172,9 +179,14 @@ class RunLog:
         return record
 
     def _write_record(self) -> None:
+        if not self._enabled:
+            return
         try:
             write_atomically(self._record_path, _to_json(self._record))
         except OSError as error:
+            if self._warned:
+                return
+            self._warned = True
             warnings.warn(
                 f"cannot write {self._record_path}: {error.strerror or error}; the run goes on",
                 RuntimeWarning,

@@ -1,4 +1,5 @@
 import copy
+import io
 import logging
 import os
 import pickle
@@ -60,6 +61,20 @@ def test_the_level_is_kept(tmp_path, level):
     assert "high" in text
 
 
+def test_a_log_call_never_raises(tmp_path, capsys, monkeypatch):
+    logger, _ = build_logger(str(tmp_path), "part", need_tb=False)
+    logger.info("%d", "no number")
+    assert "Traceback" in capsys.readouterr().err
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    logger.info("kept")
+    assert "kept" in (tmp_path / "part_logger.txt").read_text()
+
+
 def test_loggers_can_be_copied_and_sent(tmp_path):
     logger = LoggerFactory.create_logger(str(tmp_path), "part")
     assert copy.deepcopy(logger) is logger
@@ -91,7 +106,7 @@ def test_a_writer_that_nobody_holds_still_writes(tmp_path):
 
 
 def test_other_ranks_write_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("ding.utils.log_writer._rank", lambda: 1)
+    monkeypatch.setattr("ding.utils.log_writer.is_writing_rank", lambda: False)
     writer = DistributedWriter(tmp_path)
     writer.add_scalar("a", 1.0, 1)
     writer.add_scalars("a", {"b": 1.0}, 1)

@@ -240,6 +240,30 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
         RunLog("run/x")
 
 
+def test_a_record_that_cannot_be_replaced_warns_once(monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    with RunLog("run") as log:
+        monkeypatch.setattr("ding.utils.run_log.write_atomically", full)
+        with pytest.warns(RuntimeWarning, match=r"run\.json: No space left"):
+            log.flush()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            log.flush()
+        monkeypatch.undo()
+
+
+def test_other_ranks_write_only_text(tmp_path, monkeypatch):
+    for module in ("run_log", "log_writer"):
+        monkeypatch.setattr(f"ding.utils.{module}.is_writing_rank", lambda: False)
+    with RunLog("run") as log:
+        log.writer.add_scalar("a", 1.0, 1)
+        log.episode("collector", 0, 1.0, 1, 1, 1)
+        log.logger.info("text")
+    assert [p.name for p in (tmp_path / "run").rglob("*") if p.is_file()] == ["serial_logger.txt"]
+
+
 def test_quiet_keeps_the_terminal_clean(tmp_path, capsys):
     with RunLog("loud") as log:
         log.logger.info("heard")
