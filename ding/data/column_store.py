@@ -171,7 +171,7 @@ class ColumnStore:
     # ------------------------------------------------------------------ in
 
     def accept(self, columns: Mapping[str, Any]) -> list[np.ndarray] | None:
-        """The arrays to :meth:`write`, in the store's order; None if the rows are of another kind."""
+        """The arrays to :meth:`write`, in the store's order; None for rows of another kind."""
         flat = dict(_flatten(columns)) if self._nested else columns
         if flat.keys() != self._keys:
             return None

@@ -67,9 +67,9 @@ class ItemRing:
             return self._push_columns(data.columns, len(data))
         if isinstance(data, list):
             return self._push_list(data)
-        if self._store is not None and isinstance(data, Mapping):
-            if self._store.write_row(self.head, data):
-                return self._advance(1)
+        store = self._store
+        if store is not None and isinstance(data, Mapping) and store.write_row(self.head, data):
+            return self._advance(1)
         return self._push_list([data])
 
     def _push_columns(self, columns: Mapping[str, Any], n: int) -> tuple[int, int]:

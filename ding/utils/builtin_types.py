@@ -8,6 +8,8 @@ from collections.abc import Mapping
 _COLLECTOR = "ding.worker.collector"
 _BUFFER = "ding.worker.replay_buffer"
 _MANAGER = "ding.envs.env_manager"
+_WRAPPERS = "ding.envs.env_wrappers"
+_MODEL = "ding.model.template"
 _WRAPPER = "ding.envs.env_wrappers"
 _COMMAND_MODES = "ding.policy.command_mode_policy_instance"
 
@@ -19,8 +21,14 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "ppo_command": _COMMAND_MODES,
     },
     "model": {
-        "dqn": "ding.model.template.q_learning",
-        "vac": "ding.model.template.vac",
+        "dqn": f"{_MODEL}.q_learning",
+        "c51dqn": f"{_MODEL}.q_learning",
+        "qrdqn": f"{_MODEL}.q_learning",
+        "rainbowdqn": f"{_MODEL}.q_learning",
+        "drqn": f"{_MODEL}.drqn",
+        "continuous_qac": f"{_MODEL}.qac",
+        "discrete_qac": f"{_MODEL}.qac",
+        "vac": f"{_MODEL}.vac",
     },
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",
@@ -42,6 +50,24 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "delay_reward": f"{_WRAPPER}.rewards",
         "reward_norm": f"{_WRAPPER}.rewards",
         "time_limit": f"{_WRAPPER}.time_limit",
+    },
+    "env_wrapper": {
+        "noop_reset": f"{_WRAPPERS}.atari",
+        "max_and_skip": f"{_WRAPPERS}.atari",
+        "episodic_life": f"{_WRAPPERS}.atari",
+        "fire_reset": f"{_WRAPPERS}.atari",
+        "warp_frame": f"{_WRAPPERS}.atari",
+        "scaled_float_frame": f"{_WRAPPERS}.observations",
+        "frame_stack": f"{_WRAPPERS}.observations",
+        "obs_norm": f"{_WRAPPERS}.observations",
+        "allin_obs": f"{_WRAPPERS}.observations",
+        "obs_plus_prev_action_reward": f"{_WRAPPERS}.observations",
+        "eval_episode_return": f"{_WRAPPERS}.rewards",
+        "clip_reward": f"{_WRAPPERS}.rewards",
+        "delay_reward": f"{_WRAPPERS}.rewards",
+        "reward_norm": f"{_WRAPPERS}.rewards",
+        "time_limit": f"{_WRAPPERS}.time_limit",
+        "gym_to_gymnasium": f"{_WRAPPERS}.gym_to_gymnasium",
     },
     "env_manager": {
         "base": f"{_MANAGER}.base_env_manager",
@@ -67,7 +93,9 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     },
     "buffer": {
         "naive": f"{_BUFFER}.naive_buffer",
+        "elastic": f"{_BUFFER}.naive_buffer",
         "sequence": f"{_BUFFER}.naive_buffer",
+        "elastic": f"{_BUFFER}.naive_buffer",
         "advanced": f"{_BUFFER}.advanced_buffer",
         "episode": f"{_BUFFER}.episode_buffer",
         "deque": "ding.data.buffer.deque_buffer_wrapper",

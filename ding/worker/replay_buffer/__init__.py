@@ -6,7 +6,7 @@ __all__ = lazy_exports(
     globals(),
     {
         "advanced_buffer": ["AdvancedReplayBuffer"],
-        "base_buffer": ["IBuffer", "create_buffer", "get_buffer_cls"],
+        "base_buffer": ["DequeBufferWrapper", "IBuffer", "create_buffer", "get_buffer_cls"],
         "episode_buffer": ["EpisodeReplayBuffer"],
         "naive_buffer": ["ElasticReplayBuffer", "NaiveReplayBuffer", "SequenceReplayBuffer"],
     },

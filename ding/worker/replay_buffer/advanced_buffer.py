@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from ding.data.buffer.monitors import SampledDataAttrMonitor
+from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
 from ding.data.priorities import Priorities, checked_priorities
 from ding.utils.autolog import TickTime
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
-from ding.worker.replay_buffer.monitors import SampledDataAttrMonitor
-from ding.worker.replay_buffer.ring_buffer import RingBuffer
-from ding.worker.replay_buffer.thruput_control import ThruputController
+from ding.worker.replay_buffer.base_buffer import IBuffer
 
 #: What the buffer itself says about an item; such keys of incoming items are not kept.
 _OWN = ("replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS")
@@ -27,7 +28,7 @@ def to_positive_index(idx: int | None, size: int) -> int | None:
 
 
 @BUFFER_REGISTRY.register("advanced")
-class AdvancedReplayBuffer(RingBuffer):
+class AdvancedReplayBuffer(RingBuffer, IBuffer):
     """Draws items in proportion to their priority; items leave when used up or too old.
 
     Sampled items carry, beside their own keys: ``replay_unique_id`` and ``replay_buffer_idx`` (to

@@ -6,6 +6,7 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.data.buffer.deque_buffer_wrapper import DequeBufferWrapper
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
@@ -57,6 +58,10 @@ class IBuffer(ABC):
     @abstractmethod
     def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
         """Go on where the buffer stood that gave this state."""
+
+
+# It lives in a lower layer, which does not know this interface.
+IBuffer.register(DequeBufferWrapper)
 
 
 def create_buffer(cfg: EasyDict, *args: Any, **kwargs: Any) -> IBuffer:

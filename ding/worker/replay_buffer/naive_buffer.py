@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.draw import draw
 from ding.utils.registry_factory import BUFFER_REGISTRY
-from ding.worker.replay_buffer.ring_buffer import RingBuffer
+from ding.worker.replay_buffer.base_buffer import IBuffer
 
 
 @BUFFER_REGISTRY.register("naive")
-class NaiveReplayBuffer(RingBuffer):
+class NaiveReplayBuffer(RingBuffer, IBuffer):
     """Keeps the newest items and samples them uniformly."""
 
     config = dict(

@@ -1,8 +1,8 @@
 """The parts around a buffer, under one name."""
 
-from ding.worker.replay_buffer.monitors import PeriodicThruputMonitor, SampledDataAttrMonitor
-from ding.worker.replay_buffer.thruput_control import ThruputController
-from ding.worker.replay_buffer.used_data import UsedDataRemover
+from ding.data.buffer.monitors import PeriodicThruputMonitor, SampledDataAttrMonitor
+from ding.data.buffer.thruput_control import ThruputController
+from ding.data.buffer.used_data import UsedDataRemover
 
 __all__ = [
     "PeriodicThruputMonitor",

@@ -1,25 +1,25 @@
 """What the buffers over one ring share: lock, log, throughput, files, and their end."""
 
+import copy
 import threading
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
+from ding.data.buffer.buffer_log import BufferLog
+from ding.data.buffer.monitors import PeriodicThruputMonitor
+from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import generator_state, new_generator, set_generator_state
 from ding.data.item_ring import ItemRing
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
-from ding.worker.replay_buffer.base_buffer import IBuffer
-from ding.worker.replay_buffer.buffer_log import BufferLog
-from ding.worker.replay_buffer.monitors import PeriodicThruputMonitor
-from ding.worker.replay_buffer.used_data import UsedDataRemover
 
 _LOAD_CHUNK = 1024
 
 
-class RingBuffer(IBuffer):
-    """A thread-safe buffer over an :class:`~ding.data.item_ring.ItemRing`.
+class RingBuffer:
+    """Base of thread-safe buffers over an :class:`~ding.data.item_ring.ItemRing`.
 
     Args:
         cfg: Config; what it leaves out is as in the class's defaults.
@@ -29,8 +29,17 @@ class RingBuffer(IBuffer):
         instance_name: Name in logs, tags and item ids.
     """
 
+    config: dict[str, Any] = {}
+
     #: Whether uniform rows are kept as columns.
     _columnar = True
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """A copy of the class's defaults."""
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = f"{cls.__name__}Dict"
+        return cfg
 
     def __init__(
         self,
@@ -60,6 +69,14 @@ class RingBuffer(IBuffer):
 
     def _thruput_cfg(self) -> EasyDict:
         return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
+
+    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+        """Store one item, or each item of a list."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Forget all items."""
+        raise NotImplementedError
 
     def start(self) -> None:
         """Start removing the files of used data, if that is enabled."""
