@@ -8,7 +8,6 @@ from collections.abc import Mapping
 _COLLECTOR = "ding.worker.collector"
 _BUFFER = "ding.worker.replay_buffer"
 _MANAGER = "ding.envs.env_manager"
-_WRAPPERS = "ding.envs.env_wrappers"
 _MODEL = "ding.model.template"
 _WRAPPER = "ding.envs.env_wrappers"
 _COMMAND_MODES = "ding.policy.command_mode_policy_instance"
@@ -51,24 +50,6 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "reward_norm": f"{_WRAPPER}.rewards",
         "time_limit": f"{_WRAPPER}.time_limit",
     },
-    "env_wrapper": {
-        "noop_reset": f"{_WRAPPERS}.atari",
-        "max_and_skip": f"{_WRAPPERS}.atari",
-        "episodic_life": f"{_WRAPPERS}.atari",
-        "fire_reset": f"{_WRAPPERS}.atari",
-        "warp_frame": f"{_WRAPPERS}.atari",
-        "scaled_float_frame": f"{_WRAPPERS}.observations",
-        "frame_stack": f"{_WRAPPERS}.observations",
-        "obs_norm": f"{_WRAPPERS}.observations",
-        "allin_obs": f"{_WRAPPERS}.observations",
-        "obs_plus_prev_action_reward": f"{_WRAPPERS}.observations",
-        "eval_episode_return": f"{_WRAPPERS}.rewards",
-        "clip_reward": f"{_WRAPPERS}.rewards",
-        "delay_reward": f"{_WRAPPERS}.rewards",
-        "reward_norm": f"{_WRAPPERS}.rewards",
-        "time_limit": f"{_WRAPPERS}.time_limit",
-        "gym_to_gymnasium": f"{_WRAPPERS}.gym_to_gymnasium",
-    },
     "env_manager": {
         "base": f"{_MANAGER}.base_env_manager",
         "base_v2": f"{_MANAGER}.base_env_manager",
@@ -95,7 +76,6 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "naive": f"{_BUFFER}.naive_buffer",
         "elastic": f"{_BUFFER}.naive_buffer",
         "sequence": f"{_BUFFER}.naive_buffer",
-        "elastic": f"{_BUFFER}.naive_buffer",
         "advanced": f"{_BUFFER}.advanced_buffer",
         "episode": f"{_BUFFER}.episode_buffer",
         "deque": "ding.data.buffer.deque_buffer_wrapper",

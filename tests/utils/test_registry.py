@@ -1,8 +1,11 @@
+import importlib
+import pkgutil
 import sys
 import types
 
 import pytest
 
+import ding
 from ding.utils import POLICY_REGISTRY, Registry, registries
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import DuplicateTypeError, UnknownTypeError
@@ -150,3 +153,13 @@ def test_the_fifteen_registries():
 )
 def test_every_built_in_name_leads_to_its_type(label, name):
     assert callable(registries[label].get(name))
+
+
+def test_every_type_of_the_package_is_known_before_its_module_is_imported():
+    modules = [m.name for m in pkgutil.walk_packages(ding.__path__, "ding.")]
+    for module in modules:
+        if not module.endswith("__main__"):
+            importlib.import_module(module)
+    for label, registry in registries.items():
+        ours = {n for n, t in registry.items() if t.__module__.startswith("ding.")}
+        assert ours <= set(BUILTIN_TYPES.get(label, {})), label
