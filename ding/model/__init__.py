@@ -14,14 +14,28 @@ from ding.model.common import (
     build_encoder,
     create_model,
 )
-from ding.model.template import DQN, VAC
+from ding.model.template import (
+    C51DQN,
+    DQN,
+    DRQN,
+    QRDQN,
+    VAC,
+    ContinuousQAC,
+    DiscreteQAC,
+    RainbowDQN,
+)
 from ding.model.wrapper import IModelWrapper, model_wrap, register_wrapper, wrapper_name_map
 
 __all__ = [
+    "C51DQN",
     "DQN",
+    "DRQN",
+    "QRDQN",
     "VAC",
+    "ContinuousQAC",
     "ConvEncoder",
     "DiscreteHead",
+    "DiscreteQAC",
     "DuelingHead",
     "FCEncoder",
     "IMPALACnnDownStack",
@@ -29,6 +43,7 @@ __all__ = [
     "IMPALAConvEncoder",
     "IModelWrapper",
     "MultiHead",
+    "RainbowDQN",
     "RegressionHead",
     "ReparameterizationHead",
     "build_encoder",

@@ -87,3 +87,10 @@ def test_survives_copy_and_training_step():
 def test_arguments_that_cannot_be_built_are_named(kwargs, message):
     with pytest.raises(ConfigError, match=message):
         DQN(**{"obs_shape": 4, "action_shape": 2, **kwargs})
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+def test_init_bias_of_a_noisy_head(dueling):
+    model = DQN(4, 3, dueling=dueling, init_bias=50.0, noise=True).eval()
+    logit = model(torch.zeros(5, 4))["logit"]
+    torch.testing.assert_close(logit, torch.full_like(logit, 50.0), atol=2, rtol=0)

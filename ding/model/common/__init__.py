@@ -1,5 +1,6 @@
 """Parts of models."""
 
+from ding.model.common.distributional_head import DistributionHead, QuantileHead, RainbowHead
 from ding.model.common.encoder import (
     ConvEncoder,
     FCEncoder,
@@ -20,12 +21,15 @@ from ding.model.common.utils import create_model
 __all__ = [
     "ConvEncoder",
     "DiscreteHead",
+    "DistributionHead",
     "DuelingHead",
     "FCEncoder",
     "IMPALACnnDownStack",
     "IMPALACnnResidualBlock",
     "IMPALAConvEncoder",
     "MultiHead",
+    "QuantileHead",
+    "RainbowHead",
     "RegressionHead",
     "ReparameterizationHead",
     "build_encoder",

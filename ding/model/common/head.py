@@ -33,7 +33,7 @@ class DiscreteHead(nn.Module):
     ) -> None:
         super().__init__()
         sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.Q = _mlp(sizes, output_size, activation, norm_type, dropout, noise)
+        self.Q = mlp(sizes, output_size, activation, norm_type, dropout, noise)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"logit": self.Q(x)}
@@ -64,8 +64,8 @@ class DuelingHead(nn.Module):
         first = [input_size or hidden_size]
         a_sizes = first + [hidden_size] * (layer_num if a_layer_num is None else a_layer_num)
         v_sizes = first + [hidden_size] * (layer_num if v_layer_num is None else v_layer_num)
-        self.A = _mlp(a_sizes, output_size, activation, norm_type, dropout, noise)
-        self.V = _mlp(v_sizes, 1, activation, norm_type, dropout, noise)
+        self.A = mlp(a_sizes, output_size, activation, norm_type, dropout, noise)
+        self.V = mlp(v_sizes, 1, activation, norm_type, dropout, noise)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         advantage = self.A(x)
@@ -94,7 +94,7 @@ class RegressionHead(nn.Module):
     ) -> None:
         super().__init__()
         sizes = [input_size] + [hidden_size or input_size] * layer_num
-        self.main = _mlp(sizes, output_size, activation, norm_type)
+        self.main = mlp(sizes, output_size, activation, norm_type)
         if final_tanh:
             self.main.append(nn.Tanh())
         self._scalar = output_size == 1
@@ -205,7 +205,7 @@ def build_discrete_head(
     return MultiHead(head_cls, hidden_size, sizes, **head_kwargs)
 
 
-def _mlp(
+def mlp(
     sizes: Sequence[int],
     output_size: int,
     activation: nn.Module | None,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -10,13 +10,15 @@ from torch.nn import functional as F
 
 from ding.utils.errors import ConfigError
 
+Layer = TypeVar("Layer", nn.Conv2d, nn.Linear)
 
-def _scaled_(layer: nn.Module, scale: float) -> nn.Module:
+
+def _scaled_(layer: Layer, scale: float) -> Layer:
     """Gives every output unit a weight vector of norm ``scale`` and no bias, in place."""
     with torch.no_grad():
         dims = list(range(1, layer.weight.dim()))
         layer.weight.mul_(scale / torch.linalg.vector_norm(layer.weight, dim=dims, keepdim=True))
-        layer.bias.zero_()
+        nn.init.zeros_(layer.bias)
     return layer
 
 

@@ -1,6 +1,16 @@
 """Whole models, by the kind of policy that they serve."""
 
-from ding.model.template.q_learning import DQN
+from ding.model.template.q_learning import C51DQN, DQN, DRQN, QRDQN, RainbowDQN
+from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.vac import VAC
 
-__all__ = ["DQN", "VAC"]
+__all__ = [
+    "C51DQN",
+    "DQN",
+    "DRQN",
+    "QRDQN",
+    "VAC",
+    "ContinuousQAC",
+    "DiscreteQAC",
+    "RainbowDQN",
+]

@@ -1,17 +1,52 @@
 """Networks for value-based policies."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
+from ding.model.common.distributional_head import DistributionHead, QuantileHead, RainbowHead
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
+from ding.model.template.drqn import DRQN
 from ding.utils.registry_factory import MODEL_REGISTRY
+
+__all__ = ["C51DQN", "DQN", "DRQN", "QRDQN", "RainbowDQN"]
+
+
+class _QNetwork(nn.Module):
+    """An encoder and a head, or one head for each action dimension.
+
+    Args:
+        obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+        head_hidden_size: The encoder's last size unless given.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head_cls: type[nn.Module],
+        action_shape: int | Sequence[int],
+        head_hidden_size: int | None,
+        **head_kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = build_discrete_head(
+            head_cls,
+            head_hidden_size or encoder.output_size,
+            action_shape,
+            input_size=encoder.output_size,
+            **head_kwargs,
+        )
+
+    def forward(self, x: torch.Tensor) -> dict:
+        return self.head(self.encoder(x))
 
 
 @MODEL_REGISTRY.register("dqn")
-class DQN(nn.Module):
+class DQN(_QNetwork):
     """Q-values of actions: ``[B, *obs_shape] float32`` to ``{'logit': [B, action_shape]}``.
 
     With several action dimensions ``logit`` is a list, one tensor for each.
@@ -37,20 +72,16 @@ class DQN(nn.Module):
         init_bias: float | None = None,
         noise: bool = False,
     ) -> None:
-        super().__init__()
-        self.encoder = build_encoder(
-            obs_shape, encoder_hidden_size_list, activation, norm_type, dropout
-        )
-        self.head = build_discrete_head(
+        super().__init__(
+            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type, dropout),
             DuelingHead if dueling else DiscreteHead,
-            head_hidden_size or self.encoder.output_size,
             action_shape,
+            head_hidden_size,
             layer_num=head_layer_num,
             activation=activation,
             norm_type=norm_type,
             dropout=dropout,
             noise=noise,
-            input_size=self.encoder.output_size,
         )
         if init_bias is not None:
             self._set_value_bias(init_bias)
@@ -59,7 +90,95 @@ class DQN(nn.Module):
         for head in self.head.modules():
             if isinstance(head, (DuelingHead, DiscreteHead)):
                 last = (head.V if isinstance(head, DuelingHead) else head.Q)[-1]
-                nn.init.constant_(last.bias, value)
+                # A noisy layer calls the mean of its bias so.
+                bias = last.bias if isinstance(last, nn.Linear) else last.bias_mu
+                nn.init.constant_(bias, value)
 
-    def forward(self, x: torch.Tensor) -> dict:
-        return self.head(self.encoder(x))
+
+@MODEL_REGISTRY.register("c51dqn")
+class C51DQN(_QNetwork):
+    """Q-values from a distribution over returns, which it gives too; see `DistributionHead`."""
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        v_min: float | None = -10,
+        v_max: float | None = 10,
+        n_atom: int | None = 51,
+    ) -> None:
+        super().__init__(
+            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
+            DistributionHead,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+            v_min=v_min,
+            v_max=v_max,
+            n_atom=n_atom,
+        )
+
+
+@MODEL_REGISTRY.register("qrdqn")
+class QRDQN(_QNetwork):
+    """Q-values from quantiles of the return, which it gives too; see `QuantileHead`."""
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        num_quantiles: int = 32,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__(
+            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
+            QuantileHead,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+            num_quantiles=num_quantiles,
+        )
+
+
+@MODEL_REGISTRY.register("rainbowdqn")
+class RainbowDQN(_QNetwork):
+    """As `C51DQN`, with dueling branches and noisy layers; see `RainbowHead`."""
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        v_min: float | None = -10,
+        v_max: float | None = 10,
+        n_atom: int | None = 51,
+    ) -> None:
+        super().__init__(
+            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
+            RainbowHead,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+            v_min=v_min,
+            v_max=v_max,
+            n_atom=n_atom,
+        )

@@ -15,12 +15,13 @@ from ding.model.common.head import (
     ReparameterizationHead,
     build_discrete_head,
 )
+from ding.model.template.actor_critic import ActorCritic
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("vac")
-class VAC(nn.Module):
+class VAC(ActorCritic):
     """V-value actor-critic: a policy and a state value, from one encoder or two.
 
     ``logit`` depends on ``action_space``:
@@ -33,9 +34,9 @@ class VAC(nn.Module):
     ``value`` is ``[B]``.
 
     Args:
-        encoder: An encoder of your own. Its output width is its ``output_size`` if it has one, else
-            the last of ``encoder_hidden_size_list``. Without ``share_encoder`` the critic gets a
-            copy.
+        encoder: An encoder of your own; without ``share_encoder`` the critic gets a copy. Its
+            output width is its ``output_size`` if it has one, else the last of
+            ``encoder_hidden_size_list``.
         impala_cnn_encoder: `IMPALAConvEncoder` with ``encoder_hidden_size_list`` as its channels
             and the last of it as its output width.
     """
@@ -62,31 +63,27 @@ class VAC(nn.Module):
         encoder: nn.Module | None = None,
         impala_cnn_encoder: bool = False,
     ) -> None:
-        super().__init__()
         if action_space not in self.action_spaces:
             raise ConfigError(
                 f"VAC: action_space is {action_space!r}; expected one of {self.action_spaces}"
             )
-        self.action_space = action_space
-        self.share_encoder = share_encoder
-
-        def make_encoder() -> nn.Module:
-            if encoder is not None:
-                return copy.deepcopy(encoder)
-            if impala_cnn_encoder:
-                sizes = encoder_hidden_size_list
-                return IMPALAConvEncoder(obs_shape, channels=sizes, outsize=sizes[-1])
-            return build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
-
         if encoder is not None and not isinstance(encoder, nn.Module):
             raise ConfigError(f"VAC: encoder is {encoder!r}; expected a torch.nn.Module instance")
-        actor_encoder = encoder if encoder is not None else make_encoder()
-        if share_encoder:
-            self.encoder = actor_encoder
+        sizes = encoder_hidden_size_list
+
+        def make_encoder() -> nn.Module:
+            if impala_cnn_encoder:
+                return IMPALAConvEncoder(obs_shape, channels=sizes, outsize=sizes[-1])
+            return build_encoder(obs_shape, sizes, activation, norm_type)
+
+        if encoder is None:
+            encoder = make_encoder()
+            critic_encoder = None if share_encoder else make_encoder()
         else:
-            self.actor_encoder = actor_encoder
-            self.critic_encoder = make_encoder()
-        width = getattr(actor_encoder, "output_size", encoder_hidden_size_list[-1])
+            critic_encoder = None if share_encoder else copy.deepcopy(encoder)
+        super().__init__(encoder, critic_encoder)
+        self.action_space = action_space
+        width = getattr(encoder, "output_size", sizes[-1])
         common = {"activation": activation, "norm_type": norm_type}
         self.actor_head = _build_actor_head(
             action_space,
@@ -103,50 +100,23 @@ class VAC(nn.Module):
             width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
         )
 
-    # Views, not submodules: a state dict then holds every tensor once.
-    @property
-    def actor(self) -> nn.ModuleList:
-        """Encoder and head of the actor."""
-        encoder = self.encoder if self.share_encoder else self.actor_encoder
-        return nn.ModuleList([encoder, self.actor_head])
-
-    @property
-    def critic(self) -> nn.ModuleList:
-        """Encoder and head of the critic."""
-        encoder = self.encoder if self.share_encoder else self.critic_encoder
-        return nn.ModuleList([encoder, self.critic_head])
-
     def forward(self, x: torch.Tensor | dict, mode: str) -> dict:
         """Runs the method that ``mode`` names, one of `VAC.mode`."""
-        if mode == "compute_actor_critic":
-            return self.compute_actor_critic(x)
-        if mode == "compute_actor":
-            return self.compute_actor(x)
-        if mode == "compute_critic":
-            return self.compute_critic(x)
-        raise ValueError(f"VAC: mode is {mode!r}; expected one of {self.mode}")
+        return self.run_mode(mode, x)
 
     def compute_actor(self, x: torch.Tensor | dict) -> dict:
         """``{'logit'}``."""
-        feature = self.encoder(x) if self.share_encoder else self.actor_encoder(x)
-        return {"logit": self._logit(feature)}
+        return {"logit": self._logit(self.actor_feature(x))}
 
     def compute_critic(self, x: torch.Tensor | dict) -> dict:
         """``{'value'}``."""
-        feature = self.encoder(x) if self.share_encoder else self.critic_encoder(x)
-        return {"value": self.critic_head(feature)["pred"]}
+        return {"value": self.critic_head(self.critic_feature(x))["pred"]}
 
     def compute_actor_critic(self, x: torch.Tensor | dict) -> dict:
         """``{'logit', 'value'}``; a shared encoder runs once."""
-        if self.share_encoder:
-            actor_feature = critic_feature = self.encoder(x)
-        else:
-            actor_feature = self.actor_encoder(x)
-            critic_feature = self.critic_encoder(x)
-        return {
-            "logit": self._logit(actor_feature),
-            "value": self.critic_head(critic_feature)["pred"],
-        }
+        feature = self.actor_feature(x)
+        critic_feature = feature if self.share_encoder else self.critic_feature(x)
+        return {"logit": self._logit(feature), "value": self.critic_head(critic_feature)["pred"]}
 
     def _logit(self, feature: torch.Tensor) -> Any:
         if self.action_space == "discrete":

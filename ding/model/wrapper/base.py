@@ -14,7 +14,7 @@ class IModelWrapper(ABC):  # noqa: B024 (usable as it is: it wraps and does noth
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._model = model
+        self._model: Any = model
 
     def __getattr__(self, name: str) -> Any:
         # While an instance is being copied or unpickled it has no `_model` to ask.

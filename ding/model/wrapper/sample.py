@@ -56,24 +56,24 @@ class _DiscreteSampleWrapper(IModelWrapper):
         if isinstance(logit, (list, tuple)):
             masks = [mask] * len(logit) if mask is None or torch.is_tensor(mask) else mask
             output["action"] = [
-                self._draw(part, part_mask, **options) for part, part_mask in zip(logit, masks)
+                self._draw(part, part_mask, options) for part, part_mask in zip(logit, masks)
             ]
         else:
-            output["action"] = self._draw(logit, mask, **options)
+            output["action"] = self._draw(logit, mask, options)
         return output
 
     def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Takes out of ``kwargs`` what is the wrapper's and not the model's."""
         return {}
 
-    def _draw(self, logit: Tensor, mask: Tensor | None, **options: Any) -> Tensor:
+    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
         raise NotImplementedError
 
 
 class ArgmaxSampleWrapper(_DiscreteSampleWrapper):
     """The action with the highest logit."""
 
-    def _draw(self, logit: Tensor, mask: Tensor | None) -> Tensor:
+    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
         return argmax_action(_masked(logit, mask))
 
 
@@ -84,8 +84,8 @@ class MultinomialSampleWrapper(_DiscreteSampleWrapper):
     def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         return {"alpha": kwargs.pop("alpha", None)}
 
-    def _draw(self, logit: Tensor, mask: Tensor | None, alpha: float | None) -> Tensor:
-        return sample_action(_masked(logit if alpha is None else logit / alpha, mask))
+    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
+        return _draw_softmax(logit, mask, options["alpha"])
 
 
 class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
@@ -101,8 +101,9 @@ class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
             )
         return {"eps": kwargs.pop("eps")}
 
-    def _draw(self, logit: Tensor, mask: Tensor | None, eps: Any) -> Tensor:
-        return _explore(argmax_action(_masked(logit, mask)), logit, mask, eps)
+    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
+        best = argmax_action(_masked(logit, mask))
+        return _explore(best, logit, mask, options["eps"])
 
 
 class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
@@ -111,9 +112,9 @@ class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
     def _pop_options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         return {**super()._pop_options(kwargs), "alpha": kwargs.pop("alpha", None)}
 
-    def _draw(self, logit: Tensor, mask: Tensor | None, eps: Any, alpha: float | None) -> Tensor:
-        drawn = sample_action(_masked(logit if alpha is None else logit / alpha, mask))
-        return _explore(drawn, logit, mask, eps)
+    def _draw(self, logit: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
+        drawn = _draw_softmax(logit, mask, options["alpha"])
+        return _explore(drawn, logit, mask, options["eps"])
 
 
 class DeterministicSampleWrapper(IModelWrapper):
@@ -142,6 +143,10 @@ class ReparamSampleWrapper(IModelWrapper):
 def _gaussian(output: dict) -> tuple[Tensor, Tensor]:
     logit = output["logit"]
     return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
+
+
+def _draw_softmax(logit: Tensor, mask: Tensor | None, alpha: float | None) -> Tensor:
+    return sample_action(_masked(logit if alpha is None else logit / alpha, mask))
 
 
 def _masked(logit: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,0 +1,119 @@
+"""Heads that give the distribution of the return of each action, not only its mean."""
+
+import torch
+from torch import nn
+
+from ding.model.common.head import mlp
+
+
+class _AtomHead(nn.Module):
+    """``{'logit': [B, N], 'distribution': [B, N, n_atom]}`` from scores of the atoms.
+
+    ``distribution`` are probabilities of ``n_atom`` returns from ``v_min`` to ``v_max``, ``logit``
+    their mean.
+    """
+
+    support: torch.Tensor
+
+    def __init__(self, n_atom: int, v_min: float, v_max: float) -> None:
+        super().__init__()
+        self.n_atom = n_atom
+        self.register_buffer("support", torch.linspace(v_min, v_max, n_atom), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        distribution = self.atom_scores(x).softmax(-1)
+        return {"logit": distribution @ self.support, "distribution": distribution}
+
+    def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
+        """``[B, input_size]`` to ``[B, N, n_atom]``."""
+        raise NotImplementedError
+
+
+class DistributionHead(_AtomHead):
+    """Probabilities over fixed returns (Bellemare et al. 2017, C51).
+
+    Args:
+        input_size: ``hidden_size`` unless given.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        n_atom: int = 51,
+        v_min: float = -10,
+        v_max: float = 10,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        noise: bool = False,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__(n_atom, v_min, v_max)
+        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
+        self.Q = mlp(sizes, output_size * n_atom, activation, norm_type, noise=noise)
+
+    def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
+        return self.Q(x).unflatten(-1, (-1, self.n_atom))
+
+
+class RainbowHead(_AtomHead):
+    """As `DistributionHead`, with dueling branches and noisy layers (Hessel et al. 2018)."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        n_atom: int = 51,
+        v_min: float = -10,
+        v_max: float = 10,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        noise: bool = True,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__(n_atom, v_min, v_max)
+        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
+        self.A = mlp(sizes, output_size * n_atom, activation, norm_type, noise=noise)
+        self.V = mlp(sizes, n_atom, activation, norm_type, noise=noise)
+
+    def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
+        advantage = self.A(x).unflatten(-1, (-1, self.n_atom))
+        return advantage + (self.V(x).unsqueeze(-2) - advantage.mean(-2, keepdim=True))
+
+
+class QuantileHead(nn.Module):
+    """Quantiles of the return (Dabney et al. 2018, QR-DQN).
+
+    ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
+    returns at the ``Q`` midpoints ``tau`` of equal shares of probability, ``logit`` their mean.
+
+    Args:
+        input_size: ``hidden_size`` unless given.
+    """
+
+    tau: torch.Tensor
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        num_quantiles: int = 32,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        noise: bool = False,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_quantiles = num_quantiles
+        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
+        self.Q = mlp(sizes, output_size * num_quantiles, activation, norm_type, noise=noise)
+        tau = (torch.arange(num_quantiles) + 0.5) / num_quantiles
+        self.register_buffer("tau", tau.unsqueeze(-1), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        q = self.Q(x).unflatten(-1, (-1, self.num_quantiles))
+        tau = self.tau.expand(*q.shape[:-2], -1, -1)
+        return {"logit": q.mean(-1), "q": q, "tau": tau}

@@ -1,0 +1,58 @@
+"""What actor-critic models have in common."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class ActorCritic(nn.Module):
+    """An actor and a critic behind one encoder or two.
+
+    Subclasses set ``actor_head`` and ``critic_head`` and have a method for each name in `mode`.
+
+    Args:
+        encoder: The actor's encoder, held as ``actor_encoder``; as ``encoder`` when it is shared.
+        critic_encoder: ``None`` to share the other.
+    """
+
+    mode: list[str] = []
+
+    actor_head: nn.Module
+    critic_head: nn.Module
+
+    def __init__(self, encoder: nn.Module, critic_encoder: nn.Module | None) -> None:
+        super().__init__()
+        self.share_encoder = critic_encoder is None
+        if critic_encoder is None:
+            self.encoder = encoder
+        else:
+            self.actor_encoder = encoder
+            self.critic_encoder = critic_encoder
+
+    # Views, not submodules: a state dict then holds every tensor once.
+    @property
+    def actor(self) -> nn.ModuleList:
+        """Encoder and head of the actor."""
+        encoder = self.encoder if self.share_encoder else self.actor_encoder
+        return nn.ModuleList([encoder, self.actor_head])
+
+    @property
+    def critic(self) -> nn.ModuleList:
+        """Encoder and head of the critic."""
+        encoder = self.encoder if self.share_encoder else self.critic_encoder
+        return nn.ModuleList([encoder, self.critic_head])
+
+    def actor_feature(self, x: Any) -> torch.Tensor:
+        return self.encoder(x) if self.share_encoder else self.actor_encoder(x)
+
+    def critic_feature(self, x: Any) -> torch.Tensor:
+        return self.encoder(x) if self.share_encoder else self.critic_encoder(x)
+
+    def run_mode(self, mode: str, inputs: Any) -> dict:
+        """Runs the method that ``mode`` names."""
+        if mode not in self.mode:
+            raise ValueError(
+                f"{type(self).__name__}: mode is {mode!r}; expected one of {self.mode}"
+            )
+        return getattr(self, mode)(inputs)

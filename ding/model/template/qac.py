@@ -1,0 +1,223 @@
+"""Actor and Q-value critic for off-policy policies."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.blocks import linear_layers
+from ding.model.common.encoder import build_encoder
+from ding.model.common.head import (
+    DiscreteHead,
+    RegressionHead,
+    ReparameterizationHead,
+    build_discrete_head,
+)
+from ding.model.template.actor_critic import ActorCritic
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+
+class _QAC(ActorCritic):
+    """The encoders, and one critic or two."""
+
+    mode = ["compute_actor", "compute_critic"]
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] | None,
+        share_encoder: bool | None,
+        activation: nn.Module | None,
+        norm_type: str | None,
+    ) -> None:
+        if encoder_hidden_size_list is not None:
+            options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
+            encoder = build_encoder(*options)
+            super().__init__(encoder, None if share_encoder else build_encoder(*options))
+            self.feature_size = encoder.output_size
+            return
+        shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
+        if len(shape) != 1:
+            raise ConfigError(
+                f"{type(self).__name__}: obs_shape {obs_shape} needs an encoder; give "
+                "encoder_hidden_size_list"
+            )
+        super().__init__(nn.Identity(), nn.Identity())
+        self.feature_size = shape[0]
+
+    def forward(self, inputs: Any, mode: str) -> dict:
+        """Runs the method that ``mode`` names, ``compute_actor`` or ``compute_critic``."""
+        return self.run_mode(mode, inputs)
+
+    def _q_value(self, x: torch.Tensor, key: str) -> dict[str, Any]:
+        q_value = [head(x)[key] for head in self.critic_head]
+        return {"q_value": q_value if len(q_value) > 1 else q_value[0]}
+
+
+@MODEL_REGISTRY.register("continuous_qac")
+class ContinuousQAC(_QAC):
+    """Continuous actions: an actor, and one or two critics that judge an action.
+
+    Args:
+        action_space: ``'regression'`` (DDPG, TD3: one action), ``'reparameterization'`` (SAC: a
+            Gaussian, its sigma a function of the observation) or ``'hybrid'`` (logits of a discrete
+            type and arguments; ``action_shape`` is a mapping of ``action_type_shape`` and
+            ``action_args_shape``).
+        twin_critic: Two critics; ``q_value`` is a list then.
+        encoder_hidden_size_list: An encoder before the heads; images need one.
+        share_encoder: One encoder for actor and critics.
+    """
+
+    action_spaces = ("regression", "reparameterization", "hybrid")
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int] | Mapping[str, Any],
+        action_space: str,
+        twin_critic: bool = False,
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 1,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        encoder_hidden_size_list: Sequence[int] | None = None,
+        share_encoder: bool | None = False,
+    ) -> None:
+        super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
+        if action_space not in self.action_spaces:
+            raise ConfigError(
+                f"ContinuousQAC: action_space is {action_space!r}; expected one of "
+                f"{self.action_spaces}"
+            )
+        self.action_space = action_space
+        common = {"activation": activation, "norm_type": norm_type}
+        self.actor_head = self._build_actor(
+            action_shape,
+            {**common, "layer_num": actor_head_layer_num},
+            actor_head_hidden_size,
+        )
+        if action_space == "hybrid":
+            action_size = action_shape["action_type_shape"] + _size(
+                action_shape["action_args_shape"]
+            )
+        else:
+            action_size = _size(action_shape)
+        self.critic_head = nn.ModuleList(
+            nn.Sequential(
+                *linear_layers(
+                    [self.feature_size + action_size, critic_head_hidden_size], **common
+                ),
+                RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common),
+            )
+            for _ in range(1 + bool(twin_critic))
+        )
+
+    def _build_actor(self, action_shape: Any, common: dict, width: int) -> nn.ModuleDict:
+        """The heads by the output that they give, behind one linear layer."""
+        first = {"activation": common["activation"], "norm_type": common["norm_type"]}
+        heads: dict[str, nn.Module] = {}
+        if self.action_space == "regression":
+            heads["action"] = RegressionHead(width, _size(action_shape), final_tanh=True, **common)
+        elif self.action_space == "reparameterization":
+            heads["logit"] = ReparameterizationHead(
+                width, _size(action_shape), sigma_type="conditioned", **common
+            )
+        else:
+            args_size = _size(action_shape["action_args_shape"])
+            heads["action_args"] = RegressionHead(width, args_size, final_tanh=True, **common)
+            heads["logit"] = DiscreteHead(width, action_shape["action_type_shape"], **common)
+        stem = nn.Sequential(*linear_layers([self.feature_size, width], **first))
+        return nn.ModuleDict({"stem": stem, **heads})
+
+    def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
+        """``{'action': [B, A]}`` in (-1, 1), ``{'logit': [mu, sigma]}`` with ``[B, A]`` each, or
+        ``{'logit': [B, N], 'action_args': [B, A]}``, by action space."""
+        x = self.actor_head["stem"](self.actor_feature(obs))
+        if self.action_space == "regression":
+            return {"action": _column(self.actor_head["action"](x)["pred"], x)}
+        if self.action_space == "reparameterization":
+            gaussian = self.actor_head["logit"](x)
+            return {"logit": [gaussian["mu"], gaussian["sigma"]]}
+        return {
+            "logit": self.actor_head["logit"](x)["logit"],
+            "action_args": _column(self.actor_head["action_args"](x)["pred"], x),
+        }
+
+    def compute_critic(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """``{'q_value': [B]}``, or a list of two.
+
+        Args:
+            inputs: ``obs`` and ``action``, ``[B, A]`` (or ``[B]`` for a single dimension); for a
+                hybrid action space ``action`` is ``{'action_args': [B, A]}`` and ``logit``
+                ``[B, N]`` is beside it.
+        """
+        x = self.critic_feature(inputs["obs"])
+        action = inputs["action"]
+        if self.action_space == "hybrid":
+            action = torch.cat([inputs["logit"], _column(action["action_args"], x)], dim=-1)
+        return self._q_value(torch.cat([x, _column(action, x)], dim=-1), "pred")
+
+
+@MODEL_REGISTRY.register("discrete_qac")
+class DiscreteQAC(_QAC):
+    """Discrete actions: logits of an actor, and one or two critics with a value for each action.
+
+    See `ContinuousQAC` for the arguments. With several action dimensions outputs become lists.
+    """
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        twin_critic: bool = False,
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 1,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        encoder_hidden_size_list: Sequence[int] | None = None,
+        share_encoder: bool | None = False,
+    ) -> None:
+        super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
+
+        def head(width: int, layer_num: int) -> nn.Sequential:
+            return nn.Sequential(
+                *linear_layers([self.feature_size, width], activation, norm_type),
+                build_discrete_head(
+                    DiscreteHead,
+                    width,
+                    action_shape,
+                    layer_num=layer_num,
+                    activation=activation,
+                    norm_type=norm_type,
+                ),
+            )
+
+        self.actor_head = head(actor_head_hidden_size, actor_head_layer_num)
+        self.critic_head = nn.ModuleList(
+            head(critic_head_hidden_size, critic_head_layer_num)
+            for _ in range(1 + bool(twin_critic))
+        )
+
+    def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'logit': [B, N]}``."""
+        return self.actor_head(self.actor_feature(inputs))
+
+    def compute_critic(self, inputs: torch.Tensor) -> dict[str, Any]:
+        """``{'q_value': [B, N]}``, or a list of two."""
+        return self._q_value(self.critic_feature(inputs), "logit")
+
+
+def _size(action_shape: int | Sequence[int]) -> int:
+    return action_shape if isinstance(action_shape, int) else math.prod(action_shape)
+
+
+def _column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Gives a single action dimension its axis back."""
+    return value.unsqueeze(-1) if value.dim() < like.dim() else value
