@@ -5,6 +5,7 @@ writer. An event file is a sequence of TFRecords (length, CRC of the length, dat
 CRC-32C, rotated and offset), each holding one ``Event`` protocol buffer.
 """
 
+import functools
 import itertools
 import math
 import os
@@ -33,14 +34,14 @@ def first_record() -> bytes:
 
 def scalar_record(values: Mapping[str, float], step: int | None, wall_time: float) -> bytes:
     """One record that holds all scalars of a step."""
-    summary = b"".join([_sized_field(0x0A, _scalar_value(tag, v)) for tag, v in values.items()])
+    summary = b"".join([_scalar_field(tag, value) for tag, value in values.items()])
     return summary_record(summary, step, wall_time)
 
 
 def summary_record(summary: bytes, step: int | None, wall_time: float) -> bytes:
     """One record with a serialised ``Summary`` message."""
     step_field = b"\x10" + _varint(int(step)) if step is not None else b""
-    return record(_wall_time(wall_time) + step_field + _sized_field(0x2A, summary))
+    return record(_wall_time(wall_time) + step_field + b"\x2a" + _sized(summary))
 
 
 def record(event: bytes) -> bytes:
@@ -60,16 +61,19 @@ def _wall_time(seconds: float) -> bytes:
     return b"\x09" + struct.pack("<d", seconds)
 
 
-def _scalar_value(tag: str, value: float) -> bytes:
+def _scalar_field(tag: str, value: float) -> bytes:
     try:
         packed = struct.pack("<f", value)
     except OverflowError:  # the format holds single precision
         packed = struct.pack("<f", math.copysign(math.inf, value))
-    return b"\x0a" + _sized(tag.encode()) + b"\x15" + packed
+    return _scalar_header(tag) + packed
 
 
-def _sized_field(key: int, data: bytes) -> bytes:
-    return bytes((key,)) + _sized(data)
+@functools.lru_cache(maxsize=4096)
+def _scalar_header(tag: str) -> bytes:
+    """Everything of a value's field that comes before its four bytes."""
+    head = b"\x0a" + _sized(tag.encode()) + b"\x15"
+    return b"\x0a" + _varint(len(head) + 4) + head
 
 
 def _sized(data: bytes) -> bytes:

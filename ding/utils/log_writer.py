@@ -170,11 +170,13 @@ class _Row:
         self.values: dict[str, float] = {}
 
     def to_json(self) -> str:
-        row: dict[str, Any] = {"time": round(self.time, 3), "step": self.step}
-        for tag, value in self.values.items():
-            # JSON has no NaN and no infinity.
-            row[f"scalar/{tag}" if tag in row else tag] = value if math.isfinite(value) else None
-        return json.dumps(row, allow_nan=False) + "\n"
+        head = {"time": round(self.time, 3), "step": self.step}
+        values: dict[str, Any] = self.values
+        if head.keys() & values.keys():
+            values = {f"scalar/{tag}" if tag in head else tag: v for tag, v in values.items()}
+        if not all(map(math.isfinite, values.values())):  # JSON has no NaN and no infinity
+            values = {tag: v if math.isfinite(v) else None for tag, v in values.items()}
+        return json.dumps({**head, **values}, allow_nan=False) + "\n"
 
 
 def run_folder(log_path: str | os.PathLike) -> str:
