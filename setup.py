@@ -1,0 +1,60 @@
+"""Packaging; everything about the tools is in pyproject.toml and pytest.ini."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "ding/__init__.py").read_text())[1]
+
+setup(
+    name="ding",
+    version=VERSION,
+    description="Reinforcement-learning training systems: collectors, learners, buffers, pipelines",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["ding", "ding.*"]),
+    package_data={"ding": ["py.typed"]},
+    install_requires=[
+        "torch>=2.1",
+        "numpy>=1.26",
+        "gymnasium>=1.0",
+        "easydict>=1.10",
+        "flask>=3.0",
+        "requests>=2.31",
+        "tensorboardX>=2.6",
+        "safetensors>=0.4",
+        "cloudpickle>=3.0",
+        "click>=8.1",
+        "rich>=13.0",
+        "pyyaml>=6.0",
+        "lz4>=4.3",
+    ],
+    extras_require={
+        "test": [
+            "pytest>=8.0",
+            "pytest-timeout>=2.3",
+            "pytest-xdist>=3.5",
+            "hypothesis>=6.100",
+            "pillow>=10.0",
+            "ruff>=0.6",
+            "mypy>=1.11",
+            "types-PyYAML",
+            "types-requests",
+        ],
+        "bench": ["matplotlib>=3.8", "psutil>=5.9"],
+        "plot": ["matplotlib>=3.8"],
+        "video": ["moviepy>=2.0", "pygame>=2.5", "pillow>=10.0"],
+        "box2d": ["box2d>=2.3"],
+        "tensorboard": ["tensorboard>=2.15"],
+    },
+    entry_points={"console_scripts": ["ding = ding.entry.cli:main"]},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)
