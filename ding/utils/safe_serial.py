@@ -2,7 +2,9 @@
 
 The format is ``torch.save``'s, read with ``weights_only=True``. That alone cannot hold numpy
 data, deques or `EasyDict`, so these travel as small tagged dicts; arrays as the raw bytes of a
-tensor. Files that plain ``torch.save`` wrote from tensors and builtins read the same.
+tensor. Long lists of uniform dicts travel as columns: thousands of small tensors, each a record of
+its own, would take many times as long. Files that plain ``torch.save`` wrote from tensors and
+builtins read the same.
 """
 
 import io
@@ -15,6 +17,7 @@ import torch
 from easydict import EasyDict
 
 _TAG = "__ding__"
+_MIN_ROWS = 16
 _ATOMS = (
     type(None), bool, int, float, complex, str, bytes,
     torch.Size, torch.dtype, torch.device,
@@ -64,6 +67,9 @@ def _encode(value: Any, place: str) -> Any:
         return _encode_array(value, place)
     if isinstance(value, dict):
         return _encode_dict(value, place)
+    if kind is list and _are_uniform_rows(value):
+        columns = {k: _encode_column([row[k] for row in value], f"{place}[:]") for k in value[0]}
+        return {_TAG: "rows", "columns": columns}
     if kind in (list, tuple):
         return kind(_encode(v, f"{place}[{i}]") for i, v in enumerate(value))
     if isinstance(value, deque):
@@ -76,6 +82,28 @@ def _encode(value: Any, place: str) -> Any:
         f"{place} is a {kind.__module__}.{kind.__qualname__}, which a file that is safe to load "
         f"cannot hold; store tensors, arrays, numbers, strings and dicts, lists or tuples of them"
     )
+
+
+def _are_uniform_rows(rows: list[Any]) -> bool:
+    if len(rows) < _MIN_ROWS or type(rows[0]) is not dict or not rows[0]:
+        return False
+    keys = rows[0].keys()
+    return all(type(row) is dict and row.keys() == keys for row in rows) and all(
+        type(key) in _ATOMS for key in keys
+    )
+
+
+def _encode_column(values: list[Any], place: str) -> Any:
+    first = values[0]
+    if isinstance(first, torch.Tensor | np.ndarray) and all(
+        type(v) is type(first) and v.dtype == first.dtype and v.shape == first.shape for v in values
+    ):
+        # Arrays of no dimension would come back as scalars.
+        if isinstance(first, np.ndarray) and first.ndim and not first.dtype.hasobject:
+            return {_TAG: "column", "values": _encode_array(np.stack(values), place)}
+        if isinstance(first, torch.Tensor) and all(v.layout == torch.strided for v in values):
+            return {_TAG: "column", "values": torch.stack([v.detach().cpu() for v in values])}
+    return _encode(values, place)
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
@@ -94,9 +122,19 @@ def _encode_array(value: np.ndarray | np.generic, place: str) -> dict[str, Any]:
         return {**head, "items": _encode(array.reshape(-1).tolist(), place)}
     if array.dtype.hasobject:
         raise TypeError(f"{place} is a numpy record array with objects, which cannot be stored")
-    raw = np.frombuffer(bytearray(array.tobytes()), np.uint8) if array.nbytes else np.empty(0, "u1")
-    return {**head, "dtype": _plain(np.lib.format.dtype_to_descr(array.dtype)),
-            "bytes": torch.from_numpy(raw)}  # fmt: skip
+    return {
+        **head,
+        "dtype": _plain(np.lib.format.dtype_to_descr(array.dtype)),
+        "bytes": torch.from_numpy(_raw_bytes(array)),
+    }
+
+
+def _raw_bytes(array: np.ndarray) -> np.ndarray:
+    """The array's memory as uint8 [bytes]; copied only where it must be."""
+    if array.nbytes == 0:
+        return np.empty(0, np.uint8)
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return flat if flat.flags.writeable else flat.copy()  # torch warns of read-only memory
 
 
 def _plain(descr: Any) -> Any:
@@ -133,6 +171,11 @@ def _decode_tagged(value: dict[str, Any]) -> Any:
     if kind in ("array", "scalar"):
         array = _decode_array(value)
         return array if kind == "array" else array[()]
+    if kind == "column":
+        return list(_decode(value["values"]))
+    if kind == "rows":
+        columns = {k: _decode(column) for k, column in value["columns"].items()}
+        return [dict(zip(columns, row)) for row in zip(*columns.values())]
     if kind in ("dict", "EasyDict"):
         items = {k: _decode(v) for k, v in value["items"].items()}
         return EasyDict(items) if kind == "EasyDict" else items

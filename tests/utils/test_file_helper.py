@@ -79,6 +79,35 @@ def test_arrays_scalars_tensors_and_deques_come_back_as_they_were(value, tmp_pat
     assert getattr(back, "maxlen", None) == getattr(value, "maxlen", None)
 
 
+@pytest.mark.parametrize("change", [None, "key", "dtype", "shape", "kind", "object"])
+def test_many_rows_come_back_as_rows(change, tmp_path):
+    rows = [
+        {
+            "obs": {"a": torch.full((3,), float(i)), "b": np.full(2, i)},
+            "done": i == 19,
+            "reward": [torch.ones(1)],
+            "info": None,
+            3: np.float32(i),
+            "no dimension": np.array(i),
+        }
+        for i in range(20)
+    ]
+    odd = {
+        "key": {"more": 1},
+        "dtype": {"obs": {"a": torch.ones(3, dtype=torch.int64), "b": np.ones(2)}},
+        "shape": {"obs": {"a": torch.ones(4), "b": np.ones(3, np.int64)}},
+        "kind": {"obs": None},
+        "object": {"obs": {"a": torch.ones(3), "b": np.array([None, {}], dtype=object)}},
+    }
+    if change:
+        rows[7] = {**rows[7], **odd[change]}
+    save_file(str(tmp_path / "rows"), {"items": rows, "few": rows[:3]})
+    back = read_file(str(tmp_path / "rows"))
+    assert same(back, {"items": rows, "few": rows[:3]})
+    back["items"][0]["done"] = "changed"
+    assert back["items"][1]["done"] is False
+
+
 def test_loaded_arrays_can_be_written_to(tmp_path):
     save_file(str(tmp_path / "x"), np.zeros(3))
     back = read_file(str(tmp_path / "x"))
