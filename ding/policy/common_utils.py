@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from ding.data import Columns, as_columns, tree_map
-from ding.model.common.noisy import set_noise_mode as _set_noise_mode
 from ding.policy.train_columns import flatten_numbers
+from ding.torch_utils.network import set_noise_mode as _set_noise_mode
 from ding.utils.data import default_collate
 from ding.utils.errors import ConfigError, DataError
 

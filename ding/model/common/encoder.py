@@ -31,7 +31,7 @@ def build_encoder(
     activation: nn.Module | None = nn.ReLU(),
     norm_type: str | None = None,
     dropout: float | None = None,
-) -> nn.Module:
+) -> "FCEncoder | ConvEncoder":
     """The encoder that fits ``obs_shape``: an int or ``[n]`` for vectors, ``[C, H, W]`` for images.
 
     Dropout is for vectors; images have none.
@@ -115,22 +115,15 @@ class ConvEncoder(nn.Module):
             raise ConfigError(f"ConvEncoder: obs_shape is {obs_shape!r}; expected [C, H, W]")
         sizes = _checked_sizes(hidden_size_list, "ConvEncoder")
         padding = [0] * len(kernel_size) if padding is None else padding
+        _check_convolutions(sizes, kernel_size, stride, padding)
         channels = [self.obs_shape[0], *sizes[: len(kernel_size)]]
         between = sizes[len(kernel_size) : -1]
-        if not len(kernel_size) == len(stride) == len(padding) == len(channels) - 1:
-            raise ConfigError(
-                f"ConvEncoder: kernel_size {kernel_size}, stride {stride} and padding {padding} "
-                f"need one length, and at least that many sizes in hidden_size_list {sizes}"
-            )
-        if any(n != channels[-1] for n in between):
-            raise ConfigError(
-                f"ConvEncoder: the sizes {between} between convolutions and output are residual "
-                f"blocks and have to equal the {channels[-1]} channels before them"
-            )
         layers: list[nn.Module] = []
-        for n_in, n_out, *geometry in zip(channels, channels[1:], kernel_size, stride, padding):
+        for n_in, n_out, kernel, step, pad in zip(
+            channels, channels[1:], kernel_size, stride, padding
+        ):
             layers += conv2d_block(
-                n_in, n_out, *geometry, activation=activation, norm_type=norm_type
+                n_in, n_out, kernel, step, pad, activation=activation, norm_type=norm_type
             )
         layers += [ResBlock(n, activation or nn.Identity(), norm_type) for n in between]
         layers.append(nn.Flatten())
@@ -171,6 +164,23 @@ def _checked_sizes(hidden_size_list: Sequence[int], who: str) -> list[int]:
     if not sizes or any(not isinstance(n, int) or n < 1 for n in sizes):
         raise ConfigError(f"{who}: hidden_size_list is {sizes}; expected positive ints, at least 1")
     return sizes
+
+
+def _check_convolutions(
+    sizes: list[int], kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]
+) -> None:
+    number = len(kernel_size)
+    if not number == len(stride) == len(padding) or number > len(sizes):
+        raise ConfigError(
+            f"ConvEncoder: kernel_size {kernel_size}, stride {stride} and padding {padding} "
+            f"need one length, and at least that many sizes in hidden_size_list {sizes}"
+        )
+    channels, between = sizes[number - 1], sizes[number:-1]
+    if any(n != channels for n in between):
+        raise ConfigError(
+            f"ConvEncoder: the sizes {between} between convolutions and output are residual "
+            f"blocks and have to equal the {channels} channels before them"
+        )
 
 
 def _explain(encoder: Any, x: torch.Tensor, err: RuntimeError) -> NoReturn:

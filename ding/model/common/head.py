@@ -120,13 +120,16 @@ class ReparameterizationHead(nn.Module):
     # exp(-20) and exp(2): beyond these, log-probabilities lose their precision in float32.
     log_sigma_range = (-20.0, 2.0)
 
+    sigma: torch.Tensor
+    log_sigma_param: nn.Parameter
+
     def __init__(
         self,
         input_size: int,
         output_size: int,
         layer_num: int = 2,
         sigma_type: str | None = None,
-        fixed_sigma_value: float | None = 1.0,
+        fixed_sigma_value: float = 1.0,
         activation: nn.Module | None = nn.ReLU(),
         norm_type: str | None = None,
         bound_type: str | None = None,

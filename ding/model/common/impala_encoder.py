@@ -18,7 +18,7 @@ def _scaled_(layer: Layer, scale: float) -> Layer:
     with torch.no_grad():
         dims = list(range(1, layer.weight.dim()))
         layer.weight.mul_(scale / torch.linalg.vector_norm(layer.weight, dim=dims, keepdim=True))
-        nn.init.zeros_(layer.bias)
+        layer.bias.zero_()  # type: ignore[union-attr]  # built with a bias
     return layer
 
 

@@ -18,8 +18,8 @@ class ActorCritic(nn.Module):
 
     mode: list[str] = []
 
-    actor_head: nn.Module
-    critic_head: nn.Module
+    actor_head: Any
+    critic_head: Any
 
     def __init__(self, encoder: nn.Module, critic_encoder: nn.Module | None) -> None:
         super().__init__()

@@ -89,7 +89,7 @@ class DRQN(nn.Module):
 
     def _unroll(
         self, feature: torch.Tensor, state: list | None, stops: list[int]
-    ) -> tuple[torch.Tensor, list, list]:
+    ) -> tuple[torch.Tensor, list | None, list]:
         """Runs the LSTM in as few pieces as the ``stops`` allow."""
         pieces, saved, start = [], [], 0
         for stop in [*stops, feature.shape[0]]:

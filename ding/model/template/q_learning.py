@@ -7,9 +7,10 @@ import torch
 from torch import nn
 
 from ding.model.common.distributional_head import DistributionHead, QuantileHead, RainbowHead
-from ding.model.common.encoder import build_encoder
+from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
 from ding.model.template.drqn import DRQN
+from ding.torch_utils.network import NoiseLinearLayer
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 __all__ = ["C51DQN", "DQN", "DRQN", "QRDQN", "RainbowDQN"]
@@ -25,7 +26,7 @@ class _QNetwork(nn.Module):
 
     def __init__(
         self,
-        encoder: nn.Module,
+        encoder: FCEncoder | ConvEncoder,
         head_cls: type[nn.Module],
         action_shape: int | Sequence[int],
         head_hidden_size: int | None,
@@ -90,9 +91,8 @@ class DQN(_QNetwork):
         for head in self.head.modules():
             if isinstance(head, (DuelingHead, DiscreteHead)):
                 last = (head.V if isinstance(head, DuelingHead) else head.Q)[-1]
-                # A noisy layer calls the mean of its bias so.
-                bias = last.bias if isinstance(last, nn.Linear) else last.bias_mu
-                nn.init.constant_(bias, value)
+                bias = last.bias_mu if isinstance(last, NoiseLinearLayer) else last.bias
+                nn.init.constant_(bias, value)  # type: ignore[arg-type]
 
 
 @MODEL_REGISTRY.register("c51dqn")

@@ -24,6 +24,7 @@ class _QAC(ActorCritic):
     """The encoders, and one critic or two."""
 
     mode = ["compute_actor", "compute_critic"]
+    feature_size: int
 
     def __init__(
         self,
@@ -95,32 +96,27 @@ class ContinuousQAC(_QAC):
                 f"{self.action_spaces}"
             )
         self.action_space = action_space
-        common = {"activation": activation, "norm_type": norm_type}
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         self.actor_head = self._build_actor(
-            action_shape,
-            {**common, "layer_num": actor_head_layer_num},
-            actor_head_hidden_size,
+            action_shape, actor_head_hidden_size, actor_head_layer_num, common
         )
-        if action_space == "hybrid":
-            action_size = action_shape["action_type_shape"] + _size(
-                action_shape["action_args_shape"]
-            )
-        else:
-            action_size = _size(action_shape)
+        sizes = [self.feature_size + _size(action_shape), critic_head_hidden_size]
         self.critic_head = nn.ModuleList(
             nn.Sequential(
-                *linear_layers(
-                    [self.feature_size + action_size, critic_head_hidden_size], **common
-                ),
+                *linear_layers(sizes, **common),
                 RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common),
             )
             for _ in range(1 + bool(twin_critic))
         )
 
-    def _build_actor(self, action_shape: Any, common: dict, width: int) -> nn.ModuleDict:
+    def _build_actor(
+        self, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
+    ) -> nn.ModuleDict:
         """The heads by the output that they give, behind one linear layer."""
-        first = {"activation": common["activation"], "norm_type": common["norm_type"]}
-        heads: dict[str, nn.Module] = {}
+        heads: dict[str, nn.Module] = {
+            "stem": nn.Sequential(*linear_layers([self.feature_size, width], **common))
+        }
+        common = {**common, "layer_num": layer_num}
         if self.action_space == "regression":
             heads["action"] = RegressionHead(width, _size(action_shape), final_tanh=True, **common)
         elif self.action_space == "reparameterization":
@@ -131,8 +127,7 @@ class ContinuousQAC(_QAC):
             args_size = _size(action_shape["action_args_shape"])
             heads["action_args"] = RegressionHead(width, args_size, final_tanh=True, **common)
             heads["logit"] = DiscreteHead(width, action_shape["action_type_shape"], **common)
-        stem = nn.Sequential(*linear_layers([self.feature_size, width], **first))
-        return nn.ModuleDict({"stem": stem, **heads})
+        return nn.ModuleDict(heads)
 
     def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
         """``{'action': [B, A]}`` in (-1, 1), ``{'logit': [mu, sigma]}`` with ``[B, A]`` each, or
@@ -214,7 +209,9 @@ class DiscreteQAC(_QAC):
         return self._q_value(self.critic_feature(inputs), "logit")
 
 
-def _size(action_shape: int | Sequence[int]) -> int:
+def _size(action_shape: int | Sequence[int] | Mapping[str, Any]) -> int:
+    if isinstance(action_shape, Mapping):
+        return action_shape["action_type_shape"] + _size(action_shape["action_args_shape"])
     return action_shape if isinstance(action_shape, int) else math.prod(action_shape)
 
 

@@ -73,7 +73,8 @@ class VAC(ActorCritic):
 
         def make_encoder() -> nn.Module:
             if impala_cnn_encoder:
-                return IMPALAConvEncoder(obs_shape, channels=sizes, outsize=sizes[-1])
+                shape: Any = obs_shape
+                return IMPALAConvEncoder(shape, channels=sizes, outsize=sizes[-1])
             return build_encoder(obs_shape, sizes, activation, norm_type)
 
         if encoder is None:
@@ -84,7 +85,7 @@ class VAC(ActorCritic):
         super().__init__(encoder, critic_encoder)
         self.action_space = action_space
         width = getattr(encoder, "output_size", sizes[-1])
-        common = {"activation": activation, "norm_type": norm_type}
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         self.actor_head = _build_actor_head(
             action_space,
             action_shape,

@@ -13,7 +13,7 @@ class IModelWrapper(ABC):  # noqa: B024 (usable as it is: it wraps and does noth
     is set on a wrapper stays on that wrapper.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: "nn.Module | IModelWrapper") -> None:
         self._model: Any = model
 
     def __getattr__(self, name: str) -> Any:

@@ -38,7 +38,7 @@ class ActionNoiseWrapper(IModelWrapper):
         return output
 
     def add_noise(self, action: torch.Tensor) -> torch.Tensor:
-        noise = self.noise_generator(action.shape, action.device)
+        noise = self.noise_generator(action.shape, str(action.device))
         if self.noise_range is not None:
             noise = noise.clamp(self.noise_range["min"], self.noise_range["max"])
         action = action + noise

@@ -1,5 +1,0 @@
-"""Where policies find the switch of noisy layers."""
-
-from ding.torch_utils.network import NoiseLinearLayer, set_noise_mode
-
-__all__ = ["NoiseLinearLayer", "set_noise_mode"]
