@@ -1,10 +1,13 @@
 """Optimisers that guard against large gradients, and helpers around them."""
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
+from ding.torch_utils.fused_adam import FusedAdam
 from ding.torch_utils.grad_guard import GradGuard, GradLimit, gradients, total_norm
 from ding.torch_utils.pcgrad import PCGrad
 
@@ -18,6 +21,16 @@ __all__ = [
 ]
 
 _FUSED_ON_CPU = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 4)
+
+
+@functools.cache
+def _plain(method: Any) -> Any:
+    """A method of a torch optimiser without what torch wraps around it.
+
+    The wrappers import torch's compiler at their first call, which takes as long as importing
+    torch itself, and cost a few microseconds in every later one.
+    """
+    return inspect.unwrap(method)
 
 
 class _Guarded(torch.optim.Optimizer):
@@ -35,25 +48,41 @@ class _Guarded(torch.optim.Optimizer):
             error_if_nonfinite,
         )
         self._norm_type = 2.0 if grad_norm_type is None else grad_norm_type
-        # A hook, not an override of step(): torch wraps that for its own hooks and profiler.
-        self._guard_hook = self.register_step_pre_hook(_before_step)
 
     def get_grad(self) -> float:
         """Norm of all current gradients, before clipping."""
         return total_norm(gradients(self), self._norm_type)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            **super().__getstate__(),
-            "_guard": self._guard,
-            "_norm_type": self._norm_type,
-        }
+    def _guarded_step(self, update: Callable, closure: Callable | None) -> Any:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.no_grad():
+            self._guard(self)
+            update(self)
+        return loss
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        # Copies come without hooks; load_state_dict() passes here too, with the hook in place.
-        if "_guard_hook" not in self.__dict__:
-            self._guard_hook = self.register_step_pre_hook(_before_step)
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    param.grad = torch.zeros_like(param.grad)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        _plain(torch.optim.Optimizer.add_param_group)(self, param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        return _plain(torch.optim.Optimizer.state_dict)(self)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        _plain(torch.optim.Optimizer.load_state_dict)(self, state_dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # torch's own leaves out all but its own attributes.
+        return {**super().__getstate__(), "_guard": self._guard, "_norm_type": self._norm_type}
 
 
 class Adam(torch.optim.Adam, _Guarded):
@@ -69,6 +98,8 @@ class Adam(torch.optim.Adam, _Guarded):
         grad_ignore_type: The same as ``'ignore_…'``: what is over the limit is zeroed.
         error_if_nonfinite: Raise ``DataError`` on NaN or infinite gradients.
     """
+
+    _fused: FusedAdam | None = None
 
     def __init__(
         self,
@@ -122,6 +153,9 @@ class Adam(torch.optim.Adam, _Guarded):
             error_if_nonfinite,
         )
 
+    def step(self, closure: Callable | None = None) -> Any:
+        return self._guarded_step(_adam_update, closure)
+
 
 class RMSprop(torch.optim.RMSprop, _Guarded):
     """``torch.optim.RMSprop`` with limits on the gradient; arguments as in ``Adam``."""
@@ -171,6 +205,21 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
             error_if_nonfinite,
         )
 
+    def step(self, closure: Callable | None = None) -> Any:
+        return self._guarded_step(_plain(torch.optim.RMSprop.step), closure)
+
+
+def _adam_update(optimizer: Adam) -> None:
+    for group in optimizer.param_groups:
+        if decay := group.get("decoupled_decay"):
+            for param in group["params"]:
+                if param.grad is not None:
+                    param.mul_(1 - group["lr"] * decay)
+    if optimizer._fused is not None and optimizer._fused.step(optimizer):
+        return
+    _plain(torch.optim.Adam.step)(optimizer)
+    optimizer._fused = FusedAdam(optimizer) if FusedAdam.applies(optimizer) else None
+
 
 def calculate_grad_norm(model: torch.nn.Module, norm_type: float = 2) -> float:
     """Norm of all gradients of a model taken as one vector."""
@@ -214,16 +263,6 @@ def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[
         {"params": decayed, "weight_decay": weight_decay},
         {"params": list(keep.values()), "weight_decay": 0.0},
     ]
-
-
-def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    optimizer._guard(optimizer)
-    for group in optimizer.param_groups:
-        if decay := group.get("decoupled_decay"):
-            with torch.no_grad():
-                for param in group["params"]:
-                    if param.grad is not None:
-                        param.mul_(1 - group["lr"] * decay)
 
 
 def _read_groups(params: Iterable) -> list[Any]:

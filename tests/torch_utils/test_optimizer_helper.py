@@ -2,12 +2,17 @@
 
 import copy
 import math
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+import ding
 from ding.torch_utils import (
     Adam,
     PCGrad,
@@ -62,6 +67,43 @@ def test_without_limits_equals_torch(ours, torchs, options) -> None:
     )
 
 
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_kept_lists_follow_what_changes(amsgrad: bool) -> None:
+    """Learning rate, missing gradients, new groups, a new state: as torch's own at each step."""
+    pairs = []
+    for make in (Adam, torch.optim.Adam):
+        model, extra = net(), nn.Parameter(torch.ones(2))
+        optimizer = make(model.parameters(), lr=0.01, amsgrad=amsgrad)
+        pairs.append((model, extra, optimizer))
+
+    def both(change) -> None:
+        for model, extra, optimizer in pairs:
+            change(model, extra, optimizer)
+            torch.manual_seed(1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                out = model(torch.randn(8, 3))
+                (out**2).sum().backward()
+                extra.grad = torch.ones(2)
+                model[0].bias.grad = None if skip else model[0].bias.grad
+                optimizer.step()
+        params = [[*model.parameters(), extra] for model, extra, _ in pairs]
+        for ours, theirs in zip(*params):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+    skip = False
+    both(lambda model, extra, optimizer: None)
+    both(lambda model, extra, optimizer: optimizer.param_groups[0].update(lr=0.05))
+    skip = True
+    both(lambda model, extra, optimizer: None)
+    skip = False
+    both(lambda model, extra, optimizer: optimizer.add_param_group({"params": [extra]}))
+    saved = copy.deepcopy(pairs[0][2].state_dict())
+    both(lambda model, extra, optimizer: None)
+    both(lambda model, extra, optimizer: optimizer.load_state_dict(copy.deepcopy(saved)))
+    both(lambda model, extra, optimizer: optimizer.state.clear())
+
+
 @pytest.mark.parametrize("make", [Adam, RMSprop])
 def test_groups_may_hold_generators(make) -> None:
     model = net()
@@ -77,6 +119,45 @@ def test_decoupled_decay_equals_adamw() -> None:
         train(a, Adam(a.parameters(), 0.01, weight_decay=0.3, optim_type="adamw"), 5),
         train(b, torch.optim.AdamW(b.parameters(), 0.01, weight_decay=0.3), 5),
     )
+
+
+def test_torch_compiler_is_not_imported() -> None:
+    code = """
+import sys, torch
+from ding.torch_utils import Adam, RMSprop
+for make in Adam, RMSprop:
+    model = torch.nn.Linear(2, 1)
+    optimizer = make(model.parameters(), grad_clip_type="clip_norm", clip_value=1.0)
+    optimizer.zero_grad()
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=50, env=_with_package())
+
+
+def _with_package() -> dict[str, str]:
+    root = Path(ding.__file__).parents[1]
+    return {**os.environ, "PYTHONPATH": str(root)}
+
+
+def test_closure_and_hooks() -> None:
+    param, optimizer = vector([9.0], grad_clip_type="clip_value", clip_value=1.0)
+    calls: list[str] = []
+    optimizer.register_step_pre_hook(lambda *args: calls.append("pre"))
+    optimizer.register_step_post_hook(lambda *args: calls.append("post"))
+
+    def closure() -> float:
+        optimizer.zero_grad()
+        (5 * param.sum() + 1).backward()
+        return 7.0
+
+    assert optimizer.step(closure) == 7.0
+    assert param.grad.tolist() == [1.0]
+    assert calls == ["pre", "post"]
+    optimizer.zero_grad(set_to_none=False)
+    assert param.grad.tolist() == [0.0]
 
 
 def test_clip_norm_equals_torch() -> None:
@@ -160,7 +241,6 @@ def test_copies_and_restored_optimizers_still_clip(clone) -> None:
     twin.load_state_dict(optimizer.state_dict())
     twin_param = twin.param_groups[0]["params"][0]
     twin_param.grad = torch.tensor([3.0, 4.0])
-    assert len(twin._optimizer_step_pre_hooks) == 1
     twin.step()
     assert twin_param.grad.tolist() == pytest.approx([0.6, 0.8])
 
