@@ -266,7 +266,9 @@ def as_columns(data: Any) -> Columns | None:
         if data.is_columnar:
             return data
         data = list(data)
-    if not isinstance(data, list | tuple) or not data or not isinstance(data[0], Mapping):
+    if not isinstance(data, list | tuple) or not data:
+        return None
+    if not all(isinstance(row, Mapping) for row in data):
         return None
     try:
         return Columns.from_rows(data)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ding.data.column_store import ColumnStore
-from ding.data.columns import Columns
+from ding.data.columns import Columns, as_columns
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
 from ding.utils.errors import DataError
@@ -97,11 +97,9 @@ class ItemRing:
     def _push_list(self, items: Sequence[Any]) -> tuple[int, int]:
         if not items:
             return self.head, 0
-        if self._objects is None and all(isinstance(item, Mapping) for item in items):
-            try:
-                return self._push_columns(Columns.from_rows(items).columns, len(items))
-            except DataError:
-                pass
+        batch = as_columns(items) if self._objects is None else None
+        if batch is not None:
+            return self._push_columns(batch.columns, len(items))
         return self._push_objects(items)
 
     def _push_objects(self, items: Sequence[Any]) -> tuple[int, int]:

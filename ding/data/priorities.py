@@ -93,7 +93,8 @@ class Priorities:
         self._put(slots, self.values[slots])
 
     def _put(self, slots: np.ndarray, values: np.ndarray) -> None:
-        assert self._sum is not None and self._min is not None
+        assert self._sum is not None
+        assert self._min is not None
         masses = self._masses(values)
         self._sum.set_many(slots, masses)
         self._min.set_many(slots, masses)

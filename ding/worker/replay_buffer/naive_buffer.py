@@ -88,7 +88,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
         self._log.refuse("sample", f"{size} asked for, {available} there")
         return False
 
-    def update(self, info: dict) -> None:
+    def update(self, info: dict[str, list]) -> None:
         """Nothing: all items are alike here."""
 
     def clear(self) -> None:
@@ -127,24 +127,26 @@ class ElasticReplayBuffer(NaiveReplayBuffer):
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
         self._size_at: Callable[[int], int] | None = self._cfg.get("set_buffer_size")
-        self._current_size = self.replay_buffer_size
+        self._current_size: int | None = None  # all of them
         self.update(0)
 
-    def update(self, envstep: int) -> None:
+    def update(self, envstep: int) -> None:  # type: ignore[override]
         """Use as many of the newest items as the config says for this environment step."""
         if self._size_at is not None:
             with self._lock:
                 self._current_size = max(int(self._size_at(envstep)), 1)
 
     def _window(self, sample_range: slice | None) -> range:
-        window = range(self._ring.filled)[-self._current_size :]
+        window = range(self._ring.filled)
+        if self._current_size is not None:
+            window = window[-self._current_size :]
         return window if sample_range is None else window[sample_range]
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "current_size": self._current_size}
 
     def _load(self, state: dict[str, Any]) -> np.ndarray:
-        self._current_size = int(state["current_size"])
+        self._current_size = state["current_size"]
         return super()._load(state)
 
 

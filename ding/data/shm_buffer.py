@@ -1,0 +1,100 @@
+"""Arrays in memory that processes share."""
+
+import math
+from collections.abc import Mapping
+from multiprocessing import RawArray
+from typing import Any
+
+import numpy as np
+
+from ding.utils.errors import DataError
+
+
+class ShmBuffer:
+    """One array that a process fills and another reads.
+
+    It is handed to a process as an argument when that is started. The memory is anonymous: it is
+    freed with the last process that holds it, however that ends.
+
+    Args:
+        dtype: Of the elements.
+        shape: Of the array.
+        copy_on_get: Whether :meth:`get` copies, so that what it gave outlives the next
+            :meth:`fill`.
+        ctype: Accepted for old scripts; bytes hold every dtype.
+    """
+
+    def __init__(
+        self,
+        dtype: type | np.dtype | str,
+        shape: tuple[int, ...],
+        copy_on_get: bool = True,
+        ctype: type | None = None,
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        self.shape = tuple(shape)
+        self.copy_on_get = copy_on_get
+        size = max(1, math.prod(self.shape) * self.dtype.itemsize)
+        self.buffer = RawArray("b", size)
+
+    def fill(self, src_arr: np.ndarray) -> None:
+        """Copy an array into the memory.
+
+        Raises:
+            DataError: It has another shape, or a dtype that does not fit.
+        """
+        array = np.asarray(src_arr)
+        if array.shape != self.shape or not np.can_cast(array.dtype, self.dtype, "same_kind"):
+            raise DataError(
+                f"an array of shape {array.shape} and dtype {array.dtype} came; the buffer holds "
+                f"shape {self.shape} and dtype {self.dtype}"
+            )
+        self._view()[...] = array
+
+    def get(self) -> np.ndarray:
+        """The array: a copy, or with ``copy_on_get=False`` a view of the memory."""
+        view = self._view()
+        return view.copy() if self.copy_on_get else view
+
+    def _view(self) -> np.ndarray:
+        return np.ndarray(self.shape, self.dtype, self.buffer)
+
+
+class ShmBufferContainer:
+    """A :class:`ShmBuffer`, or a (nested) dict of them for dict observations.
+
+    Args:
+        dtype: Of the elements, one for all or a mapping of the same keys as `shape`.
+        shape: A shape, or a (nested) mapping of names to shapes.
+        copy_on_get: As for :class:`ShmBuffer`.
+    """
+
+    def __init__(self, dtype: Any, shape: Any, copy_on_get: bool = True) -> None:
+        self._data: Any
+        if isinstance(shape, Mapping):
+            self._data = {
+                key: ShmBufferContainer(
+                    dtype[key] if isinstance(dtype, Mapping) else dtype, part, copy_on_get
+                )
+                for key, part in shape.items()
+            }
+        else:
+            self._data = ShmBuffer(dtype, shape, copy_on_get)
+        self.shape = shape
+
+    def fill(self, src_arr: Any) -> None:
+        """Copy an array, or a mapping of arrays with the names of the container."""
+        if isinstance(self._data, ShmBuffer):
+            self._data.fill(src_arr)
+            return
+        if not isinstance(src_arr, Mapping) or src_arr.keys() != self._data.keys():
+            came = sorted(src_arr) if isinstance(src_arr, Mapping) else type(src_arr).__name__
+            raise DataError(f"{came} came; the container holds {sorted(self._data)}")
+        for key, part in self._data.items():
+            part.fill(src_arr[key])
+
+    def get(self) -> Any:
+        """The array or the dict of arrays."""
+        if isinstance(self._data, ShmBuffer):
+            return self._data.get()
+        return {key: part.get() for key, part in self._data.items()}

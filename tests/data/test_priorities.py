@@ -1,0 +1,76 @@
+"""Prioritised drawing against a plain model of it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ding.data.priorities import Priorities
+
+CAPACITY = 7
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("occupy"), st.integers(1, CAPACITY)),
+        st.tuples(st.just("occupy_with"), st.integers(1, CAPACITY)),
+        st.tuples(st.just("vacate"), st.integers(0, CAPACITY)),
+        st.tuples(st.just("update"), st.integers(0, CAPACITY)),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(operations, st.integers(0, 1000))
+def test_follows_the_model(ops, seed):
+    rng = np.random.default_rng(seed)
+    priorities, model, head, highest = Priorities(CAPACITY, 0.5), {}, 0, 1.0
+    for name, n in ops:
+        if name.startswith("occupy"):
+            values = rng.random(n) * 4 if name == "occupy_with" else None
+            priorities.occupy(head, n, values)
+            if values is not None:
+                highest_after = max(highest, values.max())
+            for i in range(n):
+                model[(head + i) % CAPACITY] = highest if values is None else values[i]
+            highest = highest if values is None else highest_after
+            head = (head + n) % CAPACITY
+            continue
+        slots = rng.permutation(sorted(model))[:n].astype(np.int64)
+        if name == "vacate":
+            priorities.vacate(slots)
+            for slot in slots:
+                del model[slot]
+        else:
+            values = rng.random(len(slots)) * 4
+            priorities.update(slots, values)
+            model.update(zip(slots.tolist(), values))
+            highest = max(highest, values.max(initial=0.0))
+        assert priorities.highest == highest
+    assert priorities.count == len(model)
+    assert priorities.slots().tolist() == sorted(model)
+    if model:
+        slots, weights = priorities.draw(rng, 5, 0.5)
+        assert set(slots.tolist()) <= set(model)
+        masses = {slot: max(value, 1e-5) ** 0.5 for slot, value in model.items()}
+        least = min(masses.values())
+        assert np.allclose(weights, [(masses[s] / least) ** -0.5 for s in slots.tolist()])
+
+
+def test_each_share_of_the_total_gives_one_slot():
+    priorities = Priorities(4, 1.0)
+    priorities.occupy(0, 4)
+    priorities.update(np.arange(4), np.array([1.0, 2.0, 1.0, 4.0]))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        slots, _ = priorities.draw(rng, 8, 1.0)
+        assert np.bincount(slots).tolist() == [1, 2, 1, 4]
+
+
+@pytest.mark.parametrize("n", [3, 100])
+def test_equal_priorities_draw_each_slot_once(n):
+    priorities = Priorities(n, 0.6)
+    priorities.occupy(0, n)
+    slots, weights = priorities.draw(np.random.default_rng(0), n, 0.4)
+    assert sorted(slots.tolist()) == list(range(n))
+    assert (weights == 1).all()
