@@ -23,7 +23,12 @@ _UFUNCS: dict[Any, np.ufunc] = {
     min: np.minimum,
     max: np.maximum,
 }
-_NEUTRAL: dict[Any, float] = {np.add: 0.0, np.multiply: 1.0, np.minimum: np.inf, np.maximum: -np.inf}
+_NEUTRAL: dict[Any, float] = {
+    np.add: 0.0,
+    np.multiply: 1.0,
+    np.minimum: np.inf,
+    np.maximum: -np.inf,
+}
 
 
 class SegmentTree:
