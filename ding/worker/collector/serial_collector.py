@@ -1,6 +1,7 @@
 """What the four serial collectors share: everything but the stop rule and the packing."""
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class SerialCollector(ISerialCollector):
         #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
         self.on_episode: Callable[[str, int, float, int, int, int], None] | None = None
         if get_rank() == 0:
-            path = f"./{exp_name}/log/{instance_name}"
+            path = os.path.join(exp_name or ".", "log", instance_name or "collector")
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
             self._tb_logger = writer if self._owns_writer else tb_logger
         self.reset(policy, env)

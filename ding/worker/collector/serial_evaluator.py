@@ -1,6 +1,7 @@
 """What evaluators share: when to evaluate, the best result so far, and the log."""
 
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,7 @@ class SerialEvaluator(ISerialEvaluator):
         self._default_n_episode = self._cfg.get("n_episode")
         self._stop_value = self._cfg.get("stop_value", float("inf"))
         if get_rank() == 0:
-            path = f"./{exp_name}/log/{instance_name}"
+            path = os.path.join(exp_name or ".", "log", instance_name or "evaluator")
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
             self._tb_logger = writer if self._owns_writer else tb_logger
         self.reset(policy, env)

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import os
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -98,7 +99,7 @@ class BaseLearner:
         self._tb_logger = tb_logger
         if self._rank == 0 or not self.only_monitor_rank0:
             name = self._instance_name if self._rank == 0 else f"{self._instance_name}_{self._rank}"
-            path = f"./{self._exp_name}/log/{name}"
+            path = os.path.join(self._exp_name or ".", "log", name or "learner")
             self._logger, writer = build_logger(path, name, need_tb=self._owns_writer)
             self._tb_logger = writer if self._owns_writer else tb_logger
 
