@@ -68,8 +68,8 @@ Loss = tuple[torch.Tensor, torch.Tensor]
 
 def q_1step_td_error(
     data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
-) -> Loss:
-    """One-step Q-learning.
+) -> torch.Tensor:
+    """One-step Q-learning; the weighted mean loss alone.
 
     Args:
         data: ``q_1step_td_data``: ``q`` and ``next_q`` ``[B, N]``, actions int64 ``[B]``,
@@ -79,7 +79,7 @@ def q_1step_td_error(
     """
     q, next_q, act, next_act, reward, done, weight = data
     return_ = nstep_return_data(reward.unsqueeze(0), _of_action(next_q, next_act), done)
-    return _loss(criterion, _of_action(q, act), nstep_return(return_, gamma, 1), weight)
+    return _loss(criterion, _of_action(q, act), nstep_return(return_, gamma, 1), weight)[0]
 
 
 def q_v_1step_td_error(

@@ -46,12 +46,12 @@ def data(reward: torch.Tensor, weight: torch.Tensor | None = None, q: torch.Tens
 def test_one_step_by_hand() -> None:
     # targets [1 + 0.5 * 6, 2], predictions [1, 4]
     one = q_1step_td_data(Q, NEXT_Q, ACT, NEXT_ACT, torch.tensor([1.0, 2.0]), DONE, None)
-    loss, error = q_1step_td_error(one, 0.5)
-    assert error.tolist() == [9.0, 4.0]
+    loss = q_1step_td_error(one, 0.5)
     assert loss.item() == 6.5
-    same, _ = q_nstep_td_error(data(torch.tensor([[1.0, 2.0]])), 0.5)
+    same, error = q_nstep_td_error(data(torch.tensor([[1.0, 2.0]])), 0.5)
+    assert error.tolist() == [9.0, 4.0]
     assert same.item() == loss.item()
-    loss, _ = q_1step_td_error(one._replace(done=DONE.bool()), 0.5)
+    loss = q_1step_td_error(one._replace(done=DONE.bool()), 0.5)
     assert loss.item() == 6.5
 
 

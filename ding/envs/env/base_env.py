@@ -3,6 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium
@@ -121,11 +122,14 @@ def get_env_cls(cfg: dict) -> type[BaseEnv]:
     return cast(type[BaseEnv], ENV_REGISTRY.get(cfg["type"]))
 
 
-def is_truncated(info: dict) -> bool:
+def is_truncated(info: "dict | Sequence[dict]") -> bool:
     """Whether the episode that ended with `info` was cut short, so that its value bootstraps.
 
     Knows ``truncated`` (with ``terminated``, which wins) and the old ``TimeLimit.truncated``.
+    Players of one episode have an info each and end together.
     """
+    if not isinstance(info, Mapping):
+        return any(is_truncated(one) for one in info)
     if "truncated" in info:
         return bool(info["truncated"]) and not info.get("terminated", False)
     return bool(info.get("TimeLimit.truncated", False))

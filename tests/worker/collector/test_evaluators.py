@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.utils.errors import ConfigError
+from ding.worker import (
+    BattleInteractionSerialEvaluator,
+    IMetric,
+    InteractionSerialEvaluator,
+    MetricSerialEvaluator,
+    VectorEvalMonitor,
+    create_serial_evaluator,
+)
+from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
+from tests.worker.collector.test_serial_collectors import Writer
+
+POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
+
+
+def make(cls=InteractionSerialEvaluator, policy=None, env=None, writer=None, **cfg):
+    config = cls.default_config()
+    config.update({"n_episode": 4, "stop_value": 20, **cfg})
+    policy = policy if policy is not None else StepPolicy().eval_mode
+    return cls(config, env or line_manager(), policy, writer or Writer())
+
+
+@pytest.fixture
+def made():
+    evaluators = []
+    yield evaluators
+    for evaluator in evaluators:
+        evaluator.close()
+
+
+class TestVectorEvalMonitor:
+    def test_shares(self):
+        monitor = VectorEvalMonitor(5, 12)
+        for _ in range(10):
+            monitor.update_reward(0, 1.0)
+        assert monitor.get_current_episode() == 3
+        for env_id, share in enumerate([3, 3, 2, 2, 2]):
+            for k in range(share):
+                monitor.update_info(env_id, {"x": k})
+                monitor.update_reward(env_id, torch.tensor([float(env_id)]))
+        assert monitor.is_finished()
+        assert monitor.get_episode_return() == [1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert monitor.get_latest_reward(4) == 4
+        assert len(monitor.get_episode_info()["x"]) == 12
+
+    def test_video_of_worst_median_and_best(self):
+        monitor = VectorEvalMonitor(3, 3)
+        for length in range(1, 4):
+            for env_id in range(length - 1, 3):
+                monitor.update_video({env_id: np.full((2, 2, 3), env_id, np.uint8)})
+        for env_id, value in enumerate([5.0, 1.0, 3.0]):
+            monitor.update_reward(env_id, value)
+        video = monitor.get_video()
+        assert video.shape == (3, 3, 3, 2, 2)
+        assert video[:, 0, 0, 0, 0].tolist() == [1, 2, 0]
+
+    def test_too_few_episodes(self):
+        with pytest.raises(ConfigError, match="n_evaluator_episode=2"):
+            VectorEvalMonitor(3, 2)
+
+
+class TestInteraction:
+    @POLICIES
+    def test_short_episodes_do_not_count_more(self, policy_cls, made):
+        env = line_manager(2, length=[2, 10])
+        evaluator = make(policy=policy_cls().eval_mode, env=env)
+        made.append(evaluator)
+        _, info = evaluator.eval(train_iter=3, envstep=7)
+        assert sorted(info["eval_episode_return"]) == [3, 3, 55, 55]
+
+    @POLICIES
+    def test_stop_best_and_log(self, policy_cls, made):
+        writer, saved = Writer(), []
+        evaluator = make(policy=policy_cls().eval_mode, stop_value=15, writer=writer)
+        made.append(evaluator)
+        stop, _ = evaluator.eval(saved.append, train_iter=0, envstep=0)
+        assert not stop  # not at iteration 0
+        stop, _ = evaluator.eval(saved.append, train_iter=5, envstep=50)
+        assert stop
+        assert saved == ["ckpt_best.pth.tar"]  # the same mean is not better
+        assert writer.rows["evaluator_iter/reward_mean"] == [(0, 15.0), (5, 15.0)]
+        assert writer.rows["evaluator_step/episode_count"] == [(0, 4), (50, 4)]
+        assert evaluator.best == evaluator.last == 15
+
+    def test_should_eval(self, made):
+        evaluator = make(eval_freq=10)
+        made.append(evaluator)
+        due = [i for i in [0, 0, 5, 9, 10, 10, 12, 25, 34, 35] if evaluator.should_eval(i)]
+        assert due == [0, 10, 25, 35]
+
+    def test_state_keeps_the_best(self, made):
+        first, second = make(), make()
+        made += [first, second]
+        first.eval(train_iter=1)
+        second.load_state_dict(first.state_dict())
+        saved = []
+        second.eval(saved.append, train_iter=2)
+        assert saved == []
+        assert not second.should_eval(0) or second.best == 15
+
+    def test_an_abnormal_step_is_not_judged(self, made):
+        evaluator = make(env=line_manager(2, abnormal_at=[3, None]))
+        made.append(evaluator)
+        _, info = evaluator.eval(train_iter=1)
+        assert len(info["eval_episode_return"]) == 4
+
+    def test_episodes_given_for_one_call(self, made):
+        evaluator = make()
+        made.append(evaluator)
+        assert len(evaluator.eval(n_episode=6)[1]["eval_episode_return"]) == 6
+
+    def test_render_logs_a_video(self, made):
+        class Drawn(LineEnv):
+            render_mode = "rgb_array"
+
+            def render(self):
+                return np.full((4, 4, 3), self._t, np.uint8)
+
+        videos = []
+        writer = Writer()
+        writer.add_video = lambda tag, video, step: videos.append((tag, video.shape, step))
+        evaluator = make(env=line_manager(2, Drawn), writer=writer)
+        made.append(evaluator)
+        evaluator.eval(train_iter=3, envstep=30, force_render=True)
+        assert videos == [("evaluator/worst_median_best", (3, 5, 3, 4, 4), 3)]
+
+    def test_missing_episodes_and_closed(self):
+        evaluator = make(n_episode=None)
+        with pytest.raises(ConfigError, match="n_evaluator_episode"):
+            evaluator.eval()
+        evaluator.close()
+        evaluator.close()
+        with pytest.raises(ConfigError, match="closed"):
+            evaluator.eval()
+
+
+class TestBattle:
+    @POLICIES
+    def test_policy_0_is_judged(self, policy_cls, made):
+        policies = [policy_cls().eval_mode for _ in range(3)]
+        evaluator = make(
+            *(BattleInteractionSerialEvaluator, policies),
+            line_manager(2, DuelLineEnv, players=3),
+            stop_value=15,
+        )
+        made.append(evaluator)
+        stop, infos = evaluator.eval(train_iter=1)
+        assert stop
+        returns = [[i["eval_episode_return"] for i in player] for player in infos]
+        assert returns == [[15.0] * 4, [30.0] * 4, [45.0] * 4]
+
+
+class Doubled(IMetric):
+    def eval(self, inputs, label):
+        return {"Acc": float((inputs == label).float().mean())}
+
+    def reduce_mean(self, inputs):
+        return {"Acc": float(np.mean([i["Acc"] for i in inputs]))}
+
+    def gt(self, metric1, metric2):
+        if metric2 is None:
+            return True
+        return metric1["Acc"] >= (metric2["Acc"] if isinstance(metric2, dict) else metric2)
+
+
+class TestMetric:
+    def test_judges_on_data(self, made):
+        class Twice:
+            reset = staticmethod(lambda: None)
+            forward = staticmethod(lambda x: 2 * x)
+            get_attribute = staticmethod(lambda name: "cpu")
+
+        loader = [(torch.ones(2), torch.full((2,), 2.0)), (torch.ones(2), torch.tensor([2.0, 0.0]))]
+        cfg = EasyDict(eval_freq=50, stop_value=0.7)
+        evaluator = MetricSerialEvaluator(cfg, (loader, Doubled()), Twice, Writer())
+        made.append(evaluator)
+        saved = []
+        assert evaluator.eval(saved.append, train_iter=1) == (True, {"Acc": 0.75})
+        assert saved == ["ckpt_best.pth.tar"]
+
+
+def test_types(made):
+    for name in ("interaction", "battle_interaction", "metric"):
+        evaluator = create_serial_evaluator(EasyDict(type=name, eval_freq=1))
+        made.append(evaluator)
+        assert evaluator.should_eval(0)

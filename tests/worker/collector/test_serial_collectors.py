@@ -1,0 +1,332 @@
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.data import Columns
+from ding.utils.errors import ConfigError
+from ding.worker import (
+    BattleEpisodeSerialCollector,
+    BattleSampleSerialCollector,
+    EpisodeSerialCollector,
+    SampleSerialCollector,
+    create_serial_collector,
+    get_serial_collector_cls,
+)
+from tests.fakes import DuelLineEnv, RowPolicy, StepPolicy, line_manager
+
+POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
+
+
+class Writer:
+    """Remembers scalars."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def add_scalar(self, tag, value, step):
+        self.rows.setdefault(tag, []).append((step, value))
+
+    def flush(self):
+        pass
+
+
+def make(cls, policy, env=None, writer=None, **cfg):
+    config = cls.default_config()
+    config.update(cfg)
+    env = env if env is not None else line_manager()
+    return cls(config, env, policy, writer or Writer())
+
+
+def steps(rows):
+    """(environment, step) of each row's observation."""
+    return [tuple(int(x) for x in row["obs"]) for row in rows]
+
+
+@pytest.fixture
+def made():
+    collectors = []
+    yield collectors
+    for collector in collectors:
+        collector.close()
+
+
+class TestSample:
+    @POLICIES
+    def test_rows_come_by_trajectory_and_are_right(self, policy_cls, made):
+        collector = make(SampleSerialCollector, policy_cls().collect_mode)
+        made.append(collector)
+        data = collector.collect(6, train_iter=9)
+        assert len(data) == 6
+        assert steps(data) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+        for row in data:
+            step = int(row["obs"][1])
+            assert int(row["next_obs"][1]) == step + 1
+            assert float(row["reward"]) == step + 1
+            assert int(row["action"]) == step % 2
+            assert row["done"] is False
+            assert row["collect_iter"] == 9
+
+    def test_columns_where_both_sides_can(self, made):
+        collector = make(SampleSerialCollector, StepPolicy().collect_mode)
+        made.append(collector)
+        data = collector.collect(6)
+        assert isinstance(data, Columns)
+        assert data.is_columnar
+        assert data.columns["reward"].shape == (6, 1)
+        assert data.columns["obs"].dtype == torch.float32
+
+    def test_a_replaced_function_is_called(self, made):
+        mode = StepPolicy().collect_mode
+        mode = mode._replace(forward=lambda obs, **_: {i: {"action": torch.tensor(1)} for i in obs})
+        collector = make(SampleSerialCollector, mode)
+        made.append(collector)
+        assert {int(row["action"]) for row in collector.collect(6)} == {1}
+
+    @POLICIES
+    def test_the_true_last_observation_ends_an_episode(self, policy_cls, made):
+        collector = make(SampleSerialCollector, policy_cls().collect_mode)
+        made.append(collector)
+        data = collector.collect(14)
+        last = [row for row in data if int(row["obs"][1]) == 4]
+        assert len(last) == 2
+        assert all(int(row["next_obs"][1]) == 5 and row["done"] for row in last)
+        assert (0, 0) in steps(data[5:])  # the next episode begins at its reset observation
+
+    def test_a_truncated_episode_is_not_done(self, made):
+        collector = make(
+            SampleSerialCollector, StepPolicy().collect_mode, line_manager(truncate=True)
+        )
+        made.append(collector)
+        data = collector.collect(12)
+        assert not data.columns["done"].any()
+        assert 5 in data.columns["next_obs"][:, 1]
+
+    @POLICIES
+    def test_nothing_is_lost_between_calls(self, policy_cls, made):
+        env = line_manager(3, length=7)
+        collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
+        made.append(collector)
+        seen = []
+        for _ in range(40):
+            seen += steps(collector.collect(4, drop_extra=False))
+        for number in range(3):
+            own = [step for env_id, step in seen if env_id == number]
+            assert own == [i % 7 for i in range(len(own))]
+
+    @POLICIES
+    def test_on_policy_begins_anew(self, policy_cls, made):
+        policy = policy_cls(on_policy=True)
+        collector = make(SampleSerialCollector, policy.collect_mode, line_manager(3, length=100))
+        made.append(collector)
+        first = collector.collect(4)
+        second = collector.collect(4)
+        assert max(step for _, step in steps(first)) < min(step for _, step in steps(second))
+
+    @POLICIES
+    def test_extra_samples_are_dropped_only_when_asked(self, policy_cls, made):
+        collector = make(SampleSerialCollector, policy_cls().collect_mode, line_manager(3))
+        made.append(collector)
+        assert len(collector.collect(4)) == 4
+        assert len(collector.collect(4, drop_extra=False)) == 6
+
+    @POLICIES
+    def test_an_abnormal_step_drops_the_trajectory(self, policy_cls, made):
+        env = line_manager(2, abnormal_at=[3, None], length=100)
+        collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
+        made.append(collector)
+        data = collector.collect(8, drop_extra=False)
+        own = [step for env_id, step in steps(data) if env_id == 0]
+        assert 2 not in own[:1]
+        assert not any(row["reward"].item() == 0 for row in data)
+        assert collector.envstep % 2 == 1  # the failed step does not count
+
+    def test_level_seeds_mark_samples(self, made):
+        collector = make(SampleSerialCollector, StepPolicy().collect_mode)
+        made.append(collector)
+        data = collector.collect(4, level_seeds=[70, 71])
+        assert [int(row["seed"]) for row in data] == [70, 70, 71, 71]
+
+    def test_stateful_policies_are_reset_at_episode_ends(self, made):
+        policy = RowPolicy()
+        collector = make(SampleSerialCollector, policy.collect_mode)
+        made.append(collector)
+        policy.resets.clear()
+        collector.collect(10)
+        assert policy.resets == [[0], [1]]
+
+    def test_default_and_bad_n_sample(self, made):
+        collector = make(SampleSerialCollector, StepPolicy().collect_mode)
+        made.append(collector)
+        assert len(collector.collect()) == 4
+        with pytest.raises(ConfigError, match=r"n_sample.*0"):
+            collector.collect(0)
+
+    @POLICIES
+    def test_counters_and_logs(self, policy_cls, made):
+        writer = Writer()
+        collector = make(
+            *(SampleSerialCollector, policy_cls().collect_mode),
+            **dict(writer=writer, collect_print_freq=1),
+        )
+        made.append(collector)
+        episodes = []
+        collector.on_episode = lambda *row: episodes.append(row)
+        collector.collect(20, train_iter=1)
+        assert collector.envstep == 20
+        assert [row[:4] for row in episodes] == [
+            *(("collector", 0, 15.0, 5), ("collector", 1, 15.0, 5)) * 2
+        ]
+        assert writer.rows["collector_iter/reward_mean"] == [(1, 15.0)]
+        assert writer.rows["collector_step/reward_mean"] == [(20, 15.0)]
+        expected = {
+            *("episode_count", "envstep_count", "train_sample_count", "avg_envstep_per_episode"),
+            *("avg_sample_per_episode", "avg_envstep_per_sec", "avg_train_sample_per_sec"),
+            *("avg_episode_per_sec", "reward_mean", "reward_std", "reward_max", "reward_min"),
+            *("total_envstep_count", "total_train_sample_count", "total_episode_count"),
+        }
+        assert {f"collector_iter/{name}" for name in expected} <= set(writer.rows)
+        collector.envstep = 1000
+        collector.collect(4)
+        assert collector.envstep == 1004
+
+    def test_state_goes_on(self, made):
+        first = make(SampleSerialCollector, StepPolicy().collect_mode)
+        second = make(SampleSerialCollector, StepPolicy().collect_mode)
+        made += [first, second]
+        first.collect(8)
+        second.load_state_dict(first.state_dict())
+        assert second.envstep == 8
+
+    def test_close_twice_and_use_after(self):
+        collector = make(SampleSerialCollector, StepPolicy().collect_mode)
+        collector.close()
+        collector.close()
+        with pytest.raises(ConfigError, match="closed"):
+            collector.collect(4)
+
+    def test_missing_parts_are_named(self, made):
+        collector = SampleSerialCollector(
+            SampleSerialCollector.default_config(), tb_logger=Writer()
+        )
+        made.append(collector)
+        with pytest.raises(ConfigError, match="no env"):
+            collector.collect(4)
+
+    def test_reset_replaces_both(self, made):
+        collector = make(SampleSerialCollector, StepPolicy().collect_mode)
+        made.append(collector)
+        collector.collect(8)
+        collector.reset(RowPolicy().collect_mode, line_manager(1))
+        assert collector.envstep == 0
+        assert steps(collector.collect(2)) == [(0, 0), (0, 1)]
+
+
+class TestEpisode:
+    @POLICIES
+    def test_whole_episodes_and_no_more(self, policy_cls, made):
+        env = line_manager(2, length=[3, 8])
+        collector = make(EpisodeSerialCollector, policy_cls().collect_mode, env)
+        made.append(collector)
+        episodes = collector.collect(3)
+        assert len(episodes) == 3
+        for episode in episodes:
+            walked = [step for _, step in steps(episode)]
+            assert walked == list(range(len(walked)))
+            assert episode[-1]["done"]
+        assert collector.envstep == sum(map(len, episodes))
+
+    @POLICIES
+    def test_fewer_episodes_than_environments(self, policy_cls, made):
+        collector = make(EpisodeSerialCollector, policy_cls().collect_mode, line_manager(3))
+        made.append(collector)
+        assert [len(episode) for episode in collector.collect(1)] == [5]
+        assert collector.envstep == 5
+
+    @POLICIES
+    def test_train_samples(self, policy_cls, made):
+        collector = make(EpisodeSerialCollector, policy_cls().collect_mode, get_train_sample=True)
+        made.append(collector)
+        data = collector.collect(2)
+        assert len(data) == 10
+        assert set(data[0]) >= {"obs", "next_obs", "action", "reward", "done"}
+
+    def test_reward_shaping(self, made):
+        env = line_manager(1)
+
+        def shape(env_id, transitions):
+            return [{**row, "reward": row["reward"] * 10} for row in transitions]
+
+        env.reward_shaping = shape
+        collector = make(
+            EpisodeSerialCollector, StepPolicy().collect_mode, env, reward_shaping=True
+        )
+        made.append(collector)
+        rewards = [float(row["reward"]) for row in collector.collect(1)[0]]
+        assert rewards == [10, 20, 30, 40, 50]
+
+
+class TestBattle:
+    @POLICIES
+    @pytest.mark.parametrize("players", [2, 3])
+    def test_each_player_sees_its_own(self, policy_cls, players, made):
+        env = line_manager(2, DuelLineEnv, players=players)
+        policies = [policy_cls().collect_mode for _ in range(players)]
+        collector = make(BattleSampleSerialCollector, policies, env)
+        made.append(collector)
+        data, infos = collector.collect(10)
+        assert len(data) == len(infos) == players
+        for player in range(players):
+            assert len(data[player]) == 10
+            for row in data[player]:
+                assert float(row["reward"]) == (player + 1) * (int(row["obs"][1]) + 1)
+            assert [i["eval_episode_return"] for i in infos[player]] == [15.0 * (player + 1)] * 2
+
+    @POLICIES
+    def test_opponents_data_is_not_wanted(self, policy_cls, made):
+        opponent = policy_cls()
+        opponent._collect_data = False
+        policies = [policy_cls().collect_mode, opponent.collect_mode]
+        collector = make(BattleSampleSerialCollector, policies, line_manager(2, DuelLineEnv))
+        made.append(collector)
+        data, _ = collector.collect(4)
+        assert (len(data[0]), len(data[1])) == (4, 0)
+
+    @POLICIES
+    def test_episodes(self, policy_cls, made):
+        policies = [policy_cls().collect_mode for _ in range(2)]
+        collector = make(BattleEpisodeSerialCollector, policies, line_manager(2, DuelLineEnv))
+        made.append(collector)
+        data, infos = collector.collect(3)
+        assert [len(episodes) for episodes in data] == [3, 3]
+        assert [len(episode) for episode in data[1]] == [5, 5, 5]
+        assert len(infos[0]) == 3
+
+    def test_drop_extra_cuts_samples_not_policies(self, made):
+        policies = [StepPolicy().collect_mode for _ in range(3)]
+        collector = make(
+            BattleSampleSerialCollector, policies, line_manager(2, DuelLineEnv, players=3)
+        )
+        made.append(collector)
+        data, _ = collector.collect(1, drop_extra=True)
+        assert [len(samples) for samples in data] == [1, 1, 1]
+
+
+class TestRegistry:
+    @pytest.mark.parametrize(
+        ("name", "cls"),
+        [
+            ("sample", SampleSerialCollector),
+            ("episode", EpisodeSerialCollector),
+            ("sample_1v1", BattleSampleSerialCollector),
+            ("episode_1v1", BattleEpisodeSerialCollector),
+        ],
+    )
+    def test_types(self, name, cls, made):
+        cfg = EasyDict(type=name, **cls.config)
+        assert get_serial_collector_cls(cfg) is cls
+        assert cls.default_config().cfg_type == f"{cls.__name__}Dict"
+        collector = create_serial_collector(cfg)
+        made.append(collector)
+        assert isinstance(collector, cls)
+        assert np.isscalar(collector.envstep)
