@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import Dense
 from ding.model.common.impala_encoder import (
     IMPALACnnDownStack,
     IMPALACnnResidualBlock,
@@ -82,7 +83,7 @@ class FCEncoder(nn.Module):
             ]
         else:
             layers = linear_layers([self.obs_shape[0], *sizes], activation, norm_type, dropout)
-        self.main = nn.Sequential(*layers)
+        self.main = Dense(*layers)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         try:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import Dense
 from ding.utils.errors import ConfigError
 
 
@@ -144,7 +145,7 @@ class ReparameterizationHead(nn.Module):
         self.bound_type = bound_type
         width = hidden_size or input_size
         sizes = [input_size] + [width] * layer_num
-        self.main = nn.Sequential(*linear_layers(sizes, activation, norm_type))
+        self.main = Dense(*linear_layers(sizes, activation, norm_type))
         self.mu = nn.Linear(sizes[-1], output_size)
         if sigma_type == "fixed":
             self.register_buffer("sigma", torch.full((output_size,), float(fixed_sigma_value)))
@@ -217,7 +218,7 @@ def mlp(
     noise: bool = False,
 ) -> nn.Sequential:
     """Hidden layers and a last linear layer without norm or activation, in one flat container."""
-    return nn.Sequential(
+    return Dense(
         *linear_layers(sizes, activation, norm_type, dropout, noise),
         *linear_layers([sizes[-1], output_size], None, noise=noise),
     )
