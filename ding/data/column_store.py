@@ -21,8 +21,7 @@ class Field:
     """One array of the store, and how values enter and leave it.
 
     Attributes:
-        array: ``[capacity, *shape]``; for a field of a :class:`FramePair`, which keeps the data,
-            an empty stand-in.
+        array: ``[capacity, *shape]``; None for a field whose data a :class:`FramePair` keeps.
         take: ``(index, axis, out, mode) -> array``, the gather.
         leave: Makes what was gathered into what callers get; None leaves it an array.
     """
@@ -46,12 +45,15 @@ class Field:
         values = _as_array(sample)
         if values is None or values.dtype.hasobject:
             raise DataError(f"column {'.'.join(path)!r} holds {type(sample).__name__}, not numbers")
-        self.dtype, self.shape = values.dtype, values.shape[1:]
+        self.dtype: np.dtype = values.dtype
+        self.shape = values.shape[1:]
         self.scalar = None
         if self.torch_dtype is None and self.prefix is None and not self.shape:
             exact = self.dtype.char in "?ld" or self.dtype in (np.int64, np.float64)
             self.scalar = _SCALARS.get(self.dtype.kind) if exact else None
         self.leave = self._leaver()
+        self.array: np.ndarray | None = None
+        self.take: Callable[..., np.ndarray]
 
     @property
     def row_bytes(self) -> int:
@@ -72,31 +74,33 @@ class Field:
 
     def accept(self, value: Any) -> np.ndarray | None:
         """The batch as an array that can be written as it is, or None."""
-        if self.torch_dtype is not None:
-            if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
-                return None
-            array = _as_array(value)
-        elif self.prefix is not None:
-            if not isinstance(value, IdColumn) or value.prefix != self.prefix:
-                return None
-            return value.numbers
-        else:
-            array = value if isinstance(value, np.ndarray) else None
+        array = self._as_array(value)
         if array is None or array.dtype != self.dtype or array.shape[1:] != self.shape:
             return None
         return array
 
     def accept_one(self, value: Any) -> Any:
         """One row's value as something that can be assigned to a slot, or None."""
-        if self.scalar is not None and type(value) is self.scalar:
+        if type(value) is self.scalar:
             return value
+        array = value if isinstance(value, np.generic) else self._as_array(value)
+        if array is None or array.dtype != self.dtype or array.shape != self.shape:
+            return None
+        return array
+
+    def _as_array(self, value: Any) -> np.ndarray | None:
+        """`value` as an array if it is of this field's kind."""
         if self.torch_dtype is not None:
             if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
                 return None
-            value = _as_array(value)
-        if not isinstance(value, np.ndarray | np.generic):
-            return None
-        return value if value.dtype == self.dtype and value.shape == self.shape else None
+            try:
+                return value.numpy()
+            except (TypeError, RuntimeError):
+                return _unusual_tensor(value)
+        if self.prefix is not None:
+            own = isinstance(value, IdColumn) and value.prefix == self.prefix
+            return value.numbers if own else None
+        return value if isinstance(value, np.ndarray) else None
 
     def wider(self, value: Any) -> np.dtype | None:
         """The dtype that would hold both what is here and `value`, if there is a lossless one."""
@@ -142,7 +146,7 @@ class ColumnStore:
             field.use(preallocator.empty((capacity, *field.shape), field.dtype, field.path))
         for pair, _, _ in self._pairs:
             pair.allocate(preallocator)
-        self._plan = self._make_plan()
+        self._plan()
 
     def _pair_frames(self) -> tuple[list[tuple[FramePair, int, int]], list[Field]]:
         """Big observations, kept once for the two fields that refer to them."""
@@ -160,24 +164,29 @@ class ColumnStore:
             if same and first.row_bytes >= MIN_FRAME_BYTES:
                 pair = FramePair(self.capacity, first.dtype, first.shape, path)
                 first.take, second.take = pair.take_first, pair.take_second
-                first.array = second.array = np.empty((0, *first.shape), first.dtype)
                 pairs.append((pair, i, j))
                 paired += [first, second]
         return pairs, paired
 
-    def _make_plan(self) -> list[tuple[Any, Callable, Callable | None]]:
-        return [(f.path if self._nested else f.path[0], f.take, f.leave) for f in self._fields]
+    def _plan(self) -> None:
+        """Lay out what the hot paths go through."""
+        fields = self._fields
+        self._names: list[Any] = [f.path if self._nested else f.path[0] for f in fields]
+        self._accepting = [(n, f.accept) for n, f in zip(self._names, fields)]
+        self._accepting_one = [(n, f.accept_one) for n, f in zip(self._names, fields)]
+        self._taking = [(n, f.take, f.leave) for n, f in zip(self._names, fields)]
+        self._writing = [(fields[i].array, i) for i in self._plain]
 
     # ------------------------------------------------------------------ in
 
     def accept(self, columns: Mapping[str, Any]) -> list[np.ndarray] | None:
         """The arrays to :meth:`write`, in the store's order; None for rows of another kind."""
-        flat = dict(_flatten(columns)) if self._nested else columns
+        flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
         if flat.keys() != self._keys:
             return None
         arrays = []
-        for field in self._fields:
-            array = field.accept(flat[field.path if self._nested else field.path[0]])
+        for name, accept in self._accepting:
+            array = accept(flat[name])
             if array is None:
                 return self._widen(flat)
             arrays.append(array)
@@ -185,22 +194,23 @@ class ColumnStore:
 
     def _widen(self, flat: Mapping[Any, Any]) -> list[np.ndarray] | None:
         """Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was."""
-        values = [flat[field.path if self._nested else field.path[0]] for field in self._fields]
+        values = [flat[name] for name in self._names]
         arrays = [field.accept(value) for field, value in zip(self._fields, values)]
         misfits = [i for i, array in enumerate(arrays) if array is None]
-        dtypes = {i: self._fields[i].wider(values[i]) for i in misfits}
-        if any(dtype is None or i not in self._plain for i, dtype in dtypes.items()):
+        dtypes = [(i, self._fields[i].wider(values[i])) for i in misfits]
+        if any(dtype is None or i not in self._plain for i, dtype in dtypes):
             return None
-        for i, dtype in dtypes.items():
+        for i, dtype in dtypes:
             field = self._fields[i]
+            assert dtype is not None
             if dtype != field.dtype:
                 wide = self._preallocator.empty((self.capacity, *field.shape), dtype, field.path)
                 wide[:] = field.array
                 field.use(wide)
                 field.dtype, field.scalar = dtype, None
             arrays[i] = values[i]
-        self._plan = self._make_plan()
-        return arrays
+        self._plan()
+        return arrays  # type: ignore[return-value]
 
     def write(self, start: int, arrays: Sequence[np.ndarray], n: int) -> None:
         """Write n rows from slot `start` on, around the end if need be; n <= capacity."""
@@ -208,10 +218,9 @@ class ColumnStore:
         if n > room:
             self.write(start, [array[:room] for array in arrays], room)
             start, n, arrays = 0, n - room, [array[room:] for array in arrays]
-        stop = start + n
-        fields = self._fields
-        for i in self._plain:
-            fields[i].array[start:stop] = arrays[i]
+        span = slice(start, start + n)
+        for target, i in self._writing:
+            target[span] = arrays[i]
         for pair, i, j in self._pairs:
             pair.write(start, arrays[i], arrays[j])
 
@@ -220,13 +229,13 @@ class ColumnStore:
         if self._nested or self._pairs or row.keys() != self._keys:
             return False
         values = []
-        for field in self._fields:
-            value = field.accept_one(row[field.path[0]])
+        for name, accept_one in self._accepting_one:
+            value = accept_one(row[name])
             if value is None:
                 return False
             values.append(value)
-        for field, value in zip(self._fields, values):
-            field.array[slot] = value
+        for (target, _), value in zip(self._writing, values):
+            target[slot] = value
         return True
 
     # ------------------------------------------------------------------ out
@@ -234,7 +243,7 @@ class ColumnStore:
     def take(self, index: np.ndarray) -> dict[str, Any]:
         """Gather rows into fresh memory: columns of the kinds that came in."""
         out = {}
-        for name, take, leave in self._plan:
+        for name, take, leave in self._taking:
             values = take(index, 0, None, "clip")
             out[name] = values if leave is None else leave(values)
         return _nest(out) if self._nested else out

@@ -99,11 +99,21 @@ class Columns(list):
 
     # ------------------------------------------------------------------ columns
 
+    def _whole(self) -> dict[str, Column] | None:
+        """The columns of a container that is exactly one block: the common case, made cheap."""
+        parts = self._parts
+        if parts is None or len(parts) != 1:
+            return None
+        block, span = parts[0]
+        return block.columns if len(span) == block.length and span.step == 1 else None
+
     @property
     def is_columnar(self) -> bool:
         """Whether nobody has asked for a row yet and all parts have the same columns."""
         if self._parts is None:
             return False
+        if self._whole() is not None:
+            return True
         blocks = [block for block, _ in self._parts]
         if any(block.columns is None for block in blocks):
             return False
@@ -117,6 +127,9 @@ class Columns(list):
         Raises:
             DataError: The data has become rows.
         """
+        whole = self._whole()
+        if whole is not None:
+            return dict(whole)
         if not self.is_columnar:
             raise DataError("these rows were handed out and may have changed: use them as rows")
         parts = self._parts
@@ -168,6 +181,8 @@ class Columns(list):
     def __len__(self) -> int:
         if self._parts is None:
             return super().__len__()
+        if len(self._parts) == 1:
+            return len(self._parts[0][1])
         return sum(len(span) for _, span in self._parts)
 
     def __getitem__(self, index: Any) -> Any:

@@ -7,10 +7,6 @@ from ding.data.preallocate import Preallocator
 #: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
 MIN_FRAME_BYTES = 1024
 
-# A prime number of words, so that a pattern that moves by a whole row of an image, or by a whole
-# frame of a stack, never falls onto itself when the frame is folded.
-_FOLD = 61
-
 
 class FramePair:
     """`obs` and `next_obs` of a ring of rows, over one store of frames.
@@ -35,13 +31,9 @@ class FramePair:
         self.row_bytes = int(np.prod(shape)) * dtype.itemsize
         # One frame per row, and some for the ends of trajectories.
         self._room = capacity + capacity // 8 + 64
-        words = self.row_bytes // 8
-        self._fold_words = words - words % _FOLD
         rng = np.random.default_rng(0)
-        self._weights = rng.integers(1 << 62, size=(_FOLD, 1), dtype=np.uint64) | np.uint64(1)
-        self._tail_weights = rng.integers(
-            1 << 62, size=(_FOLD + 8, 1), dtype=np.uint64
-        ) | np.uint64(1)
+        words = self.row_bytes // 8 + self.row_bytes % 8
+        self._weights = rng.integers(1 << 62, size=words, dtype=np.uint64) | np.uint64(1)
         self._by_print: dict[int, int] = {}
         self._free: list[int] = []
         self._used = 0
@@ -98,7 +90,7 @@ class FramePair:
         prints = self._fingerprints(raw)
         for i, key in enumerate(prints.tolist()):
             slot = self._by_print.get(key)
-            if slot is None or not np.array_equal(self._raw[slot], raw[i]):
+            if slot is None or not (self._raw[slot] == raw[i]).all():
                 slot = self._new_slot()
                 self._raw[slot] = raw[i]
                 self._prints[slot] = prints[i]
@@ -140,11 +132,9 @@ class FramePair:
 
     def _fingerprints(self, raw: np.ndarray) -> np.ndarray:
         """uint64 [n] of bytes [n, row_bytes]; every byte counts, and so does its place."""
-        n, whole = len(raw), self.row_bytes // 8 * 8
-        words = raw[:, :whole].view(np.uint64)
-        folded = words[:, : self._fold_words].reshape(n, -1, _FOLD).sum(axis=1, dtype=np.uint64)
-        tail = np.concatenate(
-            [words[:, self._fold_words :], raw[:, whole:].astype(np.uint64)], axis=1
-        )
-        prints = folded @ self._weights + tail @ self._tail_weights[: tail.shape[1]]
-        return prints[:, 0]
+        whole = self.row_bytes // 8
+        words, rest = raw[:, : whole * 8].view(np.uint64), raw[:, whole * 8 :]
+        prints = np.einsum("ij,j->i", words, self._weights[:whole])
+        if rest.shape[1]:
+            prints += rest.astype(np.uint64) @ self._weights[whole:]
+        return prints

@@ -1,11 +1,5 @@
 """Buffers, and the parts that they are made of."""
 
-from ding.utils.lazy import lazy_exports
+import lazy_loader
 
-__all__ = lazy_exports(
-    globals(),
-    {
-        "deque_buffer": ["BufferedData", "DequeBuffer"],
-        "deque_buffer_wrapper": ["DequeBufferWrapper"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
