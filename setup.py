@@ -17,7 +17,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["ding", "ding.*"]),
-    package_data={"ding": ["py.typed"]},
+    package_data={"": ["*.pyi", "py.typed"]},
     install_requires=[
         "torch>=2.1",
         "numpy>=1.26",
@@ -32,6 +32,7 @@ setup(
         "rich>=13.0",
         "pyyaml>=6.0",
         "lz4>=4.3",
+        "lazy_loader>=0.4",
     ],
     extras_require={
         "test": [

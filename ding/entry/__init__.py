@@ -1,13 +1,5 @@
 """Pipelines: whole trainings, evaluations and collections from a config."""
 
-from ding.utils.lazy import lazy_exports
+import lazy_loader
 
-__all__ = lazy_exports(
-    globals(),
-    {
-        "serial_entry": ["serial_pipeline"],
-        "serial_entry_onpolicy": ["serial_pipeline_onpolicy"],
-        "application_entry": ["eval", "collect_demo_data", "collect_episodic_demo_data"],
-        "utils": ["AccMetric", "mark_not_expert", "mark_warm_up", "random_collect"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,5 +1,7 @@
 from .deque_buffer import (
     BufferedData as BufferedData,
+)
+from .deque_buffer import (
     DequeBuffer as DequeBuffer,
 )
 from .deque_buffer_wrapper import (

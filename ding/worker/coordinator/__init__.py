@@ -1,5 +1,5 @@
 """Commanders: what tells the other parts how to go on."""
 
-from ding.utils.lazy import lazy_exports
+import lazy_loader
 
-__all__ = lazy_exports(globals(), {"base_serial_commander": ["BaseSerialCommander"]})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

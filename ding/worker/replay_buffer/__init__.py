@@ -1,13 +1,5 @@
 """Replay buffers: one ring of columns, and ways to draw from it."""
 
-from ding.utils.lazy import lazy_exports
+import lazy_loader
 
-__all__ = lazy_exports(
-    globals(),
-    {
-        "advanced_buffer": ["AdvancedReplayBuffer"],
-        "base_buffer": ["DequeBufferWrapper", "IBuffer", "create_buffer", "get_buffer_cls"],
-        "episode_buffer": ["EpisodeReplayBuffer"],
-        "naive_buffer": ["ElasticReplayBuffer", "NaiveReplayBuffer", "SequenceReplayBuffer"],
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

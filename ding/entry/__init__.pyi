@@ -1,0 +1,27 @@
+from .application_entry import (
+    collect_demo_data as collect_demo_data,
+)
+from .application_entry import (
+    collect_episodic_demo_data as collect_episodic_demo_data,
+)
+from .application_entry import (
+    eval as eval,
+)
+from .serial_entry import (
+    serial_pipeline as serial_pipeline,
+)
+from .serial_entry_onpolicy import (
+    serial_pipeline_onpolicy as serial_pipeline_onpolicy,
+)
+from .utils import (
+    AccMetric as AccMetric,
+)
+from .utils import (
+    mark_not_expert as mark_not_expert,
+)
+from .utils import (
+    mark_warm_up as mark_warm_up,
+)
+from .utils import (
+    random_collect as random_collect,
+)

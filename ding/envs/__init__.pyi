@@ -1,0 +1,105 @@
+from .env import (
+    BaseEnv as BaseEnv,
+)
+from .env import (
+    BaseEnvTimestep as BaseEnvTimestep,
+)
+from .env import (
+    DingEnvWrapper as DingEnvWrapper,
+)
+from .env import (
+    GymnasiumEnv as GymnasiumEnv,
+)
+from .env import (
+    get_env_cls as get_env_cls,
+)
+from .env import (
+    get_vec_env_setting as get_vec_env_setting,
+)
+from .env import (
+    is_truncated as is_truncated,
+)
+from .env_manager import (
+    AsyncSubprocessEnvManager as AsyncSubprocessEnvManager,
+)
+from .env_manager import (
+    BaseEnvManager as BaseEnvManager,
+)
+from .env_manager import (
+    BaseEnvManagerV2 as BaseEnvManagerV2,
+)
+from .env_manager import (
+    EnvSupervisor as EnvSupervisor,
+)
+from .env_manager import (
+    GymVectorEnvManager as GymVectorEnvManager,
+)
+from .env_manager import (
+    SubprocessEnvManagerV2 as SubprocessEnvManagerV2,
+)
+from .env_manager import (
+    SyncSubprocessEnvManager as SyncSubprocessEnvManager,
+)
+from .env_manager import (
+    create_env_manager as create_env_manager,
+)
+from .env_manager import (
+    get_env_manager_cls as get_env_manager_cls,
+)
+from .env_wrappers import (
+    AllinObsWrapper as AllinObsWrapper,
+)
+from .env_wrappers import (
+    ClipRewardWrapper as ClipRewardWrapper,
+)
+from .env_wrappers import (
+    DelayRewardWrapper as DelayRewardWrapper,
+)
+from .env_wrappers import (
+    EpisodicLifeWrapper as EpisodicLifeWrapper,
+)
+from .env_wrappers import (
+    EvalEpisodeReturnWrapper as EvalEpisodeReturnWrapper,
+)
+from .env_wrappers import (
+    FireResetWrapper as FireResetWrapper,
+)
+from .env_wrappers import (
+    FrameStackWrapper as FrameStackWrapper,
+)
+from .env_wrappers import (
+    GymToGymnasiumWrapper as GymToGymnasiumWrapper,
+)
+from .env_wrappers import (
+    MaxAndSkipWrapper as MaxAndSkipWrapper,
+)
+from .env_wrappers import (
+    NoopResetWrapper as NoopResetWrapper,
+)
+from .env_wrappers import (
+    ObsNormWrapper as ObsNormWrapper,
+)
+from .env_wrappers import (
+    ObsPlusPrevActRewWrapper as ObsPlusPrevActRewWrapper,
+)
+from .env_wrappers import (
+    RewardNormWrapper as RewardNormWrapper,
+)
+from .env_wrappers import (
+    ScaledFloatFrameWrapper as ScaledFloatFrameWrapper,
+)
+from .env_wrappers import (
+    TimeLimitWrapper as TimeLimitWrapper,
+)
+from .env_wrappers import (
+    WarpFrameWrapper as WarpFrameWrapper,
+)
+from .env_wrappers import (
+    create_env_wrapper as create_env_wrapper,
+)
+from .env_wrappers import (
+    update_shape as update_shape,
+)
+from .vector_step import (
+    VectorStep as VectorStep,
+)

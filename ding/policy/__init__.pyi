@@ -1,0 +1,57 @@
+from .base_policy import (
+    CommandModePolicy as CommandModePolicy,
+)
+from .base_policy import (
+    Policy as Policy,
+)
+from .base_policy import (
+    create_policy as create_policy,
+)
+from .base_policy import (
+    get_policy_cls as get_policy_cls,
+)
+from .command_mode_policy_instance import (
+    DQNCommandModePolicy as DQNCommandModePolicy,
+)
+from .command_mode_policy_instance import (
+    DummyCommandModePolicy as DummyCommandModePolicy,
+)
+from .command_mode_policy_instance import (
+    EpsCommandModePolicy as EpsCommandModePolicy,
+)
+from .command_mode_policy_instance import (
+    PPOCommandModePolicy as PPOCommandModePolicy,
+)
+from .common_utils import (
+    default_preprocess_learn as default_preprocess_learn,
+)
+from .common_utils import (
+    set_noise_mode as set_noise_mode,
+)
+from .common_utils import (
+    single_env_forward_wrapper as single_env_forward_wrapper,
+)
+from .dqn import (
+    DQNPolicy as DQNPolicy,
+)
+from .modes import (
+    BatchedCollect as BatchedCollect,
+)
+from .modes import (
+    BatchedEval as BatchedEval,
+)
+from .policy_factory import (
+    PolicyFactory as PolicyFactory,
+)
+from .policy_factory import (
+    get_random_policy as get_random_policy,
+)
+from .ppo import (
+    PPOPolicy as PPOPolicy,
+)
+from .train_columns import (
+    as_train_columns as as_train_columns,
+)
+from .train_columns import (
+    flatten_numbers as flatten_numbers,
+)

@@ -1,0 +1,129 @@
+from .collector import (
+    BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
+)
+from .collector import (
+    BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
+)
+from .collector import (
+    BattleSampleSerialCollector as BattleSampleSerialCollector,
+)
+from .collector import (
+    CachePool as CachePool,
+)
+from .collector import (
+    EpisodeSerialCollector as EpisodeSerialCollector,
+)
+from .collector import (
+    IMetric as IMetric,
+)
+from .collector import (
+    InteractionSerialEvaluator as InteractionSerialEvaluator,
+)
+from .collector import (
+    ISerialCollector as ISerialCollector,
+)
+from .collector import (
+    ISerialEvaluator as ISerialEvaluator,
+)
+from .collector import (
+    MetricSerialEvaluator as MetricSerialEvaluator,
+)
+from .collector import (
+    SampleSerialCollector as SampleSerialCollector,
+)
+from .collector import (
+    TrajBuffer as TrajBuffer,
+)
+from .collector import (
+    VectorEvalMonitor as VectorEvalMonitor,
+)
+from .collector import (
+    create_serial_collector as create_serial_collector,
+)
+from .collector import (
+    create_serial_evaluator as create_serial_evaluator,
+)
+from .collector import (
+    get_serial_collector_cls as get_serial_collector_cls,
+)
+from .collector import (
+    to_tensor_transitions as to_tensor_transitions,
+)
+from .coordinator import (
+    BaseSerialCommander as BaseSerialCommander,
+)
+from .learner import (
+    BaseLearner as BaseLearner,
+)
+from .learner import (
+    Hook as Hook,
+)
+from .learner import (
+    LearnerHook as LearnerHook,
+)
+from .learner import (
+    LoadCkptHook as LoadCkptHook,
+)
+from .learner import (
+    LogReduceHook as LogReduceHook,
+)
+from .learner import (
+    LogShowHook as LogShowHook,
+)
+from .learner import (
+    SaveCkptHook as SaveCkptHook,
+)
+from .learner import (
+    TickMonitor as TickMonitor,
+)
+from .learner import (
+    add_learner_hook as add_learner_hook,
+)
+from .learner import (
+    build_learner_hook_by_cfg as build_learner_hook_by_cfg,
+)
+from .learner import (
+    create_learner as create_learner,
+)
+from .learner import (
+    find_char as find_char,
+)
+from .learner import (
+    get_simple_monitor_type as get_simple_monitor_type,
+)
+from .learner import (
+    merge_hooks as merge_hooks,
+)
+from .learner import (
+    register_learner_hook as register_learner_hook,
+)
+from .learner import (
+    show_hooks as show_hooks,
+)
+from .replay_buffer import (
+    AdvancedReplayBuffer as AdvancedReplayBuffer,
+)
+from .replay_buffer import (
+    DequeBufferWrapper as DequeBufferWrapper,
+)
+from .replay_buffer import (
+    ElasticReplayBuffer as ElasticReplayBuffer,
+)
+from .replay_buffer import (
+    EpisodeReplayBuffer as EpisodeReplayBuffer,
+)
+from .replay_buffer import (
+    IBuffer as IBuffer,
+)
+from .replay_buffer import (
+    NaiveReplayBuffer as NaiveReplayBuffer,
+)
+from .replay_buffer import (
+    SequenceReplayBuffer as SequenceReplayBuffer,
+)
+from .replay_buffer import (
+    create_buffer as create_buffer,
+)
+from .replay_buffer import (
+    get_buffer_cls as get_buffer_cls,
+)

@@ -1,0 +1,54 @@
+from .base_serial_collector import (
+    INF as INF,
+)
+from .base_serial_collector import (
+    CachePool as CachePool,
+)
+from .base_serial_collector import (
+    ISerialCollector as ISerialCollector,
+)
+from .base_serial_collector import (
+    TrajBuffer as TrajBuffer,
+)
+from .base_serial_collector import (
+    create_serial_collector as create_serial_collector,
+)
+from .base_serial_collector import (
+    get_serial_collector_cls as get_serial_collector_cls,
+)
+from .base_serial_collector import (
+    to_tensor_transitions as to_tensor_transitions,
+)
+from .base_serial_evaluator import (
+    ISerialEvaluator as ISerialEvaluator,
+)
+from .base_serial_evaluator import (
+    create_serial_evaluator as create_serial_evaluator,
+)
+from .battle_episode_serial_collector import (
+    BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
+)
+from .battle_interaction_serial_evaluator import (
+    BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
+)
+from .battle_sample_serial_collector import (
+    BattleSampleSerialCollector as BattleSampleSerialCollector,
+)
+from .episode_serial_collector import (
+    EpisodeSerialCollector as EpisodeSerialCollector,
+)
+from .interaction_serial_evaluator import (
+    InteractionSerialEvaluator as InteractionSerialEvaluator,
+)
+from .metric_serial_evaluator import (
+    IMetric as IMetric,
+)
+from .metric_serial_evaluator import (
+    MetricSerialEvaluator as MetricSerialEvaluator,
+)
+from .sample_serial_collector import (
+    SampleSerialCollector as SampleSerialCollector,
+)
+from .vector_eval_monitor import (
+    VectorEvalMonitor as VectorEvalMonitor,
+)

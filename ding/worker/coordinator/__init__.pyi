@@ -1,0 +1,3 @@
+from .base_serial_commander import (
+    BaseSerialCommander as BaseSerialCommander,
+)
