@@ -1,3 +1,15 @@
+from . import (
+    collector as collector,
+)
+from . import (
+    coordinator as coordinator,
+)
+from . import (
+    learner as learner,
+)
+from . import (
+    replay_buffer as replay_buffer,
+)
 from .collector import (
     BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
 )

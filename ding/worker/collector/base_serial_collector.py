@@ -1,6 +1,7 @@
 """The interface of serial collectors, and the row helpers that scripts import from here."""
 
 import copy
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +39,7 @@ class ISerialCollector(ABC):
         """Reset or replace both, and start counting anew."""
 
     @abstractmethod
-    def collect(self, per_collect_target: Any) -> list[Any]:
+    def collect(self, per_collect_target: Any) -> Any:
         """Collect as much as asked: samples or episodes, as the kind of collector counts."""
 
     @property
@@ -53,7 +54,7 @@ def create_serial_collector(cfg: EasyDict, **kwargs: Any) -> ISerialCollector:
     return SERIAL_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
 
 
-def get_serial_collector_cls(cfg: EasyDict) -> type:
+def get_serial_collector_cls(cfg: EasyDict) -> Any:
     """The registered collector class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
     return SERIAL_COLLECTOR_REGISTRY.get(cfg.type)
@@ -97,7 +98,9 @@ class TrajBuffer(list):
         deepcopy: Whether transitions are copied when they come in.
     """
 
-    def __init__(self, maxlen: int, *args: Any, deepcopy: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, maxlen: float | None, *args: Any, deepcopy: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._maxlen = INF if maxlen is None else maxlen
         self._deepcopy = deepcopy
@@ -124,7 +127,7 @@ def to_tensor_transitions(
     if not shallow_copy_next_obs or not data or "next_obs" not in data[0]:
         return [to_tensor(row, transform_scalar=False) for row in data]
     rows = [to_tensor(row, ignore_keys=["next_obs"], transform_scalar=False) for row in data]
-    for row, following in zip(rows, rows[1:]):
+    for row, following in itertools.pairwise(rows):
         row["next_obs"] = following["obs"]
     rows[-1]["next_obs"] = to_tensor(data[-1]["next_obs"], transform_scalar=False)
     return rows

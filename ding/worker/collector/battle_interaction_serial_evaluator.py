@@ -16,7 +16,7 @@ class BattleInteractionSerialEvaluator(EpisodeEvaluator):
 
     def eval(
         self,
-        save_ckpt_fn: Callable = None,
+        save_ckpt_fn: Callable | None = None,
         train_iter: int = -1,
         envstep: int = -1,
         n_episode: int | None = None,

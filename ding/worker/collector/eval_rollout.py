@@ -45,7 +45,7 @@ class EvalRollout:
             env_ids, obs = env_ids[keep], tree_take(obs, keep)
         actions = []
         for player, policy in enumerate(self._policies):
-            own = tree_map(lambda leaf, p=player: leaf[:, p], obs) if self._battle else obs
+            own = self._of_player(obs, player)
             actions.append(policy.batched.forward(own)["action"].numpy())
         joined = np.stack(actions, axis=1) if self._battle else actions[0]
         step = self._env.step_columns(joined, env_ids)
@@ -75,8 +75,11 @@ class EvalRollout:
         self._reset_policies([*ended, *failed], [True] * len(self._policies))
         return len(timesteps) - len(failed), ended
 
+    def _of_player(self, obs: Any, player: int) -> Any:
+        return tree_map(lambda leaf: leaf[:, player], obs) if self._battle else obs
+
     def _infos(self, info: Any) -> list[dict[str, Any]]:
-        return [info] if isinstance(info, Mapping) else list(info)
+        return [info] if isinstance(info, dict) else list(info)
 
     def _reset_policies(self, env_ids: list[int], resets: list[bool]) -> None:
         if env_ids:

@@ -116,7 +116,7 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
     def __init__(
         self,
         cfg: dict,
-        env: BaseEnvManager = None,
+        env: BaseEnvManager | None = None,
         policy: Any = None,
         tb_logger: Any = None,
         exp_name: str | None = "default_experiment",
@@ -127,7 +127,7 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
 
     def eval(
         self,
-        save_ckpt_fn: Callable = None,
+        save_ckpt_fn: Callable | None = None,
         train_iter: int = -1,
         envstep: int = -1,
         n_episode: int | None = None,

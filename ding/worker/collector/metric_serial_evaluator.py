@@ -47,8 +47,8 @@ class MetricSerialEvaluator(SerialEvaluator):
             self._policy = _policy
         self._policy.reset()
 
-    def eval(
-        self, save_ckpt_fn: Callable = None, train_iter: int = -1, envstep: int = -1
+    def eval(  # type: ignore[override]  # a data set has no episodes to count
+        self, save_ckpt_fn: Callable | None = None, train_iter: int = -1, envstep: int = -1
     ) -> tuple[bool, Any]:
         """Evaluate on the whole data set, and save a checkpoint if it is the best so far.
 

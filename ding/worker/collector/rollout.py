@@ -75,7 +75,7 @@ class Rollout(ABC):
         names."""
 
     @abstractmethod
-    def harvest(self, player: int, train_samples: bool) -> tuple[Sequence[Any], list[int]]:
+    def harvest(self, player: int, train_samples: bool) -> tuple[Any, list[int]]:
         """Take the completed trajectories of one player.
 
         Args:

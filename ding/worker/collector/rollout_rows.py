@@ -36,7 +36,7 @@ class RowRollout(Rollout):
         self._transform_obs = transform_obs
         self._deepcopy_obs = deepcopy_obs
         self._reward_shaping = reward_shaping
-        self._completed: list[list[list[dict[str, Any]]]] = [[] for _ in policies]
+        self._completed: list[list[Sequence[dict[str, Any]]]] = [[] for _ in policies]
         self._episode_steps = np.zeros(env.env_num, np.int64)
         self.drop_running()
 
@@ -117,7 +117,9 @@ class RowRollout(Rollout):
                 self._completed[player].append(rows)
             self._running[env_id] = self._new_trajectories()
         if done:
-            infos = [timestep.info] if isinstance(timestep.info, Mapping) else list(timestep.info)
+            infos: list[Any] = (
+                [timestep.info] if isinstance(timestep.info, Mapping) else list(timestep.info)
+            )
             returns = [float(np.sum(info["eval_episode_return"])) for info in infos]
             length, self._episode_steps[env_id] = int(self._episode_steps[env_id]), 0
             result.episodes.append(FinishedEpisode(env_id, returns, length, infos))
@@ -135,7 +137,7 @@ class RowRollout(Rollout):
     def _new_trajectories(self) -> list[TrajBuffer]:
         return [TrajBuffer(self.traj_len) for _ in self._policies]
 
-    def harvest(self, player: int, train_samples: bool) -> tuple[Sequence[Any], list[int]]:
+    def harvest(self, player: int, train_samples: bool) -> tuple[Any, list[int]]:
         completed, self._completed[player] = self._completed[player], []
         samples: list[Any] = []
         lengths = []

@@ -1,5 +1,6 @@
 """What the four serial collectors share: everything but the stop rule and the packing."""
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +39,8 @@ class SerialCollector(ISerialCollector):
         env: BaseEnvManager | None = None,
         policy: Any = None,
         tb_logger: Any = None,
-        exp_name: str | None = "default_experiment",
-        instance_name: str | None = "collector",
+        exp_name: str = "default_experiment",
+        instance_name: str = "collector",
     ) -> None:
         self._end_flag = False
         self._cfg = cfg
@@ -48,7 +49,7 @@ class SerialCollector(ISerialCollector):
         self._owns_writer = tb_logger is None
         self._tb_logger = tb_logger
         self._logger: logging.Logger | None = None
-        self._env: BaseEnvManager | None = None
+        self._env: Any = None
         self._policies: list[Any] = []
         self._rollout: Rollout | None = None
         #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
@@ -236,4 +237,4 @@ class SerialCollector(ISerialCollector):
 def split_by_lengths(samples: Sequence[Any], lengths: list[int]) -> list[Any]:
     """Split consecutive samples into one sequence per trajectory."""
     ends = np.cumsum([0, *lengths]).tolist()
-    return [samples[start:stop] for start, stop in zip(ends, ends[1:])]
+    return [samples[start:stop] for start, stop in itertools.pairwise(ends)]
