@@ -1,7 +1,7 @@
 """Finding what is wrong with a user's config before anything is built from it."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from ding.utils.errors import ConfigError
 
 _NEAR = 0.75  # similarity from which an unknown key is taken for a misspelt one
+_ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about their place
 
 
 @dataclass
@@ -19,7 +20,8 @@ class Problems:
     found: list[str] = field(default_factory=list)
 
     def add(self, message: str) -> None:
-        self.found.append(message)
+        if message not in self.found:
+            self.found.append(message)
 
     def raise_if_any(self) -> None:
         """Raise one error that lists everything.
@@ -33,56 +35,90 @@ class Problems:
             raise ConfigError("the config has several errors:\n  " + "\n  ".join(self.found))
 
 
-def check_section(
-    user: Any,
-    known: Mapping[str, Any],
-    path: str,
-    problems: Problems,
-    open_paths: Iterable[str] = (),
-) -> None:
-    """Compare a section with the defaults: key by key, and type by type.
-
-    Whole numbers that stand as floats where an integer belongs (``1e5``) are made integers in
-    ``user``.
+class KeyChecker:
+    """Compares what a user wrote with the defaults: key by key, and type by type.
 
     Args:
-        user: What the user wrote; changed in place.
-        known: Every key with its default.
-        path: Where the section stands.
-        problems: What was found is added here.
-        open_paths: Sections that may hold further keys; there only near misses are errors.
+        known: Every key with its default, nested. ``None`` and ``{}`` allow any value and any dict.
+        open_paths: Sections that may hold further keys; only near misses are errors there.
+        problems: What is found is added here.
     """
-    for key in list(user):
-        where = f"{path}.{key}" if path else str(key)
-        if key not in known:
-            _report_unknown(key, where, known, path in open_paths, problems)
-            continue
-        default, value = known[key], user[key]
-        if isinstance(default, Mapping):
-            if not isinstance(value, Mapping):
-                problems.add(f"{where} must be a dict, got {_show(value)}")
-            elif default:
-                check_section(value, default, where, problems, open_paths)
-        elif _is_whole_float(value) and _is_int(default):
-            user[key] = int(value)
-        elif not _fits(value, default):
-            problems.add(
+
+    def __init__(
+        self, known: Mapping[str, Any], open_paths: Collection[str], problems: Problems
+    ) -> None:
+        self._known = known
+        self._open_paths = open_paths
+        self._problems = problems
+        self._places: dict[str, list[str]] = {}
+        self._index(known, "")
+
+    def check(self, user: Any) -> None:
+        """Check a whole config.
+
+        Whole numbers that stand as floats where an integer belongs (``1e5``) are made integers in
+        ``user``.
+        """
+        self._check(user, self._known, "")
+
+    def _check(self, user: Any, known: Mapping[str, Any], path: str) -> None:
+        for key in list(user):
+            where = f"{path}.{key}" if path else str(key)
+            if not isinstance(key, str):
+                self._problems.add(f"{where}: keys must be strings, got {_show(key)}")
+            elif key not in known:
+                self._report_unknown(key, path, where, known, user)
+            elif isinstance(known[key], Mapping):
+                self._check_section(user[key], known[key], where)
+            elif _is_whole_float(user[key]) and _is_int(known[key]):
+                user[key] = int(user[key])
+            else:
+                self._check_value(user[key], known[key], where)
+
+    def _check_section(self, value: Any, known: Mapping[str, Any], where: str) -> None:
+        if not isinstance(value, Mapping):
+            self._problems.add(f"{where} must be a dict, got {_show(value)}")
+        elif known:
+            self._check(value, known, where)
+
+    def _check_value(self, value: Any, default: Any, where: str) -> None:
+        if not _fits(value, default):
+            self._problems.add(
                 f"{where} must be {_kind(default)}, got {_show(value)} (default: {default!r})"
             )
+        elif _is_int_list(default):
+            for index, item in enumerate(value if value is not None else ()):
+                if not _is_int(item):
+                    self._problems.add(f"{where}[{index}] must be an integer, got {_show(item)}")
 
+    def _report_unknown(
+        self, key: str, path: str, where: str, known: Mapping[str, Any], user: Mapping[str, Any]
+    ) -> None:
+        prefix = f"{path}." if path else ""
+        is_open = path in self._open_paths
+        near = difflib.get_close_matches(key, list(known), 1, _NEAR)
+        places = [] if key in _ANYWHERE else self._places.get(key, [])
+        if is_open:
+            # Beside the key that it resembles it is a key of its own.
+            if near and near[0] not in user:
+                self._problems.add(f"unknown key {where}: did you mean {prefix}{near[0]}?")
+        elif places:
+            self._problems.add(f"unknown key {where}: did you mean {' or '.join(places[:3])}?")
+        elif near:
+            self._problems.add(f"unknown key {where}: did you mean {prefix}{near[0]}?")
+        else:
+            nearest = difflib.get_close_matches(key, list(known), 1, 0.0)
+            hint = f"; nearest is {prefix}{nearest[0]}" if nearest else ""
+            self._problems.add(
+                f"unknown key {where}{hint}; known keys there: {', '.join(sorted(known)) or 'none'}"
+            )
 
-def _report_unknown(
-    key: Any, where: str, known: Mapping[str, Any], is_open: bool, problems: Problems
-) -> None:
-    near = difflib.get_close_matches(str(key), [str(k) for k in known], 1, 0.0)
-    similar = bool(near) and difflib.SequenceMatcher(None, str(key), near[0]).ratio() >= _NEAR
-    if is_open and not similar:
-        return
-    prefix = where[: -len(str(key))]
-    hint = f": did you mean {prefix}{near[0]}?" if similar else ""
-    others = "" if similar else f"; known keys: {', '.join(sorted(map(str, known)))}"
-    nearest = f" (nearest: {prefix}{near[0]})" if near and not similar else ""
-    problems.add(f"unknown key {where}{hint}{nearest}{others}")
+    def _index(self, known: Mapping[str, Any], path: str) -> None:
+        for key, value in known.items():
+            where = f"{path}.{key}" if path else key
+            self._places.setdefault(key, []).append(where)
+            if isinstance(value, Mapping):
+                self._index(value, where)
 
 
 def _is_int(value: Any) -> bool:
@@ -95,6 +131,10 @@ def _is_number(value: Any) -> bool:
 
 def _is_whole_float(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
+
+
+def _is_int_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(map(_is_int, value))
 
 
 def _fits(value: Any, default: Any) -> bool:
@@ -121,18 +161,21 @@ def _kind(default: Any) -> str:
         return "an integer"
     if isinstance(default, float):
         return "a number"
-    return {"str": "a string", "list": "a list", "tuple": "a list"}[type(default).__name__]
+    return "a string" if isinstance(default, str) else "a list"
 
 
 def _show(value: Any) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
+def at(config: Any, path: str) -> Any:
+    """The value at a dotted path, ``None`` if it or a section on the way is missing."""
+    for key in path.split("."):
+        config = config.get(key) if isinstance(config, Mapping) else None
+    return config
+
+
 def require(config: Mapping[str, Any], path: str, what: str, problems: Problems) -> None:
     """Report a key that has no default and is missing."""
-    node: Any = config
-    for key in path.split("."):
-        if not isinstance(node, Mapping) or node.get(key) is None:
-            problems.add(f"missing key {path}: {what}")
-            return
-        node = node[key]
+    if at(config, path) is None:
+        problems.add(f"missing key {path}: {what}")

@@ -3,42 +3,29 @@
 import copy
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import Problems, check_section, require
+from ding.config.check import KeyChecker, Problems, at, require
 from ding.config.contradictions import find_contradictions
-from ding.config.known_keys import ENV_KEYS, POLICY_KEYS, TOP_KEYS
-from ding.config.save import save_config
-from ding.envs import get_env_cls, get_env_manager_cls
-from ding.policy import get_policy_cls
-from ding.utils import LEARNER_REGISTRY, SERIAL_EVALUATOR_REGISTRY, deep_merge_dicts, import_module
-from ding.utils.errors import ConfigError
-from ding.worker import (
-    BaseLearner,
-    BaseSerialCommander,
-    IBuffer,
-    InteractionSerialEvaluator,
-    ISerialCollector,
-    get_buffer_cls,
-    get_serial_collector_cls,
+from ding.config.defaults import (
+    defaults_of,
+    known_keys,
+    layered,
+    model_class,
+    open_paths,
+    required_model_keys,
 )
+from ding.config.known_keys import CREATE_SECTIONS
+from ding.config.parts import Parts, create_config_of, default_config, find_parts, given_parts
+from ding.config.save import save_config
+from ding.utils import broadcast_object_list, deep_merge_dicts, get_rank, get_world_size
+from ding.utils.errors import ConfigError
+from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISerialCollector
 
-
-@dataclass
-class _Parts:
-    """The classes that a config is completed with; ``None`` for those that it does without."""
-
-    env: type | None
-    env_manager: type | None
-    policy: type | None
-    learner: type | None
-    collector: type | None
-    evaluator: type | None
-    buffer: type | None
+_EXP_NAME = "default_experiment"
 
 
 def compile_config(
@@ -70,9 +57,9 @@ def compile_config(
         env_manager: Class of the env managers.
         policy: Class of the policy.
         learner: Class of the learner.
-        collector: Class of the collector.
+        collector: Class of the collector; ``sample`` if there is none.
         evaluator: Class of the evaluator.
-        buffer: Class of the replay buffer.
+        buffer: Class of the replay buffer; ``advanced`` if there is none and the policy needs one.
         env: Class of the environments, for its defaults.
         reward_model: Class whose ``default_config`` completes ``cfg.reward_model``.
         world_model: Class whose ``default_config`` completes ``cfg.world_model``.
@@ -92,208 +79,193 @@ def compile_config(
             the full path of its key.
         UnknownTypeError: A type that no registry knows.
     """
-    user = EasyDict(copy.deepcopy(dict(cfg)))
-    create = EasyDict(copy.deepcopy(dict(create_cfg or {})))
-    problems = Problems()
-    _check_outline(user, create, auto, problems)
+    user = _copied(cfg, "main_config")
+    further = {"reward_model": reward_model, "world_model": world_model}
     if auto:
-        parts = _parts_of(create, user, env)
+        create = _copied(create_cfg, "create_config")
+        _check_create(create)
+        parts = find_parts(create, user, env)
+    elif create_cfg is not None:
+        raise ConfigError("compile_config uses create_cfg only with auto=True: pass that too")
     else:
-        parts = _Parts(env, env_manager, policy, learner, collector, evaluator, buffer)
-    defaults = _defaults(parts, create)
-    _check_keys(user, defaults, parts, problems)
-    for name, model_cls in (("reward_model", reward_model), ("world_model", world_model)):
-        if model_cls is not None and hasattr(model_cls, "default_config"):
-            defaults[name] = model_cls.default_config()
-    problems.raise_if_any()
-    merged = EasyDict(deep_merge_dicts(defaults, user))
-    merged.seed = seed
-    _drop_other_count(merged, user)
-    _pass_on(merged)
-    _check_completeness(merged, parts, problems)
-    find_contradictions(merged, problems)
-    problems.raise_if_any()
-    resuming = bool(merged.policy.get("learn", {}).get("resume_training", False))
-    merged.exp_name = _run_folder(
-        merged.get("exp_name", "default_experiment"), renew_dir and not resuming
-    )
-    if create_cfg is not None:
-        merged.create_config = create
-    if save_cfg:
-        _save(merged, save_path)
-    return merged
+        parts = given_parts(
+            *(env, env_manager, policy, learner, collector, evaluator, buffer), user=user
+        )
+        create = create_config_of(parts)
+    merged = _merge(user, create, parts, further, seed)
+    _check_values(merged, complete=auto)
+    return _settled(merged, save_cfg, save_path, renew_dir)
 
 
-def _check_outline(
-    user: Mapping[str, Any], create: Mapping[str, Any], auto: bool, problems: Problems
-) -> None:
-    check_section(user, TOP_KEYS, "", problems, open_paths=("",))
+def compile_run_config(
+    main_config: Mapping[str, Any],
+    create_config: Mapping[str, Any],
+    seed: int = 0,
+    own_envs: bool = False,
+    env: type | None = None,
+    own_model: bool = False,
+    save_cfg: bool = True,
+    renew_dir: bool = True,
+) -> EasyDict:
+    """:func:`compile_config` for a run that is built from the config, and whose gaps are errors.
+
+    Args:
+        main_config: What the user wrote.
+        create_config: Types and ``import_names`` by component.
+        seed: Recorded in the config.
+        own_envs: Environments are given; the env type of the config is not looked at.
+        env: Class of the given environments, for its defaults.
+        own_model: A network is given; ``policy.model`` need not describe one.
+        save_cfg: As for :func:`compile_config`.
+        renew_dir: As for :func:`compile_config`.
+    """
+    user, create = _copied(main_config, "main_config"), _copied(create_config, "create_config")
+    if own_envs:
+        create.pop("env", None)
+    _check_create(create)
+    parts = find_parts(create, user, env, look_up_env=not own_envs)
+    merged = _merge(user, create, parts, {}, seed)
+    problems = Problems()
+    if not own_envs:
+        _require_envs(merged, problems)
+    if not own_model:
+        _require_model(merged, parts, problems)
+    _check_values(merged, True, problems)
+    return _settled(merged, save_cfg, "total_config.py", renew_dir)
+
+
+def _copied(cfg: Any, name: str) -> EasyDict:
+    if not isinstance(cfg, Mapping):
+        raise ConfigError(f"{name} must be a dict, got {type(cfg).__name__} {cfg!r}")
+    _check_names(cfg, name)
+    return EasyDict(copy.deepcopy(dict(cfg)))
+
+
+def _check_names(section: Mapping[Any, Any], path: str) -> None:
+    for key, value in section.items():
+        if not isinstance(key, str):  # keys become attributes
+            raise ConfigError(f"{path}: keys must be strings, got {type(key).__name__} {key!r}")
+        if isinstance(value, Mapping):
+            _check_names(value, f"{path}.{key}")
+
+
+def _check_create(create: EasyDict) -> None:
+    problems = Problems()
+    component = {"type": "", "import_names": None}
+    known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
+    # A component's own keys may stand beside its type.
+    sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
+    KeyChecker(known, sections, problems).check({"create_config": create})
+    problems.raise_if_any()
+
+
+def _merge(
+    user: EasyDict,
+    create: EasyDict,
+    parts: Parts,
+    further: Mapping[str, type | None],
+    seed: int,
+) -> EasyDict:
+    """Check the user's keys and complete them with the defaults of the parts."""
+    problems = Problems()
     for name in ("env", "policy"):
         if not isinstance(user.get(name), Mapping):
             problems.add(f"main_config.{name} must be a dict, got {user.get(name)!r}")
-    if auto:
-        known = dict.fromkeys(
-            (
-                *("env", "env_manager", "policy", "learner", "collector", "evaluator"),
-                *("replay_buffer", "commander", "reward_model", "world_model", "model"),
-            ),
-            {},
-        )
-        check_section(create, known, "create_config", problems)
-        for name in ("env_manager", "policy"):
-            require({"create_config": create}, f"create_config.{name}.type", "which one?", problems)
     problems.raise_if_any()
+    defaults = defaults_of(parts, create)
+    for name, cls in further.items():
+        if cls is not None:
+            defaults[name] = default_config(cls)
+    model_cls = model_class(parts, user)
+    KeyChecker(known_keys(defaults, model_cls), open_paths(parts, model_cls), problems).check(user)
+    problems.raise_if_any()
+    merged = EasyDict(deep_merge_dicts(defaults, user))
+    merged.seed = seed
+    merged.create_config = create
+    _drop_other_count(merged, user)
+    _pass_on(merged, user)
+    return merged
 
 
-def _parts_of(create: EasyDict, user: EasyDict, env: type | None) -> _Parts:
-    """Look up the classes that ``create_config`` names."""
-    policy = get_policy_cls(create.policy)
-    policy_defaults = policy.default_config()
-    env_cfg = deep_merge_dicts(create.get("env", {}), user.env)
-    create.setdefault("learner", EasyDict(type="base"))
-    create.setdefault("evaluator", EasyDict(type="interaction"))
-    on_policy = user.policy.get("on_policy", policy_defaults.get("on_policy", False))
-    if not on_policy:
-        create.setdefault("replay_buffer", EasyDict())
-        create.replay_buffer.setdefault("type", "advanced")
-    create.setdefault("collector", EasyDict())
-    create.collector.setdefault("type", "sample")
-    for component in ("learner", "evaluator"):
-        import_module(create[component].get("import_names", []))
-    return _Parts(
-        env=env if env is not None else (get_env_cls(env_cfg) if env_cfg.get("type") else None),
-        env_manager=get_env_manager_cls(create.env_manager),
-        policy=policy,
-        learner=LEARNER_REGISTRY.get(create.learner.type),
-        collector=get_serial_collector_cls(create.collector),
-        evaluator=SERIAL_EVALUATOR_REGISTRY.get(create.evaluator.type),
-        buffer=get_buffer_cls(create.replay_buffer) if "replay_buffer" in create else None,
-    )
-
-
-def _default_config(cls: type | None) -> dict[str, Any]:
-    if cls is None or not hasattr(cls, "default_config"):
-        return EasyDict()
-    return cls.default_config()
-
-
-def _defaults(parts: _Parts, create: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that a run of these parts can be told, with its default."""
-
-    def component(part: type | None, name: str, own: Mapping[str, Any]) -> dict[str, Any]:
-        return deep_merge_dicts(
-            deep_merge_dicts(_default_config(part), dict(own)), dict(create.get(name, {}))
-        )
-
-    env = deep_merge_dicts(_default_config(parts.env), dict(create.get("env", {})))
-    env["manager"] = component(parts.env_manager, "env_manager", env.get("manager", {}))
-    policy = deep_merge_dicts(_default_config(parts.policy), dict(create.get("policy", {})))
-    for section in ("learn", "collect", "eval", "other"):
-        policy.setdefault(section, EasyDict())
-    places = [
-        ("learn", "learner", "learner", parts.learner),
-        ("collect", "collector", "collector", parts.collector),
-        ("eval", "evaluator", "evaluator", parts.evaluator),
-        ("other", "replay_buffer", "replay_buffer", parts.buffer),
-    ]
-    for section, key, name, part in places:
-        if part is not None or key in policy[section]:
-            policy[section][key] = component(part, name, policy[section].get(key, {}))
-    policy["other"]["commander"] = component(
-        BaseSerialCommander, "commander", policy["other"].get("commander", {})
-    )
-    return EasyDict(env=env, policy=policy)
-
-
-def _check_keys(
-    user: EasyDict, defaults: Mapping[str, Any], parts: _Parts, problems: Problems
-) -> None:
-    """Compare what the user wrote with what is known; classes from elsewhere may know more."""
-    known = deep_merge_dicts({"env": ENV_KEYS, "policy": POLICY_KEYS}, dict(defaults))
-    open_paths = {
-        "policy.model",
-        "policy.learn.learner.hook",
-        "policy.other",
-        "policy.other.commander",
-    }
-    if parts.env is None or not parts.env.__module__.startswith("ding."):
-        open_paths.add("env")
-    if parts.policy is None or not parts.policy.__module__.startswith("ding."):
-        open_paths |= {"policy", "policy.learn", "policy.collect", "policy.eval"}
-    components = {
-        "env.manager": parts.env_manager,
-        "policy.learn.learner": parts.learner,
-        "policy.collect.collector": parts.collector,
-        "policy.eval.evaluator": parts.evaluator,
-        "policy.other.replay_buffer": parts.buffer,
-    }
-    for path, part in components.items():
-        if part is None or not part.__module__.startswith("ding."):
-            open_paths.add(path)
-    check_section(user.env, known["env"], "env", problems, open_paths)
-    check_section(user.policy, known["policy"], "policy", problems, open_paths)
-
-
-def _drop_other_count(cfg: EasyDict, user: Mapping[str, Any]) -> None:
+def _drop_other_count(cfg: EasyDict, user: EasyDict) -> None:
     """A user who counts in episodes does not want the policy's default number of samples."""
-    wanted = user["policy"].get("collect", {})
+    wanted = at(user, "policy.collect") or {}
     for given, other in (("n_sample", "n_episode"), ("n_episode", "n_sample")):
         if wanted.get(given) is not None and wanted.get(other) is None:
             cfg.policy.collect.pop(other, None)
 
 
-def _pass_on(cfg: EasyDict) -> None:
-    """Let the env section's goals reach the evaluator that judges by them."""
-    evaluator = cfg.policy.eval.get("evaluator")
-    if evaluator is None:
-        return
-    for source, target in (("stop_value", "stop_value"), ("n_evaluator_episode", "n_episode")):
-        if cfg.env.get(source) is not None and evaluator.get(target) is None:
-            evaluator[target] = cfg.env[source]
-    if evaluator.get("stop_value") is None:
-        evaluator.stop_value = float("inf")
+def _pass_on(cfg: EasyDict, user: EasyDict) -> None:
+    """Let settings reach the other components that go by them."""
+    env, policy = cfg.env, cfg.policy
+    if env.get("stop_value") is None:
+        env.stop_value = float("inf")
+    if env.get("n_evaluator_episode") is None and env.get("evaluator_env_num") is not None:
+        env.n_evaluator_episode = env.evaluator_env_num
+    evaluator = policy.eval.get("evaluator")
+    if evaluator is not None:
+        for source, target in (("stop_value", "stop_value"), ("n_evaluator_episode", "n_episode")):
+            if env.get(source) is not None and evaluator.get(target) is None:
+                evaluator[target] = env[source]
+    buffer = at(policy, "other.replay_buffer")
+    if buffer is not None:
+        for key in ("priority", "priority_IS_weight"):
+            if key in buffer and at(user, f"policy.other.replay_buffer.{key}") is None:
+                buffer[key] = policy.get(key, False)
 
 
-def _check_completeness(cfg: EasyDict, parts: _Parts, problems: Problems) -> None:
-    if parts.env is not None:
-        require(cfg, "env.collector_env_num", "how many environments collect", problems)
-        require(cfg, "env.evaluator_env_num", "how many environments evaluate", problems)
-        if cfg.policy.eval.get("evaluator", {}).get("n_episode") is None:
-            require(cfg, "env.n_evaluator_episode", "episodes of an evaluation", problems)
+def _require_envs(cfg: EasyDict, problems: Problems) -> None:
+    if cfg.env.get("type") is None:
+        problems.add(
+            "missing key create_config.env.type: name a registered env class, or 'gymnasium' with "
+            "main_config.env.env_id"
+        )
+    elif cfg.env.type == "gymnasium":
+        require(cfg, "env.env_id", "an id that gymnasium knows, such as 'CartPole-v1'", problems)
+    require(cfg, "env.collector_env_num", "how many environments collect", problems)
+    require(cfg, "env.evaluator_env_num", "how many environments evaluate", problems)
 
 
-def compile_collector_config(
-    policy_cfg: EasyDict, user_cfg: EasyDict, collector_cls: "type[ISerialCollector]"
-) -> EasyDict:
-    """A collector's defaults under the policy's and the user's settings for it."""
-    own = policy_cfg.get("collect", {}).get("collector", {})
-    wanted = user_cfg.get("policy", {}).get("collect", {}).get("collector", {})
-    return _layered(collector_cls, own, wanted)
+def _require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
+    examples = {
+        "obs_shape": "the shape of an observation, such as 4 or [4, 84, 84]",
+        "action_shape": "how many actions there are, or how long an action is",
+    }
+    for name in required_model_keys(model_class(parts, cfg)):
+        what = examples.get(name, "the network has no default for it")
+        require(cfg, f"policy.model.{name}", what, problems)
 
 
-def compile_buffer_config(
-    policy_cfg: EasyDict, user_cfg: EasyDict, buffer_cls: "type[IBuffer]"
-) -> EasyDict:
-    """A buffer's defaults under the policy's and the user's settings for it."""
-    own = policy_cfg.get("other", {}).get("replay_buffer", {})
-    wanted = user_cfg.get("policy", {}).get("other", {}).get("replay_buffer", {})
-    return _layered(buffer_cls, own, wanted)
+def _check_values(cfg: EasyDict, complete: bool, problems: Problems | None = None) -> None:
+    problems = problems or Problems()
+    find_contradictions(cfg, complete, problems)
+    problems.raise_if_any()
 
 
-def _layered(cls: type, *layers: Mapping[str, Any]) -> EasyDict:
-    merged = _default_config(cls)
-    for layer in layers:
-        merged = deep_merge_dicts(merged, dict(layer))
-    return EasyDict(merged)
+def _settled(cfg: EasyDict, save_cfg: bool, save_path: str, renew_dir: bool) -> EasyDict:
+    """Choose the run's folder and save the config there."""
+    if not cfg.get("exp_name"):
+        cfg.exp_name = _EXP_NAME
+    if renew_dir and not at(cfg, "policy.learn.resume_training"):
+        cfg.exp_name = new_folder(cfg.exp_name)
+    if save_cfg and get_rank() == 0:
+        _save(cfg, save_path)
+    return cfg
 
 
-def _run_folder(exp_name: str, renew_dir: bool) -> str:
-    if not renew_dir or not os.path.exists(exp_name):
-        return exp_name
-    stamped = f"{exp_name}_{datetime.now().strftime('%y%m%d_%H%M%S')}"
-    # Two runs may start within one second.
-    names = [stamped, *(f"{stamped}_{number}" for number in range(1, 1000))]
-    return next(name for name in names if not os.path.exists(name))
+def new_folder(name: str) -> str:
+    """``name`` if it does not exist, else with the time appended; the same on all ranks."""
+    chosen = name
+    if os.path.exists(name):
+        stamped = f"{name}_{datetime.now().strftime('%y%m%d_%H%M%S')}"
+        # Two runs may start within one second.
+        names = [stamped, *(f"{stamped}_{number}" for number in range(1, 1000))]
+        chosen = next(one for one in names if not os.path.exists(one))
+    if get_world_size() > 1:
+        shared = [chosen]
+        broadcast_object_list(shared, src=0)
+        chosen = shared[0]
+    return chosen
 
 
 def _save(cfg: EasyDict, save_path: str) -> None:
@@ -305,3 +277,22 @@ def _save(cfg: EasyDict, save_path: str) -> None:
             f"cannot write into the run's folder {os.path.abspath(cfg.exp_name)!r}: "
             f"{error.strerror or error}; choose another exp_name"
         ) from error
+
+
+def compile_collector_config(
+    policy_cfg: EasyDict, user_cfg: EasyDict, collector_cls: type[ISerialCollector]
+) -> EasyDict:
+    """A collector's defaults under the policy's and the user's settings for it."""
+    return _component_config(policy_cfg, user_cfg, collector_cls, "collect.collector")
+
+
+def compile_buffer_config(
+    policy_cfg: EasyDict, user_cfg: EasyDict, buffer_cls: type[IBuffer]
+) -> EasyDict:
+    """A buffer's defaults under the policy's and the user's settings for it."""
+    return _component_config(policy_cfg, user_cfg, buffer_cls, "other.replay_buffer")
+
+
+def _component_config(policy_cfg: EasyDict, user_cfg: EasyDict, cls: type, place: str) -> EasyDict:
+    own, wanted = at(policy_cfg, place) or {}, at(user_cfg, f"policy.{place}") or {}
+    return layered(default_config(cls), own, wanted)

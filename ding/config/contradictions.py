@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ding.config.check import Problems
+import numpy as np
+
+from ding.config.check import Problems, at
 
 _POSITIVE = (
     *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
@@ -18,69 +20,99 @@ _FRACTIONS = (
     *("policy.discount_factor", "policy.collect.discount_factor", "policy.collect.gae_lambda"),
     *("policy.other.eps.start", "policy.other.eps.end", "policy.learn.target_theta"),
 )
+_MAY_BE_NONE = (
+    *("policy.learn.target_update_freq", "policy.collect.n_sample", "policy.collect.n_episode"),
+    *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
+)
+_WITHOUT_PRIORITIES = ("naive", "elastic", "sequence", "episode")
 
 
-def find_contradictions(cfg: Mapping[str, Any], problems: Problems) -> None:
-    """Look through a completed config; see the messages for what is looked for."""
+def find_contradictions(cfg: Mapping[str, Any], complete: bool, problems: Problems) -> None:
+    """Look through a completed config; see the messages for what is looked for.
+
+    Args:
+        complete: Whether a run is built from the config alone: then how much to collect must be
+            in it.
+    """
     _check_ranges(cfg, problems)
+    _check_shapes(cfg, problems)
     _check_evaluation(cfg, problems)
-    _check_collection(cfg, problems)
+    _check_collection(cfg, complete, problems)
     _check_replay(cfg, problems)
-
-
-def _at(cfg: Mapping[str, Any], path: str) -> Any:
-    node: Any = cfg
-    for key in path.split("."):
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
 
 
 def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
     for path in _POSITIVE:
-        value = _at(cfg, path)
-        if isinstance(value, int | float) and not value > 0:
+        section, _, key = path.rpartition(".")
+        value = at(cfg, path)
+        if value is None and path not in _MAY_BE_NONE and key in (at(cfg, section) or {}):
+            problems.add(f"{path} must be greater than 0, got None")
+        elif isinstance(value, int | float) and not value > 0:
             problems.add(f"{path} must be greater than 0, got {value!r}")
     for path in _FRACTIONS:
-        value = _at(cfg, path)
+        value = at(cfg, path)
         if isinstance(value, int | float) and not 0 <= value <= 1:
             problems.add(f"{path} must be between 0 and 1, got {value!r}")
+    kind = at(cfg, "policy.other.eps.type")
+    if kind not in (None, "exp", "linear"):
+        problems.add(f"policy.other.eps.type must be 'exp' or 'linear', got {kind!r}")
+
+
+def _check_shapes(cfg: Mapping[str, Any], problems: Problems) -> None:
+    for key in ("obs_shape", "action_shape"):
+        value = at(cfg, f"policy.model.{key}")
+        if value is None or isinstance(value, Mapping):
+            continue
+        sizes = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+        if not sizes or not all(_is_size(size) for size in sizes):
+            problems.add(
+                f"policy.model.{key} must be a number of at least 1 or a list of such, "
+                f"got {value!r}"
+            )
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
 
 
 def _check_evaluation(cfg: Mapping[str, Any], problems: Problems) -> None:
-    episodes, envs = _at(cfg, "env.n_evaluator_episode"), _at(cfg, "env.evaluator_env_num")
+    episodes, envs = at(cfg, "policy.eval.evaluator.n_episode"), at(cfg, "env.evaluator_env_num")
     if episodes is not None and envs is not None and 0 < episodes < envs:
+        given = at(cfg, "env.n_evaluator_episode") == episodes
+        key = "env.n_evaluator_episode" if given else "policy.eval.evaluator.n_episode"
         problems.add(
-            f"env.n_evaluator_episode={episodes} is less than env.evaluator_env_num={envs}: some "
+            f"{key}={episodes} is less than env.evaluator_env_num={envs}: some "
             f"environments would have no episode to run; set both to {episodes}, or raise the first"
         )
 
 
-def _check_collection(cfg: Mapping[str, Any], problems: Problems) -> None:
-    collect = _at(cfg, "policy.collect") or {}
+def _check_collection(cfg: Mapping[str, Any], complete: bool, problems: Problems) -> None:
+    collect = at(cfg, "policy.collect") or {}
     n_sample, n_episode = collect.get("n_sample"), collect.get("n_episode")
-    kind = _at(cfg, "policy.collect.collector.type") or "sample"
+    kind = at(cfg, "policy.collect.collector.type") or "sample"
     counted = "n_episode" if kind.startswith("episode") else "n_sample"
     if collect.get(counted) is None:
-        problems.add(
-            f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
-            "between two rounds of training"
-        )
+        if complete:
+            problems.add(
+                f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
+                "between two rounds of training"
+            )
         return
     if n_sample is not None and n_episode is not None:
         problems.add(
             f"policy.collect.n_sample={n_sample} and policy.collect.n_episode={n_episode} "
             f"contradict each other: keep {counted} for the collector {kind!r}"
         )
-    if counted == "n_sample" and not _at(cfg, "policy.traj_len_inf"):
+    if counted == "n_sample" and not at(cfg, "policy.traj_len_inf"):
         _check_window(cfg, n_sample, collect, problems)
 
 
 def _check_window(
     cfg: Mapping[str, Any], n_sample: int, collect: Mapping[str, Any], problems: Problems
 ) -> None:
-    nstep = _at(cfg, "policy.nstep") or 1
+    nstep = at(cfg, "policy.nstep") or 1
     unroll_len = collect.get("unroll_len") or 1
-    envs = _at(cfg, "env.collector_env_num")
+    envs = at(cfg, "env.collector_env_num")
     if unroll_len > 1 and nstep >= unroll_len:
         problems.add(
             f"policy.nstep={nstep} does not fit into policy.collect.unroll_len={unroll_len}: "
@@ -106,15 +138,15 @@ def _check_replay(cfg: Mapping[str, Any], problems: Problems) -> None:
             "policy.priority_IS_weight=True needs policy.priority=True: without priorities there "
             "is nothing to weigh"
         )
-    buffer = _at(cfg, "policy.other.replay_buffer") or {}
+    buffer = at(cfg, "policy.other.replay_buffer") or {}
     if policy.get("on_policy") or not buffer:
         return
-    if policy.get("priority") and buffer.get("type") not in ("advanced", None):
+    if policy.get("priority") and buffer.get("type") in _WITHOUT_PRIORITIES:
         problems.add(
-            f"policy.priority=True needs policy.other.replay_buffer.type='advanced', "
-            f"got {buffer.get('type')!r}"
+            "policy.priority=True needs policy.other.replay_buffer.type='advanced' (or 'deque'), "
+            f"got {buffer.get('type')!r}, which draws uniformly"
         )
-    size, batch = buffer.get("replay_buffer_size"), _at(cfg, "policy.learn.batch_size")
+    size, batch = buffer.get("replay_buffer_size"), at(cfg, "policy.learn.batch_size")
     if isinstance(size, int) and isinstance(batch, int) and batch > size:
         problems.add(
             f"policy.learn.batch_size={batch} is more than "

@@ -12,27 +12,48 @@ TOP_KEYS: dict[str, Any] = {
     "seed": None,
     "reward_model": None,
     "world_model": None,
+    "wandb_logger": None,
     "create_config": None,
 }
 
+_COMPONENT: dict[str, Any] = {"type": "", "import_names": [], "cfg_type": ""}
+
 ENV_KEYS: dict[str, Any] = {
-    "type": "",
-    "import_names": [],
+    **_COMPONENT,
     "env_id": "",
     "collector_env_num": 0,
     "evaluator_env_num": 0,
     "n_evaluator_episode": 0,
     "stop_value": 0.0,
     "replay_path": None,
-    "manager": {},
-    "cfg_type": "",
     "max_episode_steps": None,
+    # Of battles.
+    "player_num": 0,
+    # A preset's name, or a list.
+    "env_wrapper": None,
+    # What some manager understands: configs keep these keys when they change its type.
+    "manager": {
+        **_COMPONENT,
+        "shared_memory": False,
+        "copy_on_get": False,
+        "context": "",
+        "wait_num": None,
+        "step_wait_timeout": None,
+        "connect_timeout": 0.0,
+        "reset_inplace": False,
+    },
 }
 
+# Hooks have a short form (a value) and a full one (a dict).
+_HOOKS: dict[str, Any] = dict.fromkeys(
+    (
+        *("load_ckpt_before_run", "log_show_after_iter", "save_ckpt_after_iter"),
+        *("save_ckpt_after_run", "log_reduce_after_iter"),
+    )
+)
+
 POLICY_KEYS: dict[str, Any] = {
-    "type": "",
-    "import_names": [],
-    "cfg_type": "",
+    **_COMPONENT,
     "model": {},
     "cuda": False,
     "on_policy": False,
@@ -51,41 +72,51 @@ POLICY_KEYS: dict[str, Any] = {
         "resume_training": False,
         "ignore_done": False,
         "learner": {
-            "type": "",
-            "import_names": [],
-            "cfg_type": "",
+            **_COMPONENT,
+            "load_path": None,
             "learner_num": 1,
             "send_policy_freq": 1,
-            "hook": {
-                "load_ckpt_before_run": "",
-                "log_show_after_iter": 0,
-                "save_ckpt_after_iter": 0,
-                "save_ckpt_after_run": True,
-                "log_reduce_after_iter": True,
-                "keep_ckpt": 0,
-            },
+            "hook": {**_HOOKS, "keep_ckpt": 0},
         },
     },
     "collect": {
-        "n_sample": None,
-        "n_episode": None,
+        "n_sample": 0,
+        "n_episode": 0,
         "unroll_len": 1,
         "env_num": None,
         "collect_data": True,
-        "collector": {"type": "", "import_names": [], "cfg_type": "", "collector_num": 1},
+        # Of demonstrations: where to, and in which form.
+        "save_path": None,
+        "data_type": "",
+        "collector": {
+            **_COMPONENT,
+            "collector_num": 1,
+            "get_train_sample": False,
+            "reward_shaping": False,
+        },
     },
     "eval": {
         "env_num": None,
         "evaluator": {
-            "type": "",
-            "import_names": [],
-            "cfg_type": "",
-            "n_episode": None,
-            "stop_value": None,
+            **_COMPONENT,
+            "n_episode": 0,
+            "stop_value": 0.0,
+            # In battles: 'random' or 'self'.
+            "opponent": "",
         },
     },
     "other": {
-        "replay_buffer": {"type": "", "import_names": [], "cfg_type": ""},
+        "replay_buffer": dict(_COMPONENT),
         "commander": {},
     },
 }
+
+#: Of policies with ε: the one that demonstrations are collected with.
+EPS_KEYS: dict[str, Any] = {"collect": 0.0}
+
+#: Sections of ``create_config``; the last ones are those of parallel mode.
+CREATE_SECTIONS = (
+    *("env", "env_manager", "policy", "learner", "collector", "evaluator", "replay_buffer"),
+    *("commander", "reward_model", "world_model", "model"),
+    *("comm_learner", "comm_collector", "league"),
+)

@@ -1,7 +1,10 @@
 """Configs from files."""
 
+import contextlib
 import os
+import re
 import runpy
+import sys
 import traceback
 import types
 from typing import Any
@@ -41,15 +44,24 @@ class Config:
             ConfigError: No such file, or it fails; with the file's own error.
         """
         text = _read_text(filename)
+        path = os.path.abspath(os.path.expanduser(filename))
+        # As when the file runs as a script: it may import its neighbours.
+        sys.path.insert(0, os.path.dirname(path))
         try:
             # A name other than __main__: the file's own `if __name__ == "__main__"` must not run.
-            names = runpy.run_path(filename, run_name="ding_config")
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
+            names = runpy.run_path(path, run_name="ding_config")
+        except SyntaxError as error:
             raise ConfigError(
-                f"{filename} fails with {type(error).__name__}: {error} "
-                f"({where.filename}:{where.lineno})"
+                f"{error.filename}:{error.lineno}: {error.msg}"
+                + (f": {error.text.strip()}" if error.text else "")
             ) from error
+        except Exception as error:
+            raise ConfigError(
+                f"{_failing_line(path, error)}: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(os.path.dirname(path))
         return Config(_values(names), text, filename)
 
     @property
@@ -62,16 +74,42 @@ def _read_text(path: str) -> str:
     if not os.path.isfile(path):
         kind = "a folder" if os.path.isdir(path) else "missing"
         raise ConfigError(f"config file {os.path.abspath(path)!r} is {kind}")
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config file {os.path.abspath(path)!r}: {error}") from error
+
+
+def _failing_line(path: str, error: BaseException) -> str:
+    """The last line of the file itself that led to an error."""
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return f"{path}:{lines[-1].lineno}" if lines else path
 
 
 def _values(names: dict[str, Any]) -> dict[str, Any]:
+    code = types.ModuleType | type | types.FunctionType
     return {
         name: value
         for name, value in names.items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType | type | types.FunctionType)
-    }  # fmt: skip
+        if not name.startswith("_") and not isinstance(value, code)
+    }
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads ``1e-3`` as the number that everybody means by it; YAML 1.1 has a string there."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+0123456789."),
+)
+
+
+def parse_yaml(text: str) -> Any:
+    """What a YAML text says; ``yaml.YAMLError`` if it is none."""
+    return yaml.load(text, _Loader)
 
 
 def read_config_yaml(path: str) -> EasyDict:
@@ -81,9 +119,12 @@ def read_config_yaml(path: str) -> EasyDict:
         ConfigError: No such file, or not a YAML mapping.
     """
     try:
-        loaded = yaml.safe_load(_read_text(path))
+        loaded = parse_yaml(_read_text(path))
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else path
+        what = getattr(error, "problem", None) or error
+        raise ConfigError(f"{where}: not YAML: {what}") from error
     if not isinstance(loaded, dict):
         raise ConfigError(f"{path} must hold a mapping, it holds {type(loaded).__name__}")
     return EasyDict(loaded)
@@ -113,7 +154,8 @@ def read_config(path: str) -> tuple[dict, dict]:
     missing = [name for name in ("main_config", "create_config") if name not in names]
     if missing:
         raise ConfigError(
-            f"{path} defines {sorted(names)}, not {' and '.join(missing)}: a config file defines "
-            "the dicts main_config and create_config"
+            f"{path} does not define {' and '.join(missing)} (it defines "
+            f"{', '.join(sorted(names)) or 'nothing'}): a config file holds the dicts main_config "
+            "and create_config"
         )
     return names["main_config"], names["create_config"]

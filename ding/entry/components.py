@@ -1,13 +1,15 @@
 """Building what a serial run consists of, from a compiled config."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from easydict import EasyDict
 
-from ding.config import compile_config, read_config
+from ding.config import read_config
+from ding.config.compile import compile_run_config
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.utils import set_pkg_seed
@@ -24,7 +26,7 @@ from ding.worker import (
     create_serial_evaluator,
 )
 
-InputConfig = str | tuple[dict, dict] | list
+InputConfig = str | os.PathLike | tuple[dict, dict] | list
 
 
 @dataclass
@@ -54,19 +56,25 @@ class Components:
 
 
 def load_config(
-    input_cfg: InputConfig, seed: int, env: type | None = None, command: bool = True, **options: Any
+    input_cfg: InputConfig,
+    seed: int,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    command: bool = True,
+    **options: Any,
 ) -> EasyDict:
     """Read and compile a config.
 
     Args:
         input_cfg: Path of a config file, or ``(main_config, create_config)``.
         seed: Seed of the run.
-        env: Class of the environments if the config does not name one.
+        env_setting: Environments that are used instead of those that the config names.
+        model: Network that is used instead of the one that the config describes.
         command: Use the policy's command-mode variant.
-        options: Passed to :func:`ding.config.compile_config`.
+        options: Passed to :func:`ding.config.compile.compile_run_config`.
     """
-    if isinstance(input_cfg, str):
-        main, create = read_config(input_cfg)
+    if isinstance(input_cfg, str | os.PathLike):
+        main, create = read_config(os.fspath(input_cfg))
     elif isinstance(input_cfg, tuple | list) and len(input_cfg) == 2:
         main, create = input_cfg
     else:
@@ -74,10 +82,27 @@ def load_config(
             "input_cfg must be the path of a config file or a pair (main_config, create_config), "
             f"got {type(input_cfg).__name__}"
         )
-    main, create = EasyDict(main), EasyDict(create)
-    if command and "type" in create.get("policy", {}):
-        create.policy.type = f"{create.policy.type.removesuffix('_command')}_command"
-    return compile_config(main, seed=seed, env=env, auto=True, create_cfg=create, **options)
+    if command:
+        create = _with_command_mode(create)
+    given = env_setting[0] if env_setting is not None else None
+    return compile_run_config(
+        main,
+        create,
+        seed,
+        own_envs=env_setting is not None,
+        env=given if isinstance(given, type) else None,
+        own_model=model is not None,
+        **options,
+    )
+
+
+def _with_command_mode(create: Any) -> Any:
+    """``create_config`` with the policy's type that also has the command mode."""
+    policy = create.get("policy") if isinstance(create, Mapping) else None
+    if not isinstance(policy, Mapping) or not isinstance(policy.get("type"), str):
+        return create  # compiling it says what is wrong
+    command_type = f"{policy['type'].removesuffix('_command')}_command"
+    return {**create, "policy": {**policy, "type": command_type}}
 
 
 def make_envs(

@@ -45,16 +45,11 @@ def serial_pipeline(
         DingError: See its tree: config, environments, data and files each have their own.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
     """
-    cfg = load_config(input_cfg, seed, env=_env_class(env_setting))
+    cfg = load_config(input_cfg, seed, env_setting, model)
     return train(
         *(cfg, off_policy_round, env_setting, model),
         *(max_train_iter, max_env_step, dynamic_seed),
     )
-
-
-def _env_class(env_setting: list[Any] | None) -> type | None:
-    given = env_setting[0] if env_setting is not None else None
-    return given if isinstance(given, type) else None
 
 
 def train(

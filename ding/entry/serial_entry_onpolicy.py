@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from ding.entry.components import Components, InputConfig, load_config
-from ding.entry.serial_entry import _env_class, players_data, train
+from ding.entry.serial_entry import players_data, train
 from ding.entry.training_run import TrainingRun
 from ding.policy import Policy
 
@@ -22,7 +22,7 @@ def serial_pipeline_onpolicy(
 
     Arguments, return value and errors are those of :func:`ding.entry.serial_pipeline`.
     """
-    cfg = load_config(input_cfg, seed, env=_env_class(env_setting))
+    cfg = load_config(input_cfg, seed, env_setting, model)
     return train(cfg, on_policy_round, env_setting, model, max_train_iter, max_env_step, True)
 
 

@@ -1,0 +1,229 @@
+"""The classes that a config is completed with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.check import Problems, at
+from ding.utils import (
+    BUFFER_REGISTRY,
+    ENV_MANAGER_REGISTRY,
+    ENV_REGISTRY,
+    LEARNER_REGISTRY,
+    POLICY_REGISTRY,
+    SERIAL_COLLECTOR_REGISTRY,
+    SERIAL_EVALUATOR_REGISTRY,
+    import_module,
+)
+from ding.utils.errors import ConfigError
+from ding.utils.registry import Registry
+
+#: Section of ``create_config`` to registry, and where the compiled config keeps the component.
+COMPONENTS: dict[str, tuple[Registry, str]] = {
+    "env": (ENV_REGISTRY, "env"),
+    "env_manager": (ENV_MANAGER_REGISTRY, "env.manager"),
+    "policy": (POLICY_REGISTRY, "policy"),
+    "learner": (LEARNER_REGISTRY, "policy.learn.learner"),
+    "collector": (SERIAL_COLLECTOR_REGISTRY, "policy.collect.collector"),
+    "evaluator": (SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator"),
+    "replay_buffer": (BUFFER_REGISTRY, "policy.other.replay_buffer"),
+}
+_DEFAULT_TYPES = {
+    "learner": "base",
+    "collector": "sample",
+    "evaluator": "interaction",
+    "replay_buffer": "advanced",
+}
+# Env types of the collection that this package does not have, and what to use instead.
+_ENV_IDS = {
+    "cartpole": "CartPole-v1",
+    "pendulum": "Pendulum-v1",
+    "lunarlander": "LunarLander-v3",
+    "mountain_car": "MountainCar-v0",
+    "acrobot": "Acrobot-v1",
+    "bipedalwalker": "BipedalWalker-v3",
+}
+
+
+@dataclass
+class Parts:
+    """Classes by role; ``None`` for those that a config does without."""
+
+    env: type | None = None
+    env_manager: type | None = None
+    policy: type | None = None
+    learner: type | None = None
+    collector: type | None = None
+    evaluator: type | None = None
+    replay_buffer: type | None = None
+
+
+def find_parts(
+    create: EasyDict, user: EasyDict, env: type | None, look_up_env: bool = True
+) -> Parts:
+    """Look up the classes that ``create_config`` names.
+
+    Where it names none, the type in the main config counts, then the usual one, which is written
+    into ``create``.
+
+    Args:
+        create: Types and ``import_names`` by component; completed in place.
+        user: The main config.
+        env: Class of the environments instead of the one that is named.
+        look_up_env: Whether ``create.env`` counts at all.
+
+    Raises:
+        ConfigError: A module cannot be imported, or the two configs name different types.
+        UnknownTypeError: A type that no registry knows.
+    """
+    problems = Problems()
+    for name, (_, place) in COMPONENTS.items():
+        if name != "env" or look_up_env:
+            _settle_type(name, place, create, user, problems)
+    for name in ("env_manager", "policy"):
+        if not at(create, f"{name}.type"):
+            known = ", ".join(sorted(COMPONENTS[name][0].query()))
+            problems.add(f"missing key create_config.{name}.type: one of {known}")
+    problems.raise_if_any()
+    parts = Parts(policy=_lookup("policy", create))
+    on_policy = at(user, "policy.on_policy")
+    if on_policy is None:
+        on_policy = at(default_config(parts.policy), "on_policy")
+    for name, type_ in _DEFAULT_TYPES.items():
+        if name == "replay_buffer" and on_policy and name not in create:
+            continue
+        create.setdefault(name, EasyDict())
+        if not create[name].get("type"):
+            create[name].type = type_
+        setattr(parts, name, _lookup(name, create))
+    parts.env_manager = _lookup("env_manager", create)
+    parts.env = env
+    if env is None and look_up_env and at(create, "env.type"):
+        parts.env = _lookup("env", create)
+    return parts
+
+
+def given_parts(
+    env: type | None,
+    env_manager: type | None,
+    policy: type | None,
+    learner: type | None,
+    collector: type | None,
+    evaluator: type | None,
+    buffer: type | None,
+    user: Mapping[str, Any],
+) -> Parts:
+    """The classes that were passed one by one; the usual collector and buffer if they are missing.
+
+    Raises:
+        ConfigError: Something that is no class, or no policy.
+    """
+    parts = Parts(env, env_manager, policy, learner, collector, evaluator, buffer)
+    for name, part in vars(parts).items():
+        if part is not None and not isinstance(part, type):
+            raise ConfigError(
+                f"compile_config: {name} must be a class, got {type(part).__name__} {part!r}"
+            )
+    if policy is None:
+        raise ConfigError(
+            "compile_config needs the policy: pass its class (policy=DQNPolicy), or auto=True "
+            "with create_cfg=dict(policy=dict(type='dqn'), ...)"
+        )
+    if collector is None:
+        parts.collector = SERIAL_COLLECTOR_REGISTRY.get(_DEFAULT_TYPES["collector"])
+    on_policy = at(user, "policy.on_policy")
+    if on_policy is None:
+        on_policy = at(default_config(policy), "on_policy")
+    if buffer is None and not on_policy:
+        parts.replay_buffer = BUFFER_REGISTRY.get(_DEFAULT_TYPES["replay_buffer"])
+    return parts
+
+
+def create_config_of(parts: Parts) -> EasyDict:
+    """What a ``create_config`` would say to name these classes."""
+    create = EasyDict()
+    for name, (registry, _) in COMPONENTS.items():
+        part = getattr(parts, name)
+        if part is None:
+            continue
+        types = [key for key, value in registry.items() if value is part]
+        # One that is not registered cannot be found by its name later, and the error will say so.
+        create[name] = EasyDict(type=types[0] if types else part.__name__)
+        if part.__module__ != "__main__" and not is_ours(part):
+            create[name].import_names = [part.__module__]
+    return create
+
+
+def is_ours(part: type | None) -> bool:
+    """Whether all the keys of a class are known: it is of this package."""
+    return part is not None and part.__module__.split(".")[0] == "ding"
+
+
+def default_config(cls: type | None) -> EasyDict:
+    """A class's defaults; empty if it has none."""
+    return cls.default_config() if hasattr(cls, "default_config") else EasyDict()
+
+
+def _settle_type(
+    name: str, place: str, create: EasyDict, user: EasyDict, problems: Problems
+) -> None:
+    """Take a missing type from the main config; report two different ones."""
+    section = at(user, place)
+    wanted = section.get("type") if isinstance(section, Mapping) else None
+    if not wanted:
+        return
+    named = at(create, f"{name}.type")
+    if not named:
+        create.setdefault(name, EasyDict())
+        create[name].type = wanted
+        if section.get("import_names"):
+            create[name].import_names = section.import_names
+    elif name == "policy" and _base_type(named) == _base_type(wanted):
+        section.type = named  # the pipelines choose between a policy and its command mode
+    elif named != wanted:
+        problems.add(
+            f"{place}.type={wanted!r} and create_config.{name}.type={named!r} name different "
+            "types: keep one"
+        )
+
+
+def _base_type(policy_type: Any) -> str:
+    return str(policy_type).removesuffix("_command")
+
+
+def _lookup(name: str, create: EasyDict) -> Any:
+    section = create[name]
+    where = f"create_config.{name}.import_names"
+    try:
+        import_names(section.get("import_names", []), where)
+    except ConfigError as error:
+        missing = getattr(error.__cause__, "name", None) or ""
+        if missing.split(".")[0] != "dizoo":
+            raise
+        raise ConfigError(_no_dizoo(name, section, where)) from error
+    return COMPONENTS[name][0].get(section.type)
+
+
+def import_names(modules: Any, where: str) -> None:
+    """Import modules that a config names.
+
+    Raises:
+        ConfigError: One is missing, or what it imports fails; names the key ``where``.
+    """
+    try:
+        import_module(modules)
+    except (ImportError, TypeError) as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _no_dizoo(name: str, section: Mapping[str, Any], where: str) -> str:
+    message = f"{where}={list(section['import_names'])}: 'dizoo' is not part of this package"
+    if name != "env":
+        return f"{message}; leave import_names out if {section['type']!r} is a built-in type"
+    env_id = _ENV_IDS.get(section["type"], "<an id that gymnasium knows>")
+    return (
+        f"{message}; use create_config.env=dict(type='gymnasium') with "
+        f"main_config.env.env_id={env_id!r} for an environment of gymnasium"
+    )
