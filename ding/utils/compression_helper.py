@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ding.utils import safe_serial
 from ding.utils.errors import DataError, UnknownTypeError
 
 
@@ -27,6 +26,13 @@ class CloudPickleWrapper:
         self.data = cloudpickle.loads(content)
 
 
+def _serial() -> Any:
+    # Worker processes of env managers, which need only the wrapper above, do without torch.
+    from ding.utils import safe_serial
+
+    return safe_serial
+
+
 def dummy_compressor(data: Any) -> Any:
     """The data itself."""
     return data
@@ -34,12 +40,12 @@ def dummy_compressor(data: Any) -> Any:
 
 def zlib_data_compressor(data: Any) -> bytes:
     """Plain data (see `safe_serial.dump`) to bytes: small, slow."""
-    return zlib.compress(safe_serial.dumps(data))
+    return zlib.compress(_serial().dumps(data))
 
 
 def lz4_data_compressor(data: Any) -> bytes:
     """Plain data (see `safe_serial.dump`) to bytes: fast."""
-    return _lz4().compress(safe_serial.dumps(data))
+    return _lz4().compress(_serial().dumps(data))
 
 
 def jpeg_data_compressor(data: np.ndarray) -> bytes:
@@ -115,7 +121,7 @@ def _by_name(table: dict[str, Callable], name: str) -> Callable:
 
 def _unpacked(decompress: Callable[[bytes], bytes], content: bytes) -> Any:
     try:
-        return safe_serial.loads(decompress(content))
+        return _serial().loads(decompress(content))
     except Exception as error:  # damaged bytes make the parsers raise anything
         raise DataError(f"{len(content)} bytes cannot be decompressed: {error}") from error
 
