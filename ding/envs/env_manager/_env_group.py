@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ding.envs.env_manager._obs_store import nan_position
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.utils.errors import ActionError, EnvError, EnvTimeoutError
+from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class EnvGroup:
         self._reset_kwargs: dict[int, dict[str, Any]] = {i: {} for i in env_fns}
         self._replay_paths: dict[int, str] = {}
         self._reward_shape: tuple[int, ...] | None = None
+        self.before_reset: Callable[[], None] | None = None
 
     def build(self) -> None:
         """Make the environments.
@@ -182,31 +184,35 @@ class EnvGroup:
 
     # ---- what callers set ---------------------------------------------------------------------
 
+    def ask(self, method: str, *args: Any) -> Any:
+        """One of the methods below, by name: the form of request that other processes take too."""
+        return getattr(self, method)(*args)
+
     def seed(self, seeds: Mapping[int, tuple[int, bool | None]]) -> None:
         """Seeds, with their ``dynamic_seed``, that the next reset of each environment takes."""
-        self._seeds.update(seeds)
-        self._to_seed.update(seeds)
+        own = {env_id: seed for env_id, seed in seeds.items() if env_id in self.states}
+        self._seeds.update(own)
+        self._to_seed.update(own)
 
     def save_replays(self, paths: Mapping[int, str]) -> None:
         self._replay_paths.update(paths)
-        for env_id, path in paths.items():
-            if env_id in self.envs:
-                self.envs[env_id].enable_save_replay(path)
+        for env_id in self.envs:
+            if env_id in paths:
+                self.call(env_id, "enable_save_replay", (paths[env_id],))
 
-    def call(self, env_id: int, name: str, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """Call a method of an environment, or get an attribute that is not callable.
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+        """Whether an environment has an attribute, and its value."""
+        env = self.envs[env_id]
+        return hasattr(env, name), getattr(env, name, None)
+
+    def call(self, env_id: int, name: str, args: tuple = ()) -> Any:
+        """Call a method of an environment.
 
         Raises:
-            EnvError: The method failed.
+            EnvError: The method failed, or there is none.
         """
-        env = self.envs[env_id]
         try:
-            value = getattr(env, name)
-            return value(*args, **(kwargs or {})) if callable(value) else value
-        except AttributeError as error:
-            if not hasattr(env, name):
-                raise
-            raise self._error(env_id, name, error) from error
+            return getattr(self.envs[env_id], name)(*args)
         except Exception as error:
             raise self._error(env_id, name, error) from error
 
@@ -220,6 +226,14 @@ class EnvGroup:
         if hasattr(env, "random_action"):
             return self.call(env_id, "random_action")
         return env.action_space.sample()
+
+    def replace(self, renewals: int, episode_count: Mapping[int, int]) -> None:
+        """Take the place of a group that was lost that many times."""
+        self._renewals = dict.fromkeys(self._renewals, renewals)
+        self.episode_count.update(episode_count)
+        for env_id, count in episode_count.items():
+            if count >= self.settings.episode_num:
+                self.states[env_id] = EnvState.DONE
 
     # ---- state --------------------------------------------------------------------------------
 
@@ -236,8 +250,8 @@ class EnvGroup:
             for env_id, env in self.envs.items()
         }
 
-    def load_state_dict(self, state: Mapping[int, Mapping[str, Any]]) -> None:
-        """Take up a state; the environments are to be reset afterwards."""
+    def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Take up a state by env id; the environments are to be reset afterwards."""
         for env_id, env in self.envs.items():
             saved = state[env_id]
             if saved["seed"] is not None:
@@ -304,7 +318,11 @@ class EnvGroup:
         self.states[env_id] = EnvState.RESET
         if env_id in self._to_seed:
             self._seed_env(env_id)
+        if self.before_reset is not None:
+            self.before_reset()
         obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
+        if nan_position([obs]) is not None:
+            raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
         self.states[env_id] = EnvState.RUN
         return obs
 

@@ -45,6 +45,7 @@ class ColumnStore:
         self.layout = layout
         self.slot = 0
         self._env_num = env_num
+        self._all_rows = list(range(env_num))
         memory = np.zeros(layout_bytes(layout, env_num), np.uint8) if buffer is None else buffer
         offsets = iter(_offsets(layout, env_num))
         self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
@@ -61,13 +62,13 @@ class ColumnStore:
         """
         self._write_row(self._rows[self.slot if slot is None else slot][row], obs, row)
 
-    def write_step(self, rows: Sequence[int], observations: Sequence[Any]) -> Any:
+    def write_step(self, rows: list[int], observations: Sequence[Any]) -> Any:
         """Copy what a step gave: if it is for all environments in order, into the other slot.
 
         Returns:
             The observations as columns: a view until the next but one step, or a copy.
         """
-        if len(rows) == self._env_num and rows[0] == 0 and rows[-1] == self._env_num - 1:
+        if len(rows) == self._env_num and rows == self._all_rows:
             slot = 1 - self.slot
             if self._single:
                 shape = self._arrays.shape[2:]
@@ -94,9 +95,9 @@ class ColumnStore:
         """A copy of some rows."""
         return _map(lambda leaf: leaf[rows], self._views[self.slot])
 
-    def row(self, row: int, copied: bool = True) -> Any:
+    def row(self, row: int, copied: bool = True, slot: int | None = None) -> Any:
         """One environment's observation."""
-        view = self._rows[self.slot][row]
+        view = self._rows[self.slot if slot is None else slot][row]
         return copy_columns(view) if copied else view
 
     def _write_row(self, target: Any, obs: Any, row: int) -> None:
@@ -125,7 +126,7 @@ class ObjectStore:
     def write(self, row: int, obs: Any) -> None:
         self._obs[row] = copy.deepcopy(obs)
 
-    def write_step(self, rows: Sequence[int], observations: Sequence[Any]) -> list[Any]:
+    def write_step(self, rows: list[int], observations: Sequence[Any]) -> list[Any]:
         for row, obs in zip(rows, observations):
             self.write(row, obs)
         return self.gather(rows)
@@ -168,8 +169,8 @@ def is_columnar_space(space: Any) -> bool:
 
 
 def copy_columns(columns: Any) -> Any:
-    """Copies of the arrays in nested dicts."""
-    return _map(np.array, columns)
+    """Copies of the arrays in nested dicts; a list of observations is its owner's already."""
+    return columns if isinstance(columns, list) else _map(np.array, columns)
 
 
 def column_row(columns: Any, position: int) -> Any:
@@ -177,6 +178,15 @@ def column_row(columns: Any, position: int) -> Any:
     if isinstance(columns, list):
         return copy.deepcopy(columns[position])
     return _map(lambda leaf: np.array(leaf[position]), columns)
+
+
+def put_row(columns: Any, position: int, obs: Any) -> None:
+    """Overwrite one row of columns."""
+    if isinstance(columns, Mapping):
+        for key, part in columns.items():
+            put_row(part, position, obs[key])
+    else:
+        columns[position] = obs
 
 
 def stack(observations: Sequence[Any]) -> Any:

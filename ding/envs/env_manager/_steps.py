@@ -26,7 +26,7 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
         strict: Whether rewards have to be numbers or arrays of one shape.
     """
     n = len(env_ids)
-    reward = _reward_column(step.rewards, strict)
+    reward = reward_column(step.rewards, strict)
     if not step.ended and not step.abnormal:
         return VectorStep(env_ids, obs, reward, np.zeros(n, bool), np.zeros(n, bool))
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
@@ -55,20 +55,11 @@ def check_step(step: VectorStep, count: int) -> VectorStep:
     if not square_sum(flat) < np.inf and not np.isfinite(flat).all():
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
-        raise bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
+        raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
     position = nan_position(step.obs)
     if position is not None:
-        raise bad_data(int(step.env_ids[position]), "an observation with NaN", count)
+        raise _bad_data(int(step.env_ids[position]), "an observation with NaN", count)
     return step
-
-
-def bad_data(env_id: int, what: str, count: int) -> EnvDataError:
-    when = f"at the env manager's step {count}" if count else "at its first reset"
-    return EnvDataError(
-        f"env {env_id} gave {what} {when}; nothing can be learned from it: "
-        "look into the environment and its wrappers",
-        env_id,
-    )
 
 
 def timesteps(step: VectorStep, rows: Rows) -> dict[int, BaseEnvTimestep]:
@@ -80,7 +71,8 @@ def timesteps(step: VectorStep, rows: Rows) -> dict[int, BaseEnvTimestep]:
     }
 
 
-def _reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
+def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
+    """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards."""
     try:
         if type(rewards[0]) is np.ndarray and rewards[0].shape == (1,):
             column = np.concatenate(rewards, dtype=np.float32, casting="unsafe")
@@ -97,3 +89,11 @@ def _reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
     if (column.ndim == 2 and column.shape[1] == 1) or len(column) != len(rewards):
         return column.reshape(len(rewards))
     return column
+
+
+def _bad_data(env_id: int, what: str, count: int) -> EnvDataError:
+    return EnvDataError(
+        f"env {env_id} gave {what} at the env manager's step {count}; nothing can be learned from "
+        "it: look into the environment and its wrappers",
+        env_id,
+    )

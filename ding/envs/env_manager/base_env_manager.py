@@ -15,18 +15,14 @@ from ding.envs.env_manager._env_group import (
     EnvState,
     GroupSettings,
     close_quietly,
-    env_error,
 )
+from ding.envs.env_manager._requests import SPACES, Asked, EnvRequests, find_space
 from ding.envs.env_manager._settings import (
-    fn_name,
     merged_config,
-    named_method_names,
-    replay_paths,
-    seeds_by_id,
     spread,
 )
 from ding.envs.env_manager._stacked import actions_by_id, stacked_ready_obs, with_env_ids
-from ding.envs.env_manager._steps import Rows, bad_data, check_step, timesteps, vector_step
+from ding.envs.env_manager._steps import Rows, check_step, timesteps, vector_step
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
@@ -43,7 +39,7 @@ __all__ = [
 
 
 @ENV_MANAGER_REGISTRY.register("base")
-class BaseEnvManager:
+class BaseEnvManager(EnvRequests):
     """Steps environments one after the other in the calling process.
 
     Two APIs over the same machinery: dicts by env id (``ready_obs``, ``step``) and columns
@@ -107,7 +103,7 @@ class BaseEnvManager:
         self._env_states = dict.fromkeys(range(self._env_num), EnvState.VOID)
         self._seeds: dict[int, tuple[int, bool | None]] = {}
         self._env_replay_path: dict[int, str] = {}
-        self._saved_state: Mapping[str, Any] | None = None
+        self._saved_state: Sequence[Any] | None = None
         self._step_count = 0
         self._forget_envs()
 
@@ -198,7 +194,6 @@ class BaseEnvManager:
             the next but one ``step_columns``.
         """
         store = self._column_store()
-        self._await_ready()
         ids = self._ready_ids
         return ids, store.view() if len(ids) == self._env_num else store.gather(ids)
 
@@ -215,14 +210,15 @@ class BaseEnvManager:
             DataError: NaN or infinity in rewards, NaN in observations.
         """
         self._column_store()
-        if env_ids is not self._ready_ids:
+        if env_ids is not self._ready_ids or not len(env_ids):
             self._require_ready(env_ids)
         ids = env_ids.tolist() if isinstance(env_ids, np.ndarray) else list(env_ids)
         if len(actions) != len(ids):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
-        if self._check_actions is None:
-            self._check_actions = batch_check(self.action_space)
-        actions = self._check_actions(np.asarray(actions), ids)
+        if ids:
+            if self._check_actions is None:
+                self._check_actions = batch_check(self.action_space)
+            actions = self._check_actions(np.asarray(actions), ids)
         step, _ = self._step_envs(ids, actions, want_rows=False)
         return check_step(step, self._step_count)
 
@@ -232,20 +228,13 @@ class BaseEnvManager:
     def ready_obs(self) -> dict[int, Any]:
         """Env id to observation of the environments that wait for an action."""
         self._require_launched()
-        self._await_ready()
         return {env_id: self._store.row(env_id) for env_id in self._ready_ids.tolist()}
 
     @property
     def ready_obs_id(self) -> list[int]:
         """Ids of the environments that wait for an action."""
         self._require_launched()
-        self._await_ready()
         return self._ready_ids.tolist()
-
-    @property
-    def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, Any]:
-        """Env id to picture, as ``render`` gives it."""
-        return {i: self._group.image(i, render_mode or "rgb_array") for i in self.ready_obs_id}
 
     def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Step environments that wait for an action.
@@ -260,7 +249,7 @@ class BaseEnvManager:
             As :meth:`step_columns`.
         """
         self._require_launched()
-        if not actions:
+        if not actions and not self._in_flight():
             return {}
         ids = sorted(actions)
         self._require_ready(ids)
@@ -270,10 +259,6 @@ class BaseEnvManager:
         step, rows = self._step_envs(ids, [actions[env_id] for env_id in ids], want_rows=True)
         return timesteps(check_step(step, self._step_count), rows)
 
-    def random_action(self) -> dict[int, Any]:
-        """An action for each environment that waits for one."""
-        return {env_id: self._group.random_action(env_id) for env_id in self.ready_obs_id}
-
     @property
     def done(self) -> bool:
         """Whether all environments have played their ``episode_num`` episodes."""
@@ -281,105 +266,6 @@ class BaseEnvManager:
 
     def env_state_done(self, env_id: int) -> bool:
         return self._env_states[env_id] == EnvState.DONE
-
-    # ---- settings and requests ----------------------------------------------------------------
-
-    def seed(
-        self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
-    ) -> None:
-        """Set the seeds that the next reset of each environment takes.
-
-        Args:
-            seed: One per environment, by id or in order; a single number ``s`` means ``s + id``.
-            dynamic_seed: Whether every episode has another seed; ``None`` leaves it to the
-                environment.
-        """
-        seeds = {i: (s, dynamic_seed) for i, s in seeds_by_id(seed, self._env_num).items()}
-        self._seeds.update(seeds)
-        if not self._closed:
-            self._seed_envs(seeds)
-
-    def enable_save_replay(self, replay_path: list[str] | str) -> None:
-        """Save videos, from the next reset on.
-
-        Args:
-            replay_path: A folder, or one per environment.
-        """
-        self._env_replay_path = replay_paths(replay_path, self._env_num)
-        if not self._closed:
-            self._save_replays(self._env_replay_path)
-
-    def enable_save_figure(self, env_id: int, figure_path: str) -> None:
-        self._require_launched()
-        self._call(env_id, "enable_save_figure", (figure_path,))
-
-    def reward_shaping(self, env_id: int, transitions: list[dict]) -> list[dict]:
-        """What the environment's own ``reward_shaping`` makes of an episode's transitions."""
-        self._require_launched()
-        return self._call(env_id, "reward_shaping", (transitions,))
-
-    @property
-    def env_num(self) -> int:
-        return self._env_num
-
-    @property
-    def env_ref(self) -> Any:
-        """An environment of the same kind that is not part of the manager, to ask it things."""
-        if self._env_ref is None:
-            try:
-                self._env_ref = self._env_fn[0]()
-            except Exception as error:
-                name = fn_name(self._env_fn[0])
-                raise env_error(0, name, "could not be made", error) from error
-        return self._env_ref
-
-    @property
-    def observation_space(self) -> Any:
-        return self._space("observation_space")
-
-    @property
-    def action_space(self) -> Any:
-        return self._space("action_space")
-
-    @property
-    def reward_space(self) -> Any:
-        return self._space("reward_space")
-
-    @property
-    def method_name_list(self) -> list[str]:
-        """The methods of environments that the manager calls."""
-        return named_method_names(self._cfg)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Seeds, episode counts and the environments' own states; not episodes in flight."""
-        envs = self._env_state_dicts() if not self._closed else None
-        return {"seeds": dict(self._seeds), "envs": envs}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state: at the next launch, or at once with new episodes.
-
-        Raises:
-            DataError: The state is that of another number of environments.
-        """
-        envs = state_dict["envs"]
-        if envs is not None and len(envs) != self._env_num:
-            raise DataError(
-                f"the saved state is of {len(envs)} environments, the manager has {self._env_num}"
-            )
-        self._seeds = {int(i): tuple(seed) for i, seed in state_dict["seeds"].items()}
-        if envs is None:
-            return
-        if self._closed:
-            self._saved_state = envs
-        else:
-            self._load_env_states(envs)
-            self.reset(dict.fromkeys(range(self._env_num)))
-
-    def __getattr__(self, name: str) -> Any:
-        # Public attributes of the environments, as a list over them.
-        if name.startswith("_") or self.__dict__.get("_closed", True):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self._gather_attribute(name)
 
     # ---- what a subclass that runs its environments elsewhere replaces --------------------------
 
@@ -389,6 +275,8 @@ class BaseEnvManager:
         self._group.seed(self._seeds)
         self._group.save_replays(self._env_replay_path)
         self._group.build()
+        for name in SPACES:
+            self._spaces[name] = find_space(self._group.envs[0], name)
 
     def _stop(self) -> None:
         if self._group is not None:
@@ -408,16 +296,10 @@ class BaseEnvManager:
         self, ids: list[int], actions: Sequence[Any], want_rows: bool
     ) -> tuple[VectorStep, Rows]:
         """Step `ids`; ``Rows`` may be empty unless they are wanted."""
-        group, store = self._group, self._store
+        group = self._group
         self._step_count += 1
-        step = group.step(ids, list(actions))
-        try:
-            obs = store.write_step(ids, step.obs)
-        except DataError:
-            if not want_rows:
-                raise
-            store = self._store = obs_store.as_objects(store, self._env_num)
-            obs = store.write_step(ids, step.obs)
+        step = group.step(ids, list(actions))  # one object each, as environments expect
+        obs = self._store_rows(ids, step.obs, want_rows)
         if step.ended:
             obs = obs_store.copy_columns(obs)
             fresh = group.start_next(ids, step)
@@ -428,29 +310,16 @@ class BaseEnvManager:
         rows = list(zip(step.rewards, step.infos)) if want_rows else ()
         return vector_step(self._id_array(ids), obs, step, strict=not want_rows), rows
 
-    def _await_ready(self) -> None:
-        """Return when some environment waits for an action, or none will."""
+    def _in_flight(self) -> Sequence[int]:
+        """Environments whose step is under way; only a manager that does not wait has any."""
+        return ()
 
-    def _seed_envs(self, seeds: Mapping[int, tuple[int, bool | None]]) -> None:
-        self._group.seed(seeds)
+    def _groups(self) -> Sequence[Asked]:
+        return [] if self._group is None else [self._group]
 
-    def _save_replays(self, paths: Mapping[int, str]) -> None:
-        self._group.save_replays(paths)
-
-    def _call(self, env_id: int, name: str, args: tuple = ()) -> Any:
-        return self._group.call(env_id, name, args)
-
-    def _gather_attribute(self, name: str) -> list[Any]:
-        envs = self._group.envs
-        if not any(hasattr(env, name) for env in envs.values()):
-            raise AttributeError(f"neither {type(self).__name__} nor its environments have {name}")
-        return [getattr(envs[env_id], name, None) for env_id in range(self._env_num)]
-
-    def _env_state_dicts(self) -> dict[int, dict[str, Any]]:
-        return self._group.state_dict()
-
-    def _load_env_states(self, states: Mapping[int, Mapping[str, Any]]) -> None:
-        self._group.load_state_dict(states)
+    def _group_of(self, env_id: int) -> Asked:
+        self._require_launched()
+        return self._group
 
     # ---- inside -------------------------------------------------------------------------------
 
@@ -458,14 +327,22 @@ class BaseEnvManager:
         self._group: EnvGroup | None = None
         self._store: obs_store.ColumnStore | obs_store.ObjectStore | None = None
         self._check_actions: Callable | None = None
-        self._all_ids = _constant(range(self._env_num))
+        self._all_id_list = list(range(self._env_num))
+        self._all_ids = _constant(self._all_id_list)
         self._ready_ids = _constant([])
 
     def _make_store(self, first: Mapping[int, Any]) -> Any:
-        store = obs_store.store_for([first[env_id] for env_id in range(self._env_num)])
-        for env_id in first:
-            self._check_first(env_id, store.row(env_id))
-        return store
+        return obs_store.store_for([first[env_id] for env_id in range(self._env_num)])
+
+    def _store_rows(self, ids: list[int], observations: list[Any], may_differ: bool) -> Any:
+        """Store a step's observations; those of the dict API may change their shapes."""
+        try:
+            return self._store.write_step(ids, observations)
+        except DataError:
+            if not may_differ:
+                raise
+            self._store = obs_store.as_objects(self._store, self._env_num)
+            return self._store.write_step(ids, observations)
 
     def _write_first(self, env_id: int, obs: Any) -> None:
         try:
@@ -473,20 +350,19 @@ class BaseEnvManager:
         except DataError:
             self._store = obs_store.as_objects(self._store, self._env_num)
             self._store.write(env_id, obs)
-        self._check_first(env_id, obs)
-
-    def _check_first(self, env_id: int, obs: Any) -> None:
-        if obs_store.nan_position([obs]) is not None:
-            raise bad_data(env_id, "an observation with NaN", self._step_count)
 
     def _note_ready(self) -> None:
-        ids = [i for i, state in self._env_states.items() if state == EnvState.RUN]
+        self._set_ready([i for i, state in self._env_states.items() if state == EnvState.RUN])
+
+    def _set_ready(self, ids: list[int]) -> None:
         self._ready_ids = self._all_ids if len(ids) == self._env_num else _constant(ids)
 
+    def _is_full(self, ids: list[int]) -> bool:
+        """Whether `ids`, which do not repeat, are all environments, in order."""
+        return len(ids) == self._env_num and ids == self._all_id_list
+
     def _id_array(self, ids: list[int]) -> np.ndarray:
-        if len(ids) == self._env_num and ids[0] == 0 and ids[-1] == self._env_num - 1:
-            return self._all_ids
-        return np.array(ids, np.int64)
+        return self._all_ids if self._is_full(ids) else np.array(ids, np.int64)
 
     def _require_launched(self) -> None:
         if self._closed:
@@ -504,6 +380,8 @@ class BaseEnvManager:
                     "that ready_obs or ready_columns showed, and reset() those that need it",
                     env_id,
                 )
+        if not given and not self._in_flight():
+            raise EnvError("no environment was named; all are done, or wait for a reset()")
         if len(set(given)) < len(given):
             raise EnvError(f"an environment cannot be stepped twice at once: {given}")
 
@@ -515,12 +393,6 @@ class BaseEnvManager:
                 "ready_obs and step()"
             )
         return self._store
-
-    def _space(self, name: str) -> Any:
-        if name not in self._spaces:
-            env = self._group.envs[0] if self._group is not None else self.env_ref
-            self._spaces[name] = _find_space(env, name)
-        return self._spaces[name]
 
 
 @ENV_MANAGER_REGISTRY.register("base_v2")
@@ -563,13 +435,3 @@ def _constant(ids: Sequence[int]) -> np.ndarray:
     array = np.array(ids, np.int64)
     array.setflags(write=False)
     return array
-
-
-def _find_space(env: Any, name: str) -> Any:
-    try:
-        return getattr(env, name)
-    except AttributeError:
-        if name == "reward_space":
-            return None
-    env.reset()  # some environments know their spaces only then
-    return getattr(env, name)

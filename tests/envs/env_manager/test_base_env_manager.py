@@ -159,6 +159,11 @@ def test_observations_that_are_no_columns(launch):
     timestep = manager.step(zeros(manager))[1]
     np.testing.assert_array_equal(obs[0], [1, 1, 0, 0])
     assert timestep.obs[1] == "text"
+    manager.step(zeros(manager))
+    last = manager.step(zeros(manager))[1]
+    assert last.done
+    np.testing.assert_array_equal(last.obs[0], [1, 1, 3, 0])
+    np.testing.assert_array_equal(manager.ready_obs[1][0], [1, 2, 0, 0])
     with pytest.raises(DataError, match="use ready_obs"):
         manager.ready_columns()
 

@@ -1,0 +1,179 @@
+"""What callers ask of single environments, wherever a manager runs them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from easydict import EasyDict
+
+from ding.envs.env_manager._env_group import env_error
+from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
+from ding.utils.errors import DataError
+
+SPACES = ("observation_space", "action_space", "reward_space")
+
+
+class Asked(Protocol):
+    """Runs a method of an ``EnvGroup``, in this process or in another one."""
+
+    def ask(self, method: str, *args: Any) -> Any: ...
+
+
+class EnvRequests:
+    """The part of an env manager that neither steps nor resets."""
+
+    _cfg: EasyDict
+    _closed: bool
+    _env_fn: list[Callable]
+    _env_num: int
+    _env_ref: Any
+    _spaces: dict[str, Any]
+    _seeds: dict[int, tuple[int, bool | None]]
+    _env_replay_path: dict[int, str]
+    _saved_state: Sequence[Any] | None
+    ready_obs_id: list[int]
+    reset: Callable
+
+    @property
+    def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, Any]:
+        """Env id to picture, as ``render`` gives it."""
+        mode = render_mode or "rgb_array"
+        return {i: self._group_of(i).ask("image", i, mode) for i in self.ready_obs_id}
+
+    def random_action(self) -> dict[int, Any]:
+        """An action for each environment that waits for one."""
+        return {i: self._group_of(i).ask("random_action", i) for i in self.ready_obs_id}
+
+    def seed(
+        self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
+    ) -> None:
+        """Set the seeds that the next reset of each environment takes.
+
+        Args:
+            seed: One per environment, by id or in order; a single number ``s`` means ``s + id``.
+            dynamic_seed: Whether every episode has another seed; ``None`` leaves it to the
+                environment.
+        """
+        seeds = {i: (s, dynamic_seed) for i, s in seeds_by_id(seed, self._env_num).items()}
+        self._seeds.update(seeds)
+        for group in self._groups():
+            group.ask("seed", seeds)
+
+    def enable_save_replay(self, replay_path: list[str] | str) -> None:
+        """Save videos, from the next reset on.
+
+        Args:
+            replay_path: A folder, or one per environment.
+        """
+        self._env_replay_path = replay_paths(replay_path, self._env_num)
+        for group in self._groups():
+            group.ask("save_replays", self._env_replay_path)
+
+    def enable_save_figure(self, env_id: int, figure_path: str) -> None:
+        self._group_of(env_id).ask("call", env_id, "enable_save_figure", (figure_path,))
+
+    def reward_shaping(self, env_id: int, transitions: list[dict]) -> list[dict]:
+        """What the environment's own ``reward_shaping`` makes of an episode's transitions."""
+        return self._group_of(env_id).ask("call", env_id, "reward_shaping", (transitions,))
+
+    @property
+    def env_num(self) -> int:
+        return self._env_num
+
+    @property
+    def env_ref(self) -> Any:
+        """An environment of the same kind that is not part of the manager, to ask it things."""
+        if self._env_ref is None:
+            try:
+                self._env_ref = self._env_fn[0]()
+            except Exception as error:
+                name = fn_name(self._env_fn[0])
+                raise env_error(0, name, "could not be made", error) from error
+        return self._env_ref
+
+    @property
+    def observation_space(self) -> Any:
+        return self._space("observation_space")
+
+    @property
+    def action_space(self) -> Any:
+        return self._space("action_space")
+
+    @property
+    def reward_space(self) -> Any:
+        return self._space("reward_space")
+
+    @property
+    def method_name_list(self) -> list[str]:
+        """The methods of environments that the manager calls."""
+        return named_method_names(self._cfg)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Seeds, episode counts and the environments' own states; not episodes in flight."""
+        states: dict[int, dict[str, Any]] = {}
+        for group in self._groups():
+            states.update(group.ask("state_dict"))
+        seeds = [self._seeds.get(env_id) for env_id in range(self._env_num)]
+        return {"seeds": seeds, "envs": [states[env_id] for env_id in sorted(states)]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state: at the next launch, or at once with new episodes.
+
+        Raises:
+            DataError: The state is that of another number of environments.
+        """
+        seeds, envs = state_dict["seeds"], state_dict["envs"]
+        if len(seeds) != self._env_num:
+            raise DataError(
+                f"the saved state is of {len(seeds)} environments, the manager has {self._env_num}"
+            )
+        self._seeds = {i: tuple(seed) for i, seed in enumerate(seeds) if seed is not None}
+        if not envs:  # saved before a launch
+            return
+        if self._closed:
+            self._saved_state = envs
+        else:
+            self._load_env_states(envs)
+            self.reset(dict.fromkeys(range(self._env_num)))
+
+    def __getattr__(self, name: str) -> Any:
+        # Public attributes of the environments, as a list over them.
+        if name.startswith("_") or self.__dict__.get("_closed", True):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        found = [self._group_of(i).ask("attribute", i, name) for i in range(self._env_num)]
+        if not any(has for has, _ in found):
+            raise AttributeError(f"neither {type(self).__name__} nor its environments have {name}")
+        return [value for _, value in found]
+
+    # ---- inside -------------------------------------------------------------------------------
+
+    def _groups(self) -> Sequence[Asked]:
+        """Those that run the environments; none before the launch."""
+        raise NotImplementedError
+
+    def _group_of(self, env_id: int) -> Asked:
+        """The one that runs an environment.
+
+        Raises:
+            EnvError: There is none yet, or none any more.
+        """
+        raise NotImplementedError
+
+    def _load_env_states(self, states: Sequence[Mapping[str, Any]]) -> None:
+        for group in self._groups():
+            group.ask("load_state_dict", states)
+
+    def _space(self, name: str) -> Any:
+        if name not in self._spaces:
+            self._spaces[name] = find_space(self.env_ref, name)
+        return self._spaces[name]
+
+
+def find_space(env: Any, name: str) -> Any:
+    """One of the three spaces of an environment; the reward's may be missing."""
+    try:
+        return getattr(env, name)
+    except AttributeError:
+        if name == "reward_space":
+            return None
+    env.reset()  # some environments know their spaces only then
+    return getattr(env, name, None)

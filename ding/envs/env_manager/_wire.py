@@ -1,0 +1,129 @@
+"""What the processes of a subprocess manager say to each other, and the memory they share.
+
+One message each way per worker and step. A step of all of a worker's environments with actions
+that are columns, and an answer in which no episode ended, are bare bytes; all else is pickled.
+The pipes lie between processes of one program: nothing from outside is ever unpickled.
+"""
+
+import mmap
+import os
+import pickle
+import socket
+import tempfile
+import traceback
+from dataclasses import dataclass, field
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cloudpickle
+
+from ding.utils.errors import DingError, EnvError
+
+STEP = b"S"  # + the slot for observations + the actions' bytes
+REWARDS = b"R"  # + float32 rewards
+PICKLE = b"P"
+UNLIMITED = b"U"  # what follows may take any time: no time limit is set for it
+
+HAS_SHARED_MEMORY = os.name == "posix" and hasattr(socket, "send_fds")
+
+
+@dataclass(slots=True)
+class StepReply:
+    """A worker's part of a step, in lists over the environments that were stepped.
+
+    Attributes:
+        infos: All of them if rows are wanted, else those of `ended` and `abnormal` by position.
+        last_obs: By position, last observations that the shared memory holds no longer.
+        obs: All observations, if they are not in shared memory.
+        first_obs: By position, first observations of the next episodes; as `obs`.
+        states: By env id, the states that changed.
+    """
+
+    rewards: list[Any]
+    infos: Any
+    ended: list[int]
+    abnormal: list[int]
+    last_obs: dict[int, Any] = field(default_factory=dict)
+    obs: list[Any] | None = None
+    first_obs: dict[int, Any] = field(default_factory=dict)
+    states: dict[int, Any] = field(default_factory=dict)
+
+
+class Failure:
+    """An exception on its way to the parent: what it says, its traceback, itself if it can."""
+
+    def __init__(self, error: BaseException) -> None:
+        cause = error.__cause__ or error
+        self.kind = type(error) if isinstance(error, DingError) else EnvError
+        self.message = str(error) if isinstance(error, DingError) else repr(error)
+        self.env_id = getattr(error, "env_id", None)
+        self.trace = "".join(traceback.format_exception(cause)).rstrip()
+        self.cause = cause if _survives_pickling(cause) else None
+
+    def to_raise(self) -> tuple[DingError, BaseException | None]:
+        """The error and its cause, for ``raise error from cause``."""
+        text = f"{self.message}\n\nIn the environment's process:\n{self.trace}"
+        if issubclass(self.kind, EnvError):
+            return self.kind(text, self.env_id), self.cause
+        return self.kind(text), self.cause
+
+
+def send(connection: Connection, message: Any) -> None:
+    """Send anything that pickle or cloudpickle can take."""
+    try:
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    except Exception:  # pickle raises nearly anything; cloudpickle says what it cannot take
+        data = cloudpickle.dumps(message)
+    connection.send_bytes(PICKLE + data)
+
+
+def unpickled(data: bytes) -> Any:
+    """The message in bytes that start with ``PICKLE``."""
+    return pickle.loads(memoryview(data)[1:])
+
+
+def _survives_pickling(error: BaseException) -> bool:
+    try:
+        return type(pickle.loads(pickle.dumps(error))) is type(error)
+    except Exception:
+        return False
+
+
+# ---- shared memory ----------------------------------------------------------------------------
+
+
+class SharedBlock:
+    """Anonymous memory that is handed to other processes through their pipe.
+
+    It has no name, so that nothing is left behind however the processes end.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = max(size, 1)
+        if hasattr(os, "memfd_create"):
+            self._fd = os.memfd_create("observations")
+        else:
+            with tempfile.TemporaryFile() as file:
+                self._fd = os.dup(file.fileno())
+        os.ftruncate(self._fd, self.size)
+        self.memory = mmap.mmap(self._fd, self.size)
+
+    def send_to(self, connection: Connection, pid: int) -> None:
+        """Follows a message that announces it and its size."""
+        reduction.send_handle(connection, self._fd, pid)
+
+    def close(self) -> None:
+        """Give up the handle; the memory lasts as long as arrays in it are in use."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def receive_memory(connection: Connection, size: int) -> mmap.mmap:
+    """The other end of :meth:`SharedBlock.send_to`."""
+    fd = reduction.recv_handle(connection)
+    try:
+        return mmap.mmap(fd, size)
+    finally:
+        os.close(fd)

@@ -1,0 +1,394 @@
+"""Environments stepped in worker processes, several in each, with shared memory."""
+
+import math
+import os
+import platform
+import time
+import weakref
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from multiprocessing import connection
+from typing import Any
+
+import numpy as np
+
+from ding.data.shm_buffer import ShmBuffer
+from ding.envs.env.base_env import BaseEnvTimestep
+from ding.envs.env_manager import _obs_store as obs_store
+from ding.envs.env_manager._env_group import EnvState, GroupStep
+from ding.envs.env_manager._gather import Gathered
+from ding.envs.env_manager._requests import Asked
+from ding.envs.env_manager._stacked import actions_by_id, stacked_ready_obs, with_env_ids
+from ding.envs.env_manager._steps import Rows, vector_step
+from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
+from ding.envs.env_manager._worker import serve
+from ding.envs.env_manager._worker_link import WorkerLink, close_inherited_ends
+from ding.envs.env_manager._worker_pool import WorkerPool
+from ding.envs.env_manager.base_env_manager import BaseEnvManager
+from ding.envs.vector_step import VectorStep
+from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
+from ding.utils.errors import DingError
+
+__all__ = [
+    "AsyncSubprocessEnvManager",
+    "ShmBuffer",
+    "SubprocessEnvManagerV2",
+    "SyncSubprocessEnvManager",
+    "is_abnormal_timestep",
+]
+
+_CLOSE_PATIENCE_S = 5.0
+
+
+def is_abnormal_timestep(timestep: namedtuple) -> bool:  # type: ignore[valid-type]
+    """Whether the environment failed and was recovered, so that the step does not count."""
+    info = timestep.info
+    if isinstance(info, Mapping):
+        return bool(info.get("abnormal", False))
+    return any(bool(part.get("abnormal", False)) for part in info)
+
+
+@ENV_MANAGER_REGISTRY.register("async_subprocess")
+class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
+    """Steps environments in worker processes and returns when enough of them have answered.
+
+    A step takes actions for the environments that wait for one and returns those that have
+    answered meanwhile, which may be others: read the ids. After it at least one environment waits
+    for an action, unless all are done.
+
+    Config keys, besides the base manager's:
+        shared_memory: Whether observations travel in shared memory. They do so only if they are
+            arrays of one shape, or nested dicts of such; other ones are pickled.
+        copy_on_get: Whether ``ready_obs`` and timesteps hold copies of the observations; without,
+            those of ``ready_obs`` change with the next but one step.
+        context: How processes start: ``fork``, ``spawn`` or ``forkserver``.
+        envs_per_worker: Environments per process; ``None``: one, in the synchronous manager as
+            many as spread them over the machine's cores.
+        wait_num: How many environments a step waits for.
+        step_wait_timeout: Seconds after which it returns with fewer, but at least one.
+        connect_timeout: Seconds that making the environments may take.
+        reset_inplace: Accepted for old configs; workers always reset in place.
+
+    A process that dies ends in ``EnvDiedError``, one that hangs beyond ``step_timeout`` or
+    ``reset_timeout`` in ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1 its
+    environments are made anew in another process instead, and their steps are abnormal.
+    """
+
+    config: dict[str, Any] = {
+        "episode_num": float("inf"),
+        "max_retry": 1,
+        "step_timeout": None,
+        "auto_reset": True,
+        "retry_type": "reset",
+        "reset_timeout": None,
+        "retry_waiting_time": 0.1,
+        "shared_memory": True,
+        "copy_on_get": True,
+        "context": "spawn" if platform.system().lower() == "windows" else "fork",
+        "wait_num": 2,
+        "step_wait_timeout": 0.01,
+        "connect_timeout": 60,
+        "reset_inplace": False,
+        "envs_per_worker": None,
+    }
+
+    @property
+    def ready_env(self) -> list[int]:
+        """Ids of the environments that wait for an action."""
+        return self.ready_obs_id
+
+    @property
+    def ready_obs(self) -> dict[int, Any]:
+        """Env id to observation of the environments that wait for an action."""
+        self._require_launched()
+        copied = self._cfg.copy_on_get
+        return {i: self._store.row(i, copied) for i in self._ready_ids.tolist()}
+
+    @staticmethod
+    def worker_fn(
+        p: connection.Connection | None,
+        c: connection.Connection,
+        env_fn_wrapper: CloudPickleWrapper,
+        obs_buffer: ShmBuffer | None,
+        method_name_list: list,
+        reset_inplace: bool = False,
+    ) -> None:
+        """What a worker process runs.
+
+        Args:
+            p: The manager's end of the pipe, if this process has a copy of it.
+            c: The worker's end.
+            env_fn_wrapper: Holds a ``WorkerSpec``.
+            obs_buffer: ``None``: shared memory comes through the pipe, once the observations are
+                known.
+            method_name_list: Methods of environments that the manager calls.
+            reset_inplace: Workers always reset in place.
+        """
+        if p is not None:
+            p.close()
+        close_inherited_ends()
+        serve(c, env_fn_wrapper.data)
+
+    @staticmethod
+    def worker_fn_robust(
+        parent: connection.Connection | None,
+        child: connection.Connection,
+        env_fn_wrapper: CloudPickleWrapper,
+        obs_buffer: ShmBuffer | None,
+        method_name_list: list,
+        reset_timeout: float | None = None,
+        step_timeout: float | None = None,
+        reset_inplace: bool = False,
+    ) -> None:
+        """``worker_fn`` with time limits, in seconds, on every step and reset."""
+        spec = env_fn_wrapper.data
+        limits = replace(spec.settings, step_timeout=step_timeout, reset_timeout=reset_timeout)
+        AsyncSubprocessEnvManager.worker_fn(
+            parent,
+            child,
+            CloudPickleWrapper(replace(spec, settings=limits)),
+            obs_buffer,
+            method_name_list,
+            reset_inplace,
+        )
+
+    @staticmethod
+    def wait(rest_conn: list, wait_num: int, timeout: float | None = None) -> tuple[list, list]:
+        """Wait until some of several pipes hold a message.
+
+        Args:
+            rest_conn: The pipes.
+            wait_num: How many are enough.
+            timeout: Seconds after which fewer are.
+
+        Returns:
+            Those that are ready and their positions in `rest_conn`.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        ready: list = []
+        rest = list(rest_conn)
+        while rest and len(ready) < wait_num:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            new = connection.wait(rest, left)
+            if not new:
+                break
+            ready.extend(new)
+            rest = [conn for conn in rest if conn not in new]
+        return ready, [rest_conn.index(conn) for conn in ready]
+
+    # ---- what differs from the base manager ---------------------------------------------------
+
+    def _start(self) -> None:
+        cfg, settings = self._cfg, self._settings
+        context, names = cfg.context, self.method_name_list
+        target: Callable = self.worker_fn
+        if settings.step_timeout is not None or settings.reset_timeout is not None:
+            limits = (settings.reset_timeout, settings.step_timeout)
+            target = partial(self.worker_fn_robust, reset_timeout=limits[0], step_timeout=limits[1])
+        self._pool = WorkerPool(
+            self._env_fn,
+            self._envs_per_worker(),
+            lambda spec: WorkerLink(spec, target, context, names),
+            settings,
+            cfg.connect_timeout,
+            self._seeds,
+            self._env_replay_path,
+        )
+        # Ends the workers of a manager that nobody closed.
+        self._finalizer = weakref.finalize(self, _abandon, self._pool, os.getpid())
+        self._env_states = self._pool.states
+        self._spaces.update(self._pool.start())
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.close(_CLOSE_PATIENCE_S)
+            self._finalizer.detach()
+
+    def _forget_envs(self) -> None:
+        super()._forget_envs()
+        self._pool: WorkerPool | None = None
+        self._is_shared = False
+
+    def _envs_per_worker(self) -> int:
+        return int(self._cfg.envs_per_worker or 1)
+
+    def _groups(self) -> Sequence[Asked]:
+        return [] if self._pool is None else self._pool.links
+
+    def _group_of(self, env_id: int) -> Asked:
+        self._require_launched()
+        return self._pool.link_of(env_id)
+
+    def _in_flight(self) -> Sequence[int]:
+        return self._pool.in_flight
+
+    def _note_ready(self) -> None:
+        busy = set(self._pool.in_flight)
+        ids = [i for i, s in self._env_states.items() if s == EnvState.RUN and i not in busy]
+        self._set_ready(ids)
+
+    def _restart(self, params: Mapping[int, dict | None], recount: bool) -> dict[int, Any]:
+        return self._pool.restart(params, recount)
+
+    def _make_store(self, first: Mapping[int, Any]) -> Any:
+        store = super()._make_store(first)
+        if store.layout is None or not (self._cfg.shared_memory and HAS_SHARED_MEMORY):
+            return store
+        block = SharedBlock(obs_store.layout_bytes(store.layout, self._env_num))
+        shared = obs_store.ColumnStore(store.layout, self._env_num, block.memory)
+        for env_id in first:
+            shared.write(env_id, store.row(env_id))
+        self._pool.share(store.layout, block)
+        self._is_shared = True
+        return shared
+
+    def _step_envs(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
+        self._step_count += 1
+        pool, full = self._pool, self._is_full(ids)
+        if self._is_shared and full:
+            self._store.slot = pool.slot = 1 - pool.slot
+        if full and not want_rows and actions.dtype != object:
+            pool.send_columns(actions, pool.slot)
+        elif ids:
+            pool.send_some(ids, list(actions), pool.slot, want_rows)
+        gathered = Gathered()
+        try:
+            self._receive(gathered)
+        finally:
+            self._note_ready()
+        if gathered.rewards.keys() != set(ids):
+            ids = sorted(gathered.rewards)
+        step = gathered.step(ids)
+        obs = self._take_obs(ids, gathered, step, want_rows)
+        rows = list(zip(step.rewards, step.infos)) if want_rows else ()
+        return vector_step(self._id_array(ids), obs, step, strict=not want_rows), rows
+
+    def _take_obs(
+        self, ids: list[int], gathered: Gathered, step: GroupStep, want_rows: bool
+    ) -> Any:
+        """The observations of a step in columns, those of the next episodes being stored."""
+        if self._is_shared:
+            if not self._is_full(ids):
+                obs = self._store.gather(ids)
+            elif gathered.last_obs:
+                obs = obs_store.copy_columns(self._store.view())
+            else:
+                return self._store.view()
+            for env_id, last in gathered.last_obs.items():
+                obs_store.put_row(obs, ids.index(env_id), last)
+            return obs
+        obs = self._store_rows(ids, step.obs, want_rows)
+        if gathered.first_obs:
+            obs = obs_store.copy_columns(obs)
+            for env_id, first in gathered.first_obs.items():
+                self._write_first(env_id, first)
+        return obs
+
+    def _receive(self, gathered: Gathered) -> None:
+        """Wait until enough environments have answered."""
+        cfg, pool = self._cfg, self._pool
+        deadline = None
+        if cfg.step_wait_timeout is not None:
+            deadline = time.monotonic() + cfg.step_wait_timeout
+        errors: list[DingError] = []
+        while pool.in_flight and not errors:
+            late = deadline is not None and time.monotonic() >= deadline
+            if late or len(gathered.rewards) >= cfg.wait_num:
+                # Somebody has to be ready for an action, or callers would have nothing to do.
+                if any(self._env_states[i] == EnvState.RUN for i in gathered.rewards):
+                    break
+                left = None
+            else:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            for link in pool.wait(left):
+                _collect(pool, link, gathered, errors)
+        if errors:
+            raise errors[0]
+
+
+@ENV_MANAGER_REGISTRY.register("subprocess")
+class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True):
+    """Steps environments in worker processes and waits for all of them.
+
+    By default there are as many workers as the process has cores, each with its share of the
+    environments: a step wakes each worker once.
+    """
+
+    config: dict[str, Any] = {
+        "episode_num": float("inf"),
+        "max_retry": 1,
+        "step_timeout": None,
+        "auto_reset": True,
+        "reset_timeout": None,
+        "retry_type": "reset",
+        "retry_waiting_time": 0.1,
+        "shared_memory": True,
+        "copy_on_get": True,
+        "context": "spawn" if platform.system().lower() == "windows" else "fork",
+        "wait_num": float("inf"),
+        "step_wait_timeout": None,
+        "connect_timeout": 60,
+        "reset_inplace": False,
+        "envs_per_worker": None,
+    }
+
+    def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
+        """Step environments that wait for an action, as :meth:`BaseEnvManager.step`."""
+        return super().step(actions)
+
+    def _envs_per_worker(self) -> int:
+        if self._cfg.envs_per_worker:
+            return int(self._cfg.envs_per_worker)
+        return math.ceil(self._env_num / min(self._env_num, _cores()))
+
+    def _receive(self, gathered: Gathered) -> None:
+        errors: list[DingError] = []
+        for link in list(self._pool.links):
+            if link.pending:
+                _collect(self._pool, link, gathered, errors)
+        if errors:
+            raise errors[0]
+
+
+@ENV_MANAGER_REGISTRY.register("subprocess_v2")
+class SubprocessEnvManagerV2(SyncSubprocessEnvManager, columns_fit_rows=True):
+    """The synchronous manager with stacked observations and lists of timesteps."""
+
+    @property
+    def ready_obs(self) -> np.ndarray:  # type: ignore[override]
+        """Stacked observations of the environments in ``ready_obs_id``."""
+        return stacked_ready_obs(super().ready_obs)
+
+    def step(self, actions: list[np.ndarray] | np.ndarray) -> list[BaseEnvTimestep]:  # type: ignore[override]
+        """Step the environments in ``ready_obs_id``.
+
+        Args:
+            actions: One for each of them, in their order; or a dict by env id.
+
+        Returns:
+            Timesteps with ``env_id``.
+        """
+        return with_env_ids(super().step(actions_by_id(actions, self.ready_obs_id)))
+
+
+def _collect(
+    pool: WorkerPool, link: WorkerLink, gathered: Gathered, errors: list[DingError]
+) -> None:
+    # The answers of the others are to be taken in before an error is raised.
+    try:
+        pool.receive(link, gathered)
+    except DingError as error:
+        errors.append(error)
+
+
+def _abandon(pool: WorkerPool, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # a forked child has a copy of the manager, but not its workers
+        pool.close(0.0)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

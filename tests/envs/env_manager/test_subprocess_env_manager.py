@@ -1,0 +1,494 @@
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from easydict import EasyDict
+
+from ding.envs import (
+    AsyncSubprocessEnvManager,
+    BaseEnvManager,
+    SubprocessEnvManagerV2,
+    SyncSubprocessEnvManager,
+    create_env_manager,
+)
+from ding.envs.env_manager.base_env_manager import EnvState
+from ding.envs.env_manager.subprocess_env_manager import is_abnormal_timestep
+from ding.utils.errors import ActionError, DataError, EnvDiedError, EnvError, EnvTimeoutError
+from tests.envs.env_manager.env_fakes import (
+    BoxActionEnv,
+    CountEnv,
+    DictObsEnv,
+    TupleObsEnv,
+    TwoPlayerEnv,
+    env_fns,
+    one_faulty,
+)
+
+ACTIONS = np.zeros(4, np.int64)
+
+
+@pytest.fixture
+def launch():
+    managers = []
+
+    def make(fns, cls=SyncSubprocessEnvManager, **cfg):
+        manager = cls(fns, EasyDict(cfg))
+        managers.append(manager)
+        manager.launch()
+        return manager
+
+    yield make
+    for manager in managers:
+        manager.close()
+
+
+def zeros(manager):
+    return dict.fromkeys(manager.ready_obs_id, np.int64(0))
+
+
+def assert_equal(left, right):
+    if isinstance(left, dict):
+        assert left.keys() == right.keys()
+        for key in left:
+            assert_equal(left[key], right[key])
+    elif isinstance(left, tuple):
+        for a, b in zip(left, right):
+            assert_equal(a, b)
+    else:
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("cls", [CountEnv, DictObsEnv, TwoPlayerEnv])
+@pytest.mark.parametrize("cfg", [{}, {"shared_memory": False}, {"envs_per_worker": 3}])
+def test_columns_agree_with_the_base_manager(launch, cls, cfg):
+    fns = [*env_fns(cls, 2), *env_fns(cls, 2, length=2, truncate=True)]
+    base = launch(fns, BaseEnvManager, episode_num=3)
+    manager = launch(fns, episode_num=3, **cfg)
+    assert manager.supports_columns
+    while not base.done:
+        ids, obs = manager.ready_columns()
+        base_ids, base_obs = base.ready_columns()
+        assert_equal(ids, base_ids)
+        assert_equal(obs, base_obs)
+        step = manager.step_columns(ACTIONS[: len(ids)], ids)
+        base_step = base.step_columns(ACTIONS[: len(ids)], ids)
+        for name in ("obs", "reward", "done", "truncated", "env_ids"):
+            assert_equal(getattr(step, name), getattr(base_step, name))
+        assert step.infos == base_step.infos
+        assert step.reward.dtype == np.float32
+    assert manager.done
+
+
+@pytest.mark.parametrize("cls", [CountEnv, DictObsEnv, TupleObsEnv])
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_dicts_agree_with_the_base_manager(launch, cls, shared_memory):
+    base = launch(env_fns(cls), BaseEnvManager)
+    manager = launch(env_fns(cls), shared_memory=shared_memory)
+    for _ in range(5):
+        assert_equal(manager.ready_obs, base.ready_obs)
+        timesteps, base_timesteps = manager.step(zeros(manager)), base.step(zeros(base))
+        for env_id in range(4):
+            assert_equal(timesteps[env_id].obs, base_timesteps[env_id].obs)
+            assert timesteps[env_id].info == base_timesteps[env_id].info
+            assert timesteps[env_id].done == base_timesteps[env_id].done
+            assert timesteps[env_id].reward.shape == (1,)
+
+
+def test_workers_have_their_share_of_environments(launch):
+    manager = launch(env_fns(CountEnv, 5), envs_per_worker=2)
+    pids = [manager._group_of(i).ask("call", i, "pid") for i in range(5)]
+    assert len(set(pids)) == 3
+    assert os.getpid() not in pids
+    assert pids[0] == pids[1] != pids[2]
+
+
+def test_spawned_workers_with_functions_that_only_cloudpickle_takes(launch):
+    length = 2
+    fns = [lambda i=i: CountEnv({"id": i, "length": length}) for i in range(2)]
+    manager = launch(fns, context="spawn")
+    step = manager.step_columns(ACTIONS[:2], manager.ready_columns()[0])
+    np.testing.assert_array_equal(step.obs, [[0, 1, 1, 0], [1, 1, 1, 0]])
+
+
+def test_views_hold_until_the_next_but_one_step(launch):
+    manager = launch(env_fns(CountEnv, length=2))
+    ids, obs = manager.ready_columns()
+    first = manager.step_columns(ACTIONS, ids)
+    assert obs[:, 2].tolist() == [0] * 4
+    assert first.obs[:, 2].tolist() == [1] * 4
+    last = manager.step_columns(ACTIONS, ids)
+    assert first.obs[:, 2].tolist() == [1] * 4
+    assert last.obs[:, 2].tolist() == [2] * 4
+    assert manager.ready_columns()[1][:, 2].tolist() == [0] * 4
+
+
+def test_subset_and_actions(launch):
+    manager = launch(env_fns(CountEnv))
+    step = manager.step_columns(np.array([1, 2]), np.array([3, 1]))
+    np.testing.assert_array_equal(step.obs[:, 0], [3, 1])
+    assert manager.last_action[1] == 2
+    manager.step_columns(np.array([0, 1, 2, 1], np.int32), np.arange(4))
+    assert [int(a) for a in manager.last_action] == [0, 1, 2, 1]
+    with pytest.raises(ActionError, match="env 3"):
+        manager.step_columns(np.array([0, 1, 2, 3]), np.arange(4))
+    boxes = launch(env_fns(BoxActionEnv))
+    boxes.step_columns(np.ones((4, 2), np.float32), np.arange(4))
+
+
+def test_requests_and_attributes(launch):
+    manager = launch(env_fns(CountEnv))
+    assert manager.reward_shaping(3, [{"reward": 2}]) == [{"reward": 4}]
+    assert manager.ready_imgs[3][0, 0, 0] == 3
+    assert set(manager.random_action()) == {0, 1, 2, 3}
+    assert [cfg["id"] for cfg in manager.cfg] == [0, 1, 2, 3]
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = manager.no_such
+    assert manager.action_space.n == 3
+    with pytest.raises(EnvError, match="env 1 .*enable_save_figure"):
+        manager.enable_save_figure(1, "somewhere")
+    assert manager.ready_obs_id == [0, 1, 2, 3]
+
+
+def test_seeds_and_state(launch):
+    first = launch(env_fns(CountEnv, length=2))
+    first.seed(10, dynamic_seed=False)
+    first.reset()
+    assert [obs[3] for obs in first.ready_obs.values()] == [10, 11, 12, 13]
+    for _ in range(5):
+        first.step(zeros(first))
+    state = first.state_dict()
+    first.reset(dict.fromkeys(range(4)))
+    second = SyncSubprocessEnvManager(env_fns(CountEnv, length=2))
+    second.load_state_dict(state)
+    second.launch()
+    assert_equal(second.ready_obs, first.ready_obs)
+    second.close()
+
+
+def test_forked_environments_draw_different_numbers(launch):
+    class Drawing(CountEnv):
+        def reset(self):
+            return np.random.rand(4).astype(np.float32)
+
+    manager = launch(env_fns(Drawing, 2), envs_per_worker=1)
+    obs = manager.ready_obs
+    assert obs[0][0] != obs[1][0]
+
+
+# ---- faults -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_a_failing_step_carries_the_workers_traceback(launch, columns):
+    manager = launch(one_faulty(fault="raise"))
+    step = (lambda: manager.step_columns(ACTIONS, np.arange(4))) if columns else None
+    step = step or (lambda: manager.step(zeros(manager)))
+    step()
+    with pytest.raises(EnvError, match=r"env 1 \(FaultyEnv.*the env's own words") as caught:
+        step()
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert "in _fault" in str(caught.value)
+    assert caught.value.env_id == 1
+    with pytest.raises(EnvError, match="does not wait for an action"):
+        manager.step({1: 0})
+    manager.reset()
+    assert manager.ready_obs_id == [0, 1, 2, 3]
+    step()
+
+
+@pytest.mark.parametrize("where", ["init", "reset"])
+def test_launch_that_fails_leaves_nothing(where):
+    manager = SyncSubprocessEnvManager(one_faulty(fault="raise", where=where))
+    with pytest.raises(EnvError, match=r"env 1 .*the env's own words") as caught:
+        manager.launch()
+    assert "in _fault" in str(caught.value)
+    assert manager.closed
+    manager.close()
+
+
+@pytest.mark.parametrize(("where", "at"), [("step", 1), ("reset", 1), ("init", 1)])
+@pytest.mark.parametrize(("fault", "how"), [("kill", "SIGKILL"), ("exit", "exit code 3")])
+def test_a_worker_that_dies(fault, how, where, at):
+    manager = SyncSubprocessEnvManager(
+        one_faulty(fault=fault, where=where, at=at), EasyDict(envs_per_worker=2)
+    )
+    with pytest.raises(EnvDiedError, match=f"envs 0, 1 .*{how}"):
+        manager.launch()
+        manager.step_columns(ACTIONS, np.arange(4))
+    manager.close()
+
+
+@pytest.mark.parametrize("fault", ["kill", "hang"])
+@pytest.mark.parametrize("columns", [True, False])
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_a_lost_worker_is_replaced_if_asked(launch, tmp_path, fault, columns, shared_memory):
+    manager = launch(
+        one_faulty(fault=fault, once=str(tmp_path / "mark")),
+        max_retry=2,
+        retry_type="renew",
+        retry_waiting_time=0,
+        envs_per_worker=2,
+        step_timeout=0.3,
+        shared_memory=shared_memory,
+    )
+    manager.step_columns(ACTIONS, np.arange(4))
+    if columns:
+        step = manager.step_columns(ACTIONS, np.arange(4))
+        # The whole process is lost with a kill; a hang is ended in the worker.
+        assert step.abnormal.tolist() == [fault == "kill", True, False, False]
+        assert step.reward[1] == 0
+        obs, info = step.obs[1], step.infos[1]
+    else:
+        timestep = manager.step(zeros(manager))[1]
+        assert is_abnormal_timestep(timestep)
+        assert timestep.reward.shape == (1,)
+        obs, info = timestep.obs, timestep.info
+    assert info["abnormal"]
+    assert obs[2] == 0
+    step = manager.step_columns(ACTIONS, np.arange(4))
+    assert step.obs[1, 2] == 1
+    assert step.obs[2, 2] == 3
+    assert step.abnormal is None
+
+
+def test_killed_from_outside_between_steps(launch):
+    manager = launch(env_fns(CountEnv), envs_per_worker=2)
+    os.kill(manager._pool.links[1].process.pid, signal.SIGKILL)
+    with pytest.raises(EnvDiedError, match=r"envs 2, 3 was killed by signal 9"):
+        for _ in range(2):
+            manager.step_columns(ACTIONS, np.arange(4))
+    manager.reset()
+    np.testing.assert_array_equal(manager.ready_obs[3], [3, 1, 0, 0])
+    manager.step_columns(ACTIONS, np.arange(4))
+
+
+@pytest.mark.parametrize("where", ["step", "reset"])
+def test_a_hang_names_the_environment(where):
+    manager = SyncSubprocessEnvManager(
+        one_faulty(fault="hang", where=where), EasyDict(step_timeout=0.2, reset_timeout=0.3)
+    )
+    start = time.monotonic()
+    with pytest.raises(EnvTimeoutError, match=rf"env 1 \(FaultyEnv.* {where}_timeout=0") as caught:
+        manager.launch()
+        for _ in range(2):
+            manager.step_columns(ACTIONS, np.arange(4))
+    assert caught.value.env_id == 1
+    manager.close()
+    assert time.monotonic() - start < 5
+
+
+def test_a_hang_that_no_signal_ends(launch):
+    class Deaf(CountEnv):
+        def step(self, action):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+            time.sleep(1000)
+
+    manager = launch(env_fns(Deaf, 2), envs_per_worker=1, step_timeout=0.1)
+    with pytest.raises(EnvTimeoutError, match=r"env 0 did not answer in time.*step_timeout=0\.1"):
+        manager.step_columns(ACTIONS[:2], np.arange(2))
+
+
+def test_a_step_limit_does_not_cut_resets_short(launch):
+    class Slow(CountEnv):
+        def reset(self):
+            if self._obs[1] >= 1:
+                time.sleep(1.5)
+            return super().reset()
+
+    manager = launch(env_fns(Slow, 1, length=1), step_timeout=0.05)
+    assert manager.step_columns(ACTIONS[:1], np.arange(1)).done.tolist() == [True]
+
+
+@pytest.mark.parametrize("fault", ["nan_obs", "nan_reward"])
+def test_nan(launch, fault):
+    manager = launch(one_faulty(fault=fault))
+    manager.step_columns(ACTIONS, np.arange(4))
+    with pytest.raises(DataError, match=r"env 1 gave .*[nN]a[nN].* step 2"):
+        manager.step_columns(ACTIONS, np.arange(4))
+
+
+def test_a_shape_that_changes(launch):
+    manager = launch(one_faulty(fault="shape"))
+    manager.step_columns(ACTIONS, np.arange(4))
+    with pytest.raises(DataError, match="env 1 gave an observation of layout"):
+        manager.step_columns(ACTIONS, np.arange(4))
+
+
+def test_an_answer_that_cannot_be_pickled(launch):
+    class Odd(CountEnv):
+        def step(self, action):
+            import threading
+
+            return super().step(action)._replace(info={"lock": threading.Lock()})
+
+    manager = launch(env_fns(Odd))
+    with pytest.raises(EnvError, match="cannot be sent to the main process"):
+        manager.step(zeros(manager))
+
+
+# ---- ends -------------------------------------------------------------------------------------
+
+
+def test_close_is_bounded_even_if_environments_hang_in_it(monkeypatch):
+    monkeypatch.setattr(f"{SyncSubprocessEnvManager.__module__}._CLOSE_PATIENCE_S", 0.3)
+
+    class Clinging(CountEnv):
+        def close(self):
+            time.sleep(1000)
+
+    manager = SyncSubprocessEnvManager(env_fns(Clinging))
+    manager.launch()
+    start = time.monotonic()
+    manager.close()
+    manager.close()
+    assert time.monotonic() - start < 4
+
+
+def test_a_forgotten_manager_leaves_no_process():
+    manager = SyncSubprocessEnvManager(env_fns(CountEnv))
+    manager.launch()
+    process = manager._pool.links[0].process
+    del manager
+    gc.collect()
+    assert not process.is_alive()
+
+
+SCRIPT = """
+import os, sys, time
+from ding.envs import SyncSubprocessEnvManager
+from tests.envs.env_manager.env_fakes import CountEnv, env_fns
+manager = SyncSubprocessEnvManager(env_fns(CountEnv), {})
+manager.launch()
+other = SyncSubprocessEnvManager(env_fns(CountEnv), {})
+other.launch()
+links = manager._pool.links + other._pool.links
+print(*(link.process.pid for link in links), flush=True)
+if sys.argv[1] == "wait":
+    time.sleep(60)
+"""
+
+
+def _run_script(mode):
+    root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", SCRIPT, mode],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return process, [int(pid) for pid in process.stdout.readline().split()]
+
+
+def _gone(pids, seconds=5):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not any(os.path.exists(f"/proc/{pid}") for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_workers_end_with_a_parent_that_is_killed():
+    process, pids = _run_script("wait")
+    process.kill()
+    process.communicate()
+    assert pids
+    assert _gone(pids)
+
+
+def test_an_exit_without_close_is_quiet():
+    process, pids = _run_script("exit")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert errors == ""
+    assert pids
+    assert _gone(pids)
+
+
+# ---- asynchronous -----------------------------------------------------------------------------
+
+
+class SleepyEnv(CountEnv):
+    def step(self, action):
+        time.sleep(self.cfg["sleep"] * (self.cfg["id"] == 0))
+        return super().step(action)
+
+
+def test_async_returns_when_enough_are_ready(launch):
+    fns = env_fns(SleepyEnv, 3, sleep=0.5)
+    manager = launch(fns, AsyncSubprocessEnvManager, wait_num=2, step_wait_timeout=None)
+    start = time.monotonic()
+    timesteps = manager.step(zeros(manager))
+    assert sorted(timesteps) == [1, 2]
+    assert time.monotonic() - start < 0.4
+    assert manager.ready_obs_id == [1, 2]
+    with pytest.raises(EnvError, match="env 0"):
+        manager.step({0: 0})
+    seen = []
+    for _ in range(100):
+        ids, obs = manager.ready_columns()
+        assert len(obs) == len(ids)
+        seen.extend(manager.step_columns(np.zeros(len(ids), int), ids).env_ids.tolist())
+        if 0 in seen:
+            break
+        time.sleep(0.02)
+    assert 0 in seen
+    manager.reset()
+    assert manager.ready_obs_id == [0, 1, 2]
+    assert manager.ready_obs[0][2] == 0
+
+
+def test_async_waits_for_at_least_one(launch):
+    fns = env_fns(SleepyEnv, 1, sleep=0.2, length=1)
+    manager = launch(fns, AsyncSubprocessEnvManager, step_wait_timeout=0.01, episode_num=2)
+    assert manager.step(zeros(manager))[0].done
+    manager.step(zeros(manager))
+    assert manager.done
+    assert manager._env_states[0] == EnvState.DONE
+
+
+def test_async_recovers_and_reports(launch, tmp_path):
+    manager = launch(
+        one_faulty(fault="kill", once=str(tmp_path / "mark")),
+        AsyncSubprocessEnvManager,
+        max_retry=2,
+        retry_type="renew",
+        wait_num=4,
+        step_wait_timeout=None,
+    )
+    manager.step(zeros(manager))
+    timesteps = manager.step(zeros(manager))
+    assert [i for i, t in timesteps.items() if is_abnormal_timestep(t)] == [1]
+    manager = launch(one_faulty(fault="kill"), AsyncSubprocessEnvManager)
+    with pytest.raises(EnvDiedError, match="env 1"):
+        for _ in range(500):
+            manager.step(zeros(manager))
+            time.sleep(0.001)
+
+
+def test_second_version_and_factory():
+    manager = create_env_manager(EasyDict(type="subprocess_v2"), env_fns(CountEnv))
+    assert isinstance(manager, SubprocessEnvManagerV2)
+    manager.launch()
+    assert manager.supports_columns
+    assert manager.ready_obs.shape == (4, 4)
+    assert [t.env_id for t in manager.step(np.zeros(4, int))] == [0, 1, 2, 3]
+    manager.close()
+    assert SyncSubprocessEnvManager.default_config().wait_num == float("inf")
+    assert AsyncSubprocessEnvManager.default_config().wait_num == 2
+
+
+def test_wait():
+    import multiprocessing
+
+    ends = [multiprocessing.Pipe() for _ in range(3)]
+    ends[1][1].send(1)
+    ready, positions = AsyncSubprocessEnvManager.wait([a for a, _ in ends], 2, 0.05)
+    assert positions == [1]
+    assert ready == [ends[1][0]]
