@@ -1,0 +1,47 @@
+from easydict import EasyDict
+
+# What gymnasium calls solved: nearly the whole 500 steps of every episode.
+main_config = EasyDict(
+    exp_name="exp/cartpole_dqn_475",
+    env=dict(
+        env_id="CartPole-v1",
+        collector_env_num=8,
+        evaluator_env_num=10,
+        n_evaluator_episode=10,
+        stop_value=475,
+    ),
+    policy=dict(
+        cuda=False,
+        discount_factor=0.99,
+        nstep=3,
+        model=dict(
+            obs_shape=4,
+            action_shape=2,
+            encoder_hidden_size_list=[128, 128, 64],
+            dueling=True,
+        ),
+        learn=dict(
+            update_per_collect=16,
+            batch_size=128,
+            learning_rate=0.0005,
+            target_update_freq=200,
+        ),
+        collect=dict(n_sample=64),
+        eval=dict(evaluator=dict(eval_freq=400)),
+        other=dict(
+            eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
+            replay_buffer=dict(replay_buffer_size=50000),
+        ),
+    ),
+)
+
+create_config = EasyDict(
+    env=dict(type="gymnasium"),
+    env_manager=dict(type="base"),
+    policy=dict(type="dqn"),
+)
+
+if __name__ == "__main__":
+    from ding.entry import serial_pipeline
+
+    serial_pipeline([main_config, create_config], seed=0)
