@@ -26,7 +26,7 @@ CASES = [
     *("cartpole/per_update/64", "cartpole/per_update/512"),
     *("atari/push/64", "atari/sample/64"),
 ]
-OWN = ["ding", "ding advanced", "ding rows", "ding rows+collate", "floor"]
+OWN = ["ding", "ding advanced", "ding rows", "ding rows+collate", "ding array rows", "floor"]
 PEER = ["cpprb", "sb3", "tianshou", "torchrl"]
 
 #: Case, this project's side, the side to compare with, the least ratio wanted.
@@ -37,7 +37,7 @@ GOALS = [
     ("cartpole/per_sample/512", "ding", "cpprb", 2.0),
     ("cartpole/push/64", "ding", "cpprb", 3.0),
     ("cartpole/push/64", "ding advanced", "cpprb", 3.0),
-    ("cartpole/push/1", "ding rows", "sb3", 1.0),
+    ("cartpole/push/1", "ding array rows", "sb3", 1.0),
     ("cartpole/push/1", "ding", "sb3", 1.0),
     ("atari/sample/64", "ding", "floor", 0.9),
 ]

@@ -59,6 +59,11 @@ class Field:
     def row_bytes(self) -> int:
         return self.dtype.itemsize * int(np.prod(self.shape))
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether the array's dtype alone tells what kind of values these are."""
+        return self.prefix is None and self.torch_dtype is not torch.bfloat16
+
     def _leaver(self) -> Callable[[np.ndarray], Any] | None:
         if self.prefix is not None:
             prefix = self.prefix
@@ -172,8 +177,11 @@ class ColumnStore:
         """Lay out what the hot paths go through."""
         fields = self._fields
         self._names: list[Any] = [f.path if self._nested else f.path[0] for f in fields]
-        self._accepting = [(n, f.accept) for n, f in zip(self._names, fields)]
-        self._accepting_one = [(n, f.accept_one) for n, f in zip(self._names, fields)]
+        self._usual = [
+            (n, f.torch_dtype is not None, f.dtype if f.is_usual else None, f.shape)
+            for n, f in zip(self._names, fields)
+        ]
+        self._scalars = [f.scalar for f in fields]
         self._taking = [(n, f.take, f.leave) for n, f in zip(self._names, fields)]
         self._writing = [(fields[i].array, i) for i in self._plain]
 
@@ -184,18 +192,31 @@ class ColumnStore:
         flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
         if flat.keys() != self._keys:
             return None
-        arrays = []
-        for name, accept in self._accepting:
-            array = accept(flat[name])
-            if array is None:
-                return self._widen(flat)
-            arrays.append(array)
+        arrays = self._accept_usual(flat)
+        if arrays is None:
+            arrays = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
+            if any(array is None for array in arrays):
+                return self._widen(flat, arrays)
         return arrays
 
-    def _widen(self, flat: Mapping[Any, Any]) -> list[np.ndarray] | None:
+    def _accept_usual(self, flat: Mapping[Any, Any]) -> list[np.ndarray] | None:
+        """`accept` for the usual kinds of columns: it is as fast as it can be, but not complete."""
+        arrays = []
+        try:
+            for name, is_tensor, dtype, shape in self._usual:
+                array = flat[name].numpy() if is_tensor else flat[name]
+                if array.dtype != dtype or array.shape[1:] != shape:
+                    return None
+                arrays.append(array)
+        except (AttributeError, TypeError, RuntimeError):
+            return None
+        return arrays
+
+    def _widen(
+        self, flat: Mapping[Any, Any], arrays: list[np.ndarray | None]
+    ) -> list[np.ndarray] | None:
         """Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was."""
         values = [flat[name] for name in self._names]
-        arrays = [field.accept(value) for field, value in zip(self._fields, values)]
         misfits = [i for i, array in enumerate(arrays) if array is None]
         dtypes = [(i, self._fields[i].wider(values[i])) for i in misfits]
         if any(dtype is None or i not in self._plain for i, dtype in dtypes):
@@ -228,15 +249,30 @@ class ColumnStore:
         """Write a row dict straight into its slot; False, and nothing done, if it does not fit."""
         if self._nested or self._pairs or row.keys() != self._keys:
             return False
-        values = []
-        for name, accept_one in self._accepting_one:
-            value = accept_one(row[name])
-            if value is None:
+        values = self._accept_usual_row(row)
+        if values is None:
+            values = [field.accept_one(row[name]) for name, field in zip(self._names, self._fields)]
+            if any(value is None for value in values):
                 return False
-            values.append(value)
         for (target, _), value in zip(self._writing, values):
             target[slot] = value
         return True
+
+    def _accept_usual_row(self, row: Mapping[str, Any]) -> list[Any] | None:
+        """`accept_one` of each value, for the usual kinds."""
+        values = []
+        try:
+            for (name, is_tensor, dtype, shape), scalar in zip(self._usual, self._scalars):
+                value = row[name]
+                if type(value) is not scalar:
+                    if is_tensor:
+                        value = value.numpy()
+                    if value.dtype != dtype or value.shape != shape:
+                        return None
+                values.append(value)
+        except (AttributeError, TypeError, RuntimeError):
+            return None
+        return values
 
     # ------------------------------------------------------------------ out
 

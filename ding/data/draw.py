@@ -1,53 +1,74 @@
-"""Drawing indices, and the random generators that do it."""
+"""Drawing indices, and the random generator that does it."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-
-def new_generator() -> np.random.Generator:
-    """A generator of one's own, seeded from numpy's global one (which `set_pkg_seed` seeds)."""
-    return np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
+_MOST_AHEAD = 32
 
 
-def generator_state(rng: np.random.Generator) -> str:
-    """The generator's state as text: its integers are too large for most file formats."""
-    return json.dumps(rng.bit_generator.state)
+class Draw:
+    """Random indices from a generator of one's own.
 
-
-def set_generator_state(rng: np.random.Generator, state: str) -> None:
-    """Put back what :func:`generator_state` gave."""
-    rng.bit_generator.state = json.loads(state)
-
-
-def draw(rng: np.random.Generator, n: int, size: int, replace: bool) -> np.ndarray:
-    """`size` of the integers ``[0, n)``, uniformly; int64 [size].
-
-    Without replacement `size` must be at most `n`.
+    It is seeded from numpy's global generator, which `set_pkg_seed` seeds.
     """
-    if replace or size <= 1:
-        return (rng.random(size) * n).astype(np.int64)
-    if size * size <= n:
-        # Draw with replacement until all differ (most often at once): several times faster than
-        # numpy's sampling without replacement, and as uniform.
-        while True:
-            index = (rng.random(size) * n).astype(np.int64)
-            if _all_differ(index):
-                return index
-    return rng.choice(n, size, replace=False)
 
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
+        self._forget()
 
-def _all_differ(index: np.ndarray) -> bool:
-    if len(index) <= 64:
-        return len(set(index.tolist())) == len(index)
-    ordered = np.sort(index)
-    return bool((ordered[1:] != ordered[:-1]).all())
+    def _forget(self) -> None:
+        self._n = self._at = 0
+        self._ahead = np.empty((0, 0), np.int64)
 
+    def distinct(self, n: int, size: int) -> np.ndarray:
+        """`size` of the integers ``[0, n)``, no one twice, each set of them as likely.
 
-def spread(rng: np.random.Generator, size: int, total: Any) -> np.ndarray:
-    """One number from each of `size` equal parts of ``[0, total)``, ascending; float64 [size]."""
-    points = rng.random(size)
-    points += np.arange(size)
-    points *= total / size
-    return points
+        Returns:
+            int64 [size]; not to be changed.
+        """
+        if size * size > n:
+            return self.rng.choice(n, size, replace=False)
+        same = n == self._n and size == self._ahead.shape[1]
+        if not same or self._at == len(self._ahead):
+            # While the range stays as it is, draw more and more batches at once.
+            self._draw_ahead(n, size, min(2 * len(self._ahead) + 1, _MOST_AHEAD) if same else 1)
+        self._at += 1
+        return self._ahead[self._at - 1]
+
+    def _draw_ahead(self, n: int, size: int, batches: int) -> None:
+        self._forget()
+        while not len(self._ahead):
+            index = (self.rng.random((batches, size)) * n).astype(np.int64)
+            # Most batches have no number twice. To leave the others out is several times faster
+            # than numpy's drawing without replacement, and as uniform.
+            ordered = np.sort(index, axis=1)
+            self._ahead = index[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
+        self._n = n
+
+    def any(self, n: int, size: int) -> np.ndarray:
+        """`size` of the integers ``[0, n)``, the same one possibly again; int64 [size]."""
+        return (self.rng.random(size) * n).astype(np.int64)
+
+    def spread(self, size: int, total: float) -> np.ndarray:
+        """One number from each of `size` equal parts of ``[0, total)``, ascending; float64."""
+        points = self.rng.random(size)
+        points += np.arange(size)
+        points *= total / size
+        return points
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes on with the same draws; the generator as text, as its integers are large."""
+        return {
+            "generator": json.dumps(self.rng.bit_generator.state),
+            "n": self._n,
+            "ahead": self._ahead.copy(),
+            "at": self._at,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.rng.bit_generator.state = json.loads(state["generator"])
+        self._n, self._at = int(state["n"]), int(state["at"])
+        self._ahead = np.array(state["ahead"], np.int64)

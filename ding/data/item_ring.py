@@ -63,16 +63,17 @@ class ItemRing:
             The first slot that was written and the number of slots, which go on around the end.
             A list longer than the ring leaves its last `capacity` items.
         """
-        if isinstance(data, Columns) and data.is_columnar:
-            return self._push_columns(data.columns, len(data))
-        if isinstance(data, list):
+        if type(data) is dict:
+            if self._store is not None and self._store.write_row(self.head, data):
+                return self._advance(1)
+        elif isinstance(data, Columns) and data.is_columnar:
+            return self.push_columns(data.columns, len(data))
+        elif isinstance(data, list):
             return self._push_list(data)
-        store = self._store
-        if store is not None and isinstance(data, Mapping) and store.write_row(self.head, data):
-            return self._advance(1)
         return self._push_list([data])
 
-    def _push_columns(self, columns: Mapping[str, Any], n: int) -> tuple[int, int]:
+    def push_columns(self, columns: Mapping[str, Any], n: int) -> tuple[int, int]:
+        """:meth:`push` of the columns of n rows."""
         if n == 0:
             return self.head, 0
         arrays = None
@@ -85,8 +86,8 @@ class ItemRing:
                 arrays = None
         if arrays is None:
             return self._push_objects(list(Columns(columns)))
-        skipped = max(n - self.capacity, 0)
-        if skipped:
+        if n > self.capacity:
+            skipped = n - self.capacity
             self._advance(skipped)
             arrays = [array[skipped:] for array in arrays]
             n = self.capacity
@@ -99,7 +100,7 @@ class ItemRing:
             return self.head, 0
         batch = as_columns(items) if self._objects is None else None
         if batch is not None:
-            return self._push_columns(batch.columns, len(items))
+            return self.push_columns(batch.columns, len(items))
         return self._push_objects(items)
 
     def _push_objects(self, items: Sequence[Any]) -> tuple[int, int]:
@@ -122,7 +123,8 @@ class ItemRing:
     def _advance(self, n: int) -> tuple[int, int]:
         start = self.head
         self.head = (start + n) % self.capacity
-        self.filled = min(self.filled + n, self.capacity)
+        if self.filled < self.capacity:
+            self.filled = min(self.filled + n, self.capacity)
         return start, n
 
     # ------------------------------------------------------------------ out

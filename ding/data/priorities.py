@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.data.draw import draw, spread
+from ding.data.draw import Draw
 from ding.utils.errors import DataError
 from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
 
@@ -28,12 +28,13 @@ class Priorities:
         self.clear()
 
     def clear(self) -> None:
-        self.values = np.zeros(self.capacity)
+        self.values = np.ones(self.capacity)
         self.occupied = np.zeros(self.capacity, bool)
         self.count = 0
         self.highest = 1.0
         self._prefix_only = True
         self._slots: np.ndarray | None = None
+        self._ones = np.ones(0, np.float32)
         self._sum: SumSegmentTree | None = None
         self._min: MinSegmentTree | None = None
 
@@ -46,24 +47,28 @@ class Priorities:
             self.occupy(0, n - room, None if values is None else values[room:])
             n, values = room, None if values is None else values[:room]
         stop = start + n
-        fresh = n - int(np.count_nonzero(self.occupied[start:stop]))
-        self._slots = None
-        if start != self.count and fresh:
-            self._prefix_only = False
-        self.count += fresh
-        self.occupied[start:stop] = True
-        if values is None:
-            self.values[start:stop] = self.highest
-        else:
+        if self.count < self.capacity:
+            self._occupy_free(start, stop)
+        if values is not None:
             self.values[start:stop] = values
             self.highest = max(self.highest, float(values.max(initial=0.0)))
             if self._sum is None:
                 self._plant()
                 return
-        if self.count == self.capacity:
-            self._prefix_only = True
         if self._sum is not None:
+            if values is None:
+                self.values[start:stop] = self.highest
             self._put(np.arange(start, stop), self.values[start:stop])
+
+    def _occupy_free(self, start: int, stop: int) -> None:
+        fresh = stop - start - int(np.count_nonzero(self.occupied[start:stop]))
+        if fresh:
+            self._prefix_only = self._prefix_only and start <= self.count
+            self.occupied[start:stop] = True
+            self.count += fresh
+            self._slots = None
+            if self.count == self.capacity:
+                self._prefix_only = True
 
     def vacate(self, slots: np.ndarray) -> None:
         """Empty occupied slots (each named once)."""
@@ -111,13 +116,14 @@ class Priorities:
         return self._slots
 
     def draw(
-        self, rng: np.random.Generator, size: int, beta: float, among: np.ndarray | None = None
+        self, source: Draw, size: int, beta: float, among: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Slots, and their importance weights relative to the largest there could be.
 
         Each slot comes from its own share of the total priority, so that they are well spread.
 
         Args:
+            source: Where the random numbers come from.
             size: How many; at least one slot must be occupied.
             beta: How far the weights correct for the priorities.
             among: Draw only among these occupied slots.
@@ -126,28 +132,28 @@ class Priorities:
             Slots int64 [size] and weights float32 [size].
         """
         if self._sum is None:
-            return self._draw_uniform(rng, size, among), np.ones(size, np.float32)
+            if len(self._ones) != size:
+                self._ones = np.ones(size, np.float32)
+            return self._draw_uniform(source, size, among), self._ones.copy()
         if among is not None:
             masses = self._masses(self.values[among])
             running = masses.cumsum()
-            points = spread(rng, size, running[-1])
+            points = source.spread(size, running[-1])
             at = np.minimum(running.searchsorted(points, side="right"), len(among) - 1)
             slots, least, masses = among[at], masses.min(), masses[at]
         else:
             assert self._min is not None
-            slots = self._sum.find_prefixsum_many(spread(rng, size, self._sum.total))
+            slots = self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
             least, masses = self._min.min, self._sum.get_many(slots)
         masses /= least
         return slots, (masses**-beta).astype(np.float32)
 
-    def _draw_uniform(
-        self, rng: np.random.Generator, size: int, among: np.ndarray | None
-    ) -> np.ndarray:
+    def _draw_uniform(self, source: Draw, size: int, among: np.ndarray | None) -> np.ndarray:
         n = self.count if among is None else len(among)
-        at = draw(rng, n, size, replace=size > n)
+        at = source.any(n, size) if size > n else source.distinct(n, size)
         if among is not None:
             return among[at]
-        return at if self._prefix_only else self.slots()[at]
+        return at.copy() if self._prefix_only else self.slots()[at]
 
     # ------------------------------------------------------------------ state
 

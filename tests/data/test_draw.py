@@ -3,31 +3,42 @@
 import numpy as np
 import pytest
 
-from ding.data.draw import draw, generator_state, new_generator, set_generator_state
+from ding.data.draw import Draw
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (10, 3), (10, 10), (5000, 64), (200000, 300)])
-def test_without_replacement_all_differ(n, size):
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        index = draw(rng, n, size, replace=False)
+def test_distinct(n, size):
+    draw = Draw()
+    seen = set()
+    for _ in range(100):
+        index = draw.distinct(n, size)
         assert index.dtype == np.int64
         assert len(set(index.tolist())) == size
         assert 0 <= index.min() <= index.max() < n
+        seen.add(tuple(index.tolist()))
+    assert len(seen) > 1 or n == 1
 
 
-def test_every_subset_is_as_likely():
-    rng = np.random.default_rng(0)
-    pairs = [tuple(sorted(draw(rng, 4, 2, replace=False).tolist())) for _ in range(6000)]
+def test_every_set_is_as_likely():
+    draw = Draw()
+    pairs = [tuple(sorted(draw.distinct(4, 2).tolist())) for _ in range(6000)]
     counts = np.unique(pairs, axis=0, return_counts=True)[1]
     assert len(counts) == 6
-    assert np.allclose(counts / 6000, 1 / 6, atol=0.02)
+    assert np.allclose(counts / 6000, 1 / 6, atol=0.03)
+
+
+def test_a_range_that_changes():
+    draw = Draw()
+    for n in [*range(100, 140), *[140] * 40, *range(140, 100, -1)]:
+        assert draw.distinct(n, 10).max() < n
 
 
 def test_state():
-    rng = new_generator()
-    state = generator_state(rng)
-    first = rng.random(3)
-    other = new_generator()
-    set_generator_state(other, state)
-    assert (other.random(3) == first).all()
+    draw, other = Draw(), Draw()
+    for _ in range(7):
+        draw.distinct(5000, 8)
+    other.load_state_dict(draw.state_dict())
+    for _ in range(100):
+        assert (draw.distinct(5000, 8) == other.distinct(5000, 8)).all()
+    assert (draw.spread(3, 1.0) == other.spread(3, 1.0)).all()
+    assert (draw.any(9, 5) == other.any(9, 5)).all()

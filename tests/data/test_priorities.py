@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ding.data.draw import Draw
 from ding.data.priorities import Priorities
 
 CAPACITY = 7
@@ -50,7 +51,7 @@ def test_follows_the_model(ops, seed):
     assert priorities.count == len(model)
     assert priorities.slots().tolist() == sorted(model)
     if model:
-        slots, weights = priorities.draw(rng, 5, 0.5)
+        slots, weights = priorities.draw(Draw(), 5, 0.5)
         assert set(slots.tolist()) <= set(model)
         masses = {slot: max(value, 1e-5) ** 0.5 for slot, value in model.items()}
         least = min(masses.values())
@@ -61,9 +62,9 @@ def test_each_share_of_the_total_gives_one_slot():
     priorities = Priorities(4, 1.0)
     priorities.occupy(0, 4)
     priorities.update(np.arange(4), np.array([1.0, 2.0, 1.0, 4.0]))
-    rng = np.random.default_rng(0)
+    source = Draw()
     for _ in range(20):
-        slots, _ = priorities.draw(rng, 8, 1.0)
+        slots, _ = priorities.draw(source, 8, 1.0)
         assert np.bincount(slots).tolist() == [1, 2, 1, 4]
 
 
@@ -71,6 +72,6 @@ def test_each_share_of_the_total_gives_one_slot():
 def test_equal_priorities_draw_each_slot_once(n):
     priorities = Priorities(n, 0.6)
     priorities.occupy(0, n)
-    slots, weights = priorities.draw(np.random.default_rng(0), n, 0.4)
+    slots, weights = priorities.draw(Draw(), n, 0.4)
     assert sorted(slots.tolist()) == list(range(n))
     assert (weights == 1).all()

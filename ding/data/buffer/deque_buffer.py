@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ding.data.draw import draw, new_generator
+from ding.data.draw import Draw
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
 
@@ -32,7 +32,7 @@ class DequeBuffer:
             raise DataError(f"size must be positive, got {size}")
         self.size = size
         self._items: OrderedDict[str, BufferedData] = OrderedDict()
-        self._rng = new_generator()
+        self._draw = Draw()
 
     def push(self, data: Any, meta: dict[str, Any] | None = None) -> BufferedData:
         """Store one item."""
@@ -73,7 +73,8 @@ class DequeBuffer:
             if ignore_insufficient:
                 return []
             raise DataError(f"{size} items asked for, {len(pool)} there")
-        return [pool[i] for i in draw(self._rng, len(pool), size, replace).tolist()]
+        drawn = (self._draw.any if replace else self._draw.distinct)(len(pool), size)
+        return [pool[i] for i in drawn.tolist()]
 
     def update(self, index: str, data: Any = None, meta: dict[str, Any] | None = None) -> bool:
         """Replace an item's data, its metadata, or both; False if it is no longer there."""

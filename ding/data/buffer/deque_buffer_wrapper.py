@@ -82,7 +82,7 @@ class DequeBufferWrapper(RingBuffer):
                 return None
             self._log.served("sample")
             beta = self._beta(cur_learner_iter)
-            slots, weights = self._priorities.draw(self._rng, size, beta, among)
+            slots, weights = self._priorities.draw(self._draw, size, beta, among)
             self._last = (slots, self._pushes[slots])
             self._monitor.note(sampled=size)
             facts = {"IS": weights} if self._cfg.priority_IS_weight else None

@@ -10,7 +10,7 @@ from easydict import EasyDict
 from ding.data.buffer.buffer_log import BufferLog
 from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
-from ding.data.draw import generator_state, new_generator, set_generator_state
+from ding.data.draw import Draw
 from ding.data.item_ring import ItemRing
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
@@ -52,7 +52,7 @@ class RingBuffer:
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
         self._exp_name, self._instance_name = exp_name, instance_name or "buffer"
         self._lock = threading.RLock()
-        self._rng = new_generator()
+        self._draw = Draw()
         self._ring = ItemRing(
             self._cfg.replay_buffer_size,
             self._cfg.get("memmap_path"),
@@ -158,7 +158,7 @@ class RingBuffer:
             return {
                 "ring": self._ring.state_dict(),
                 "push_count": self._push_count,
-                "rng": generator_state(self._rng),
+                "draw": self._draw.state_dict(),
             }
 
     def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
@@ -168,5 +168,5 @@ class RingBuffer:
     def _load(self, state: dict[str, Any]) -> np.ndarray:
         order = self._ring.load_state_dict(state["ring"])
         self._push_count = int(state["push_count"])
-        set_generator_state(self._rng, state["rng"])
+        self._draw.load_state_dict(state["draw"])
         return order

@@ -114,17 +114,14 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
 
     def _split(self, data: Any, total: int) -> tuple[Any, np.ndarray | None, Any]:
         """Items without the buffer's own keys, their priorities, their ``collect_iter``."""
-        if isinstance(data, Columns) or (isinstance(data, list) and self._ring.is_columnar):
-            batch = as_columns(data)
-            if batch is not None:
-                return self._split_columns(batch, total)
-        if isinstance(data, Mapping):
-            if _OWN_SET.isdisjoint(data):
-                return data, None, data.get("collect_iter", -1)
-            data = [data]
-        elif not isinstance(data, list):
-            data = [data]
-        return self._split_rows(data)
+        if isinstance(data, list):
+            columnar = isinstance(data, Columns) or self._ring.is_columnar
+            batch = as_columns(data) if columnar else None
+            return self._split_rows(data) if batch is None else self._split_columns(batch, total)
+        if isinstance(data, Mapping) and _OWN_SET.isdisjoint(data):
+            return data, None, data.get("collect_iter", -1)
+        items, priorities, collect_iter = self._split_rows([data])
+        return items[0], priorities, collect_iter[0]
 
     def _split_columns(self, batch: Columns, total: int) -> tuple[Any, np.ndarray | None, Any]:
         columns = batch.columns
@@ -169,20 +166,21 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._next_number += total
         self._push_count += total
         iters = _as_iters(collect_iter)
-        if iters.ndim:
-            iters = iters[-n:]
-        if priorities is not None:
-            priorities = priorities[-n:]
+        if n < total:
+            iters = iters[-n:] if iters.ndim else iters
+            priorities = None if priorities is None else priorities[-n:]
         self._priorities.occupy(start, n, priorities)
-        stop = min(start + n, self.replay_buffer_size)
-        first = stop - start
-        for low, high, offset in ((start, stop, 0), (0, n - first, first)):
-            if low < high:
-                self._numbers[low:high] = np.arange(number + offset, number + offset + high - low)
-                self._use[low:high] = 0
-                part = iters[offset : offset + high - low] if iters.ndim else iters
-                self._collect_iter[low:high] = part
+        room = self.replay_buffer_size - start
+        self._label(start, min(n, room), number, iters)
+        if n > room:
+            self._label(0, n - room, number + room, iters[room:] if iters.ndim else iters)
         self._monitor.note(pushed=n, removed=before + n - self._priorities.count)
+
+    def _label(self, start: int, n: int, number: int, iters: np.ndarray) -> None:
+        span = slice(start, start + n)
+        self._numbers[span] = np.arange(number, number + n)
+        self._use[span] = 0
+        self._collect_iter[span] = iters[:n] if iters.ndim else iters
 
     # ------------------------------------------------------------------ sample
 
@@ -210,7 +208,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             available = self._priorities.count if among is None else len(among)
             if not self._can_sample(size, available):
                 return None
-            slots, weights = self._priorities.draw(self._rng, size, self._beta, among)
+            slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
             np.add.at(self._use, slots, 1)
@@ -224,8 +222,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             return data
 
     def _can_sample(self, size: int, available: int) -> bool:
-        needed = max(size * self._min_ratio, 1)
-        if available < needed:
+        needed = size * self._min_ratio
+        if available < needed or available < 1:
             self._log.refuse("sample", f"{needed:g} items needed, {available} there")
             return False
         if self._controller.enabled:
@@ -240,8 +238,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
     def _facts(self, slots: np.ndarray, weights: np.ndarray, cur_iter: int) -> dict[str, Any]:
         collect_iter = self._collect_iter.take(slots)
         staleness = cur_iter - collect_iter
-        if collect_iter.min(initial=0) < 0:
-            staleness[collect_iter < 0] = -1
+        staleness[collect_iter < 0] = -1
         return {
             "replay_unique_id": IdColumn(self._instance_name, self._numbers.take(slots)),
             "replay_buffer_idx": slots,

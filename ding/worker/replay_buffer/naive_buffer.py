@@ -7,7 +7,6 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.ring_buffer import RingBuffer
-from ding.data.draw import draw
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
@@ -62,7 +61,8 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
             window = self._window(sample_range)
             if not self._can_draw(size, len(window), replace):
                 return None
-            slots = self._slots_of(window, draw(self._rng, len(window), size, replace))
+            draw = self._draw.any if replace else self._draw.distinct
+            slots = self._slots_of(window, draw(len(window), size))
             self._monitor.note(sampled=size)
             return self._ring.take(slots)
 
@@ -180,7 +180,8 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
             starts = window[: max(len(window) - sequence + 1, 0)]
             if not self._can_draw(batch, len(starts), replace):
                 return None
-            first = draw(self._rng, len(starts), batch, replace)
+            draw = self._draw.any if replace else self._draw.distinct
+            first = draw(len(starts), batch)
             positions = window.start + window.step * (first[:, None] + np.arange(sequence))
             slots = (self._oldest() + positions.reshape(-1)) % self._ring.capacity
             data = self._ring.take(slots)
