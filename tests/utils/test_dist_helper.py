@@ -75,6 +75,8 @@ def _one_of_two(rank, port, results):
 
 def _exchange(rank, port):
     assert dist_init("nccl", "127.0.0.1", str(port), rank, 2) == (rank, 2)
+    # First: a rank that has left while the other still connects breaks the connection.
+    group = get_group(2)
     mine = torch.tensor([float(rank + 1)])
     mean, later, sent = mine.clone(), mine.clone(), mine.clone()
     allreduce(mean)
@@ -98,7 +100,7 @@ def _exchange(rank, port):
         "avg": allreduce_data(rank + 1, "avg"),
         "batch": cfg.policy.learn.batch_size,
         "n_sample": cfg.policy.collect.n_sample,
-        "group": get_group(2) is not None,
+        "group": group is not None,
     }
     dist_finalize()
     assert get_world_size() == 1
