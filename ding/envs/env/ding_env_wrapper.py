@@ -252,6 +252,22 @@ class DingEnvWrapper(BaseEnv):
         cfg = {**self._cfg, "caller": caller}
         return DingEnvWrapper(env, cfg, self._seed_api, caller, self._is_gymnasium)
 
+    def vector_spec(self) -> tuple[str, dict[str, Any]] | None:
+        """Id and arguments of the gymnasium environment, if this is just that and nothing more.
+
+        Then gymnasium's own vector version of it, where there is one, does the same.
+        """
+        cfg = self._cfg
+        changing = ("env_wrapper", "act_scale", "clip_action")
+        if self._given_env is not None or self._replay_path or any(map(cfg.get, changing)):
+            return None
+        if self.observation_space is not self._built().observation_space:
+            return None
+        kwargs = dict(cfg.get("kwargs") or {})
+        if cfg.get("max_episode_steps") is not None:
+            kwargs["max_episode_steps"] = cfg["max_episode_steps"]
+        return cfg["env_id"], kwargs
+
     def state_dict(self) -> dict[str, Any]:
         """What the next episode depends on: seeds, and the statistics of the wrappers."""
         return {

@@ -87,6 +87,12 @@ class ColumnStore:
             self.write(row, obs)
         return self.gather(rows)
 
+    def write_columns(self, columns: Any) -> Any:
+        """Copy a whole step's observations, in columns already, into the other slot."""
+        self.slot = 1 - self.slot
+        _copy_into(self.view(), columns)
+        return self.view()
+
     def view(self) -> Any:
         """The current slot, uncopied."""
         return self._views[self.slot]
@@ -166,6 +172,14 @@ def is_columnar_space(space: Any) -> bool:
     return isinstance(
         space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
     )
+
+
+def _copy_into(target: Any, columns: Any) -> None:
+    if isinstance(target, dict):
+        for key, part in target.items():
+            _copy_into(part, columns[key])
+    else:
+        np.copyto(target, columns, casting="same_kind")
 
 
 def copy_columns(columns: Any) -> Any:

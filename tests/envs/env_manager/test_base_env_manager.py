@@ -113,7 +113,7 @@ def test_episode_num_and_done(launch):
     manager.step({1: 0})
     assert manager.done
     assert manager.ready_obs == {}
-    with pytest.raises(EnvError, match="env 0 does not wait.*DONE"):
+    with pytest.raises(EnvError, match=r"env 0 does not wait.*DONE"):
         manager.step({0: 0})
     manager.reset()
     assert manager.ready_obs_id == [0, 1]
@@ -175,7 +175,7 @@ def test_a_shape_that_changes(launch):
     assert not manager.supports_columns
     manager = launch(one_faulty(fault="shape"))
     manager.step_columns(np.zeros(4, int), np.arange(4))
-    with pytest.raises(DataError, match="env 1 gave an observation of layout"):
+    with pytest.raises(DataError, match=r"env 1 gave an observation of layout"):
         manager.step_columns(np.zeros(4, int), np.arange(4))
 
 
@@ -204,7 +204,7 @@ def test_continuous_actions_are_checked_and_not_changed(launch):
     manager.step_columns(actions, np.arange(4))
     assert actions.all()
     actions[3, 1] = np.nan
-    with pytest.raises(ActionError, match="env 3.*NaN"):
+    with pytest.raises(ActionError, match=r"env 3.*NaN"):
         manager.step_columns(actions, np.arange(4))
     with pytest.raises(ActionError, match=r"\(4, 3\) came; \(4, 2\) was"):
         manager.step_columns(np.ones((4, 3), np.float32), np.arange(4))
@@ -214,7 +214,7 @@ def test_continuous_actions_are_checked_and_not_changed(launch):
 @pytest.mark.parametrize("columns", [True, False])
 def test_nan_is_an_error(launch, fault, columns):
     manager = launch(one_faulty(fault=fault))
-    with pytest.raises(DataError, match="env 1 gave .*[nN]a[nN].* step 2") as caught:
+    with pytest.raises(DataError, match=r"env 1 gave .*[nN]a[nN].* step 2") as caught:
         for _ in range(3):
             if columns:
                 manager.step_columns(np.zeros(4, int), manager.ready_columns()[0])
@@ -244,7 +244,7 @@ def test_a_failing_step_names_env_and_cause(launch):
 @pytest.mark.parametrize("where", ["init", "reset"])
 def test_launch_that_fails_closes_again(where):
     manager = BaseEnvManager(one_faulty(fault="raise", where=where))
-    with pytest.raises(EnvError, match="env 1 .*the env's own words"):
+    with pytest.raises(EnvError, match=r"env 1 .*the env's own words"):
         manager.launch()
     assert manager.closed
     manager.close()
@@ -313,7 +313,7 @@ def test_a_hanging_step_times_out(in_thread):
 
 def test_a_hanging_reset_times_out():
     manager = BaseEnvManager(one_faulty(fault="hang", where="reset"), {"reset_timeout": 0.2})
-    with pytest.raises(EnvTimeoutError, match="reset_timeout=0.2"):
+    with pytest.raises(EnvTimeoutError, match=r"reset_timeout=0\.2"):
         manager.launch()
 
 

@@ -149,7 +149,7 @@ def test_requests_and_attributes(launch):
     with pytest.raises(AttributeError, match="no_such"):
         _ = manager.no_such
     assert manager.action_space.n == 3
-    with pytest.raises(EnvError, match="env 1 .*enable_save_figure"):
+    with pytest.raises(EnvError, match=r"env 1 .*enable_save_figure"):
         manager.enable_save_figure(1, "somewhere")
     assert manager.ready_obs_id == [0, 1, 2, 3]
 
@@ -315,7 +315,7 @@ def test_nan(launch, fault):
 def test_a_shape_that_changes(launch):
     manager = launch(one_faulty(fault="shape"))
     manager.step_columns(ACTIONS, np.arange(4))
-    with pytest.raises(DataError, match="env 1 gave an observation of layout"):
+    with pytest.raises(DataError, match=r"env 1 gave an observation of layout"):
         manager.step_columns(ACTIONS, np.arange(4))
 
 

@@ -1,0 +1,132 @@
+"""Makes gymnasium vector environments: native ones, or some of single environments."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+
+from ding.envs.env.base_env import BaseEnv, is_truncated
+from ding.envs.env_manager._env_group import env_error
+from ding.envs.env_manager._settings import fn_name
+from ding.utils.errors import EnvError
+
+# How a vector environment starts the next episode of a member; the names of gymnasium's modes.
+NEXT_STEP = "NEXT_STEP"  # by itself, in the step after, whose action and reward mean nothing
+SAME_STEP = "SAME_STEP"  # by itself, at once; the last observation is in the infos
+DISABLED = "DISABLED"  # when asked to
+
+MASK = "reset_mask"
+
+
+def native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:
+    """gymnasium's own vector version of an environment, if it has one.
+
+    Raises:
+        EnvError: It has one, but that cannot be made.
+    """
+    spec = gymnasium.registry.get(env_id)
+    if spec is None or spec.vector_entry_point is None:
+        return None
+    try:
+        return gymnasium.make_vec(env_id, env_num, "vector_entry_point", **kwargs)
+    except Exception as error:
+        raise EnvError(f"cannot make the vector env {env_id!r}: {error}") from error
+
+
+def vector_env_of(env_fns: Sequence[Callable], processes: bool, shared_memory: bool) -> VectorEnv:
+    """A vector environment over single ones.
+
+    Args:
+        env_fns: Make gymnasium environments or ``BaseEnv``.
+        processes: Whether each has a process of its own.
+        shared_memory: Whether those share memory for the observations.
+    """
+    members = [_MemberFn(fn, env_id) for env_id, fn in enumerate(env_fns)]
+    kind = AsyncVectorEnv if processes else SyncVectorEnv
+    kwargs: dict[str, Any] = {"shared_memory": shared_memory} if processes else {}
+    # gymnasium 1.0 knows only one mode.
+    if "autoreset_mode" in inspect.signature(kind).parameters:
+        kwargs["autoreset_mode"] = gymnasium.vector.AutoresetMode.DISABLED
+    return kind(members, **kwargs)
+
+
+def autoreset_mode(venv: VectorEnv) -> str:
+    """One of the three modes above; what does not say follows gymnasium's first convention."""
+    mode = (venv.metadata or {}).get("autoreset_mode")
+    return getattr(mode, "name", NEXT_STEP)
+
+
+class _MemberFn:
+    def __init__(self, fn: Callable, env_id: int) -> None:
+        self.fn, self.env_id = fn, env_id
+
+    def __call__(self) -> gymnasium.Env:
+        try:
+            return _Member(self.fn(), self.env_id)
+        except Exception as error:
+            raise env_error(self.env_id, fn_name(self.fn), "could not be made", error) from error
+
+
+class _Member(gymnasium.Env):
+    """A ``BaseEnv`` or a gymnasium environment in a vector; its errors name it."""
+
+    def __init__(self, env: Any, env_id: int) -> None:
+        self.env, self.env_id = env, env_id
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.metadata = getattr(env, "metadata", {})
+        self.render_mode = getattr(env, "render_mode", None)
+        self._is_base_env = isinstance(env, BaseEnv)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
+        try:
+            if not self._is_base_env:
+                return self.env.reset(seed=seed, options=options or None)
+            if seed is not None:
+                self.env.seed(seed)
+            return self.env.reset(), {}
+        except Exception as error:
+            raise self._named("reset", error) from error
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        try:
+            if not self._is_base_env:
+                return self.env.step(action)
+            obs, reward, done, info = self.env.step(action)
+            truncated = bool(done) and is_truncated(info)
+            value = float(np.asarray(reward).reshape(-1)[0])
+            return obs, value, bool(done) and not truncated, truncated, info
+        except Exception as error:
+            raise self._named("step", error) from error
+
+    def render(self) -> Any:
+        return self.env.render()
+
+    def close(self) -> None:
+        self.env.close()
+
+    @property
+    def resume_state(self) -> Any:
+        """What the next episodes depend on."""
+        if self._is_base_env:
+            return self.env.state_dict() if hasattr(self.env, "state_dict") else None
+        return self.env.unwrapped.np_random.bit_generator.state
+
+    @resume_state.setter
+    def resume_state(self, state: Any) -> None:
+        if state is None:
+            return
+        if self._is_base_env:
+            self.env.load_state_dict(state)
+        else:
+            self.env.unwrapped.np_random.bit_generator.state = state
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "env":
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def _named(self, doing: str, error: Exception) -> EnvError:
+        return env_error(self.env_id, type(self.env).__name__, f"failed in {doing}()", error)

@@ -1,0 +1,348 @@
+"""gymnasium's vector environments as an env manager."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+from gymnasium.vector import VectorEnv
+
+from ding.envs.env_manager import _obs_store as obs_store
+from ding.envs.env_manager._env_group import EnvState, close_quietly
+from ding.envs.env_manager._requests import Asked
+from ding.envs.env_manager._steps import Rows
+from ding.envs.env_manager._vector_env import (
+    DISABLED,
+    MASK,
+    NEXT_STEP,
+    SAME_STEP,
+    autoreset_mode,
+    native_vector_env,
+    vector_env_of,
+)
+from ding.envs.env_manager.base_env_manager import BaseEnvManager
+from ding.envs.vector_step import VectorStep
+from ding.utils import ENV_MANAGER_REGISTRY
+from ding.utils.errors import DataError, DingError, EnvError
+
+__all__ = ["GymVectorEnvManager"]
+
+
+@ENV_MANAGER_REGISTRY.register("gym_vector")
+class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
+    """Passes whole batches to a vector environment.
+
+    That is gymnasium's own vector version, if the environment is named by its id and has one,
+    otherwise one over single environments. Every step is to be taken with all environments that
+    wait for an action. With native ones that reset themselves in the step after an episode's end
+    (CartPole), an environment whose episode ended sits out one step: that step only resets it.
+
+    Config keys, besides ``episode_num``:
+        env_id: Makes the environments natively; ``None`` to see whether `env_fn` names an id.
+        kwargs: For the native environment.
+        native: Whether native versions are used at all.
+        shared_memory: Steps single environments in a process each, with shared memory.
+    """
+
+    config: dict[str, Any] = {
+        "shared_memory": False,
+        "episode_num": float("inf"),
+        "env_id": None,
+        "kwargs": {},
+        "native": True,
+    }
+
+    def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
+        super().__init__(env_fn, cfg)
+
+    # ---- what differs from the base manager ---------------------------------------------------
+
+    def _start(self) -> None:
+        self._venv = self._make_vector_env()
+        self._mode = autoreset_mode(self._venv)
+        self._is_native = not hasattr(self._venv, "env_fns")
+        self._spaces["observation_space"] = self._venv.single_observation_space
+        self._spaces["action_space"] = self._venv.single_action_space
+        self._take_seeds()
+
+    def _take_seeds(self) -> None:
+        self._to_seed = dict(self._seeds)
+        if 0 in self._seeds:
+            self._venv.single_action_space.seed(self._seeds[0][0])
+
+    def _make_vector_env(self) -> VectorEnv:
+        cfg = self._cfg
+        named = (cfg.env_id, dict(cfg.kwargs)) if cfg.env_id else None
+        if cfg.native:
+            if named is None and hasattr(self.env_ref, "vector_spec"):
+                named = self.env_ref.vector_spec()
+            venv = native_vector_env(named[0], self._env_num, named[1]) if named else None
+            if venv is not None:
+                return venv
+        return vector_env_of(self._env_fn, cfg.shared_memory, cfg.shared_memory)
+
+    def _stop(self) -> None:
+        if self._venv is not None:
+            close_quietly(self._venv, "vector")
+
+    def _forget_envs(self) -> None:
+        super()._forget_envs()
+        self._venv: VectorEnv | None = None
+        self._episode_count = np.zeros(self._env_num, np.int64)
+        self._returns = np.zeros(self._env_num, np.float64)
+        self._sits_out = np.zeros(self._env_num, bool)  # reset by the vector env's next step
+        self._idle_actions: Any = None
+
+    def _restart(self, params: Mapping[int, dict | None], recount: bool) -> dict[int, Any]:
+        ids = sorted(params)
+        options = next((param for param in params.values() if param), None)
+        if len(ids) < self._env_num and self._mode != DISABLED:
+            raise EnvError(
+                f"env {ids[0]} cannot be reset alone: this vector env resets its members itself; "
+                "reset() all, or set env.manager.native=False"
+            )
+        obs = self._reset_members(ids, options)
+        done = [self._env_states[env_id] == EnvState.DONE for env_id in ids]
+        self._episode_count[ids] *= 0 if recount else np.logical_not(done)
+        self._env_states.update(dict.fromkeys(ids, EnvState.RUN))
+        if self._store is None:
+            return {env_id: _row(obs, env_id) for env_id in ids}
+        for env_id in ids:
+            self._store.write(env_id, _row(obs, env_id))
+        return {}
+
+    def _reset_members(self, ids: Sequence[int], options: dict | None = None) -> Any:
+        """Reset some members, all unless the mode is DISABLED; the observations of all."""
+        options = dict(options or {})
+        if len(ids) < self._env_num:
+            options[MASK] = np.isin(np.arange(self._env_num), ids)
+        obs, _ = self._guarded(self._venv.reset, seed=self._next_seeds(ids), options=options)
+        if obs_store.nan_position(obs) is not None:
+            position = obs_store.nan_position(obs)
+            raise DataError(f"env {position} gave an observation with NaN at its reset")
+        self._returns[ids] = 0
+        self._sits_out[ids] = False
+        return obs
+
+    def _next_seeds(self, ids: Sequence[int]) -> Any:
+        if self._is_native:
+            seed = self._to_seed.get(0)
+            self._to_seed.clear()
+            return None if seed is None else seed[0]
+        seeds = [self._to_seed.get(i) if i in ids else None for i in range(self._env_num)]
+        for env_id in ids:
+            # Without dynamic seeds every episode starts from the same one.
+            if env_id in self._to_seed and self._to_seed[env_id][1] is not False:
+                del self._to_seed[env_id]
+        return [None if seed is None else seed[0] for seed in seeds]
+
+    def _step_envs(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
+        if len(ids) != len(self._ready_ids):
+            raise EnvError(
+                f"actions for {ids} came, but {self._ready_ids.tolist()} wait for one: "
+                "a vector env steps all of its members at once"
+            )
+        self._step_count += 1
+        obs, reward, done, truncated, infos = self._step_members(ids, actions)
+        last = self._last_obs(obs, done, infos) if done.any() else obs
+        step = VectorStep(
+            self._id_array(ids),
+            *(_rows_of(part, ids, self._env_num) for part in (last, reward, done, truncated)),
+        )
+        rows = self._rows(ids, reward, infos) if want_rows else ()
+        if done.any():
+            step.infos = self._end_episodes(np.flatnonzero(done), truncated, infos)
+        elif len(ids) < self._env_num:
+            self._note_ready()
+        if want_rows:
+            rows = [(r, {**info, **step.infos.get(i, {})}) for i, (r, info) in zip(ids, rows)]
+        return step, rows
+
+    def _step_members(self, ids: list[int], actions: Any) -> tuple[Any, ...]:
+        """Step all members; of those not in `ids` nothing is reported but the observations."""
+        if len(ids) < self._env_num:
+            some, actions = actions, self._idle().copy()
+            actions[ids] = np.asarray(some)
+        else:
+            actions = np.asarray(actions)
+        space = self._venv.action_space
+        actions = actions.reshape(space.shape).astype(space.dtype, copy=False)
+        obs, reward, terminated, truncated, infos = self._guarded(self._venv.step, actions)
+        reward = np.asarray(reward, np.float32)
+        done = np.logical_or(terminated, truncated)
+        truncated = np.logical_and(truncated, np.logical_not(terminated))
+        obs = self._store.write_columns(obs)
+        self._returns += reward
+        if len(ids) < self._env_num:
+            idle = np.ones(self._env_num, bool)
+            idle[ids] = False
+            self._close_idle(idle, done)
+        return obs, reward, done, truncated, infos
+
+    def _close_idle(self, idle: np.ndarray, done: np.ndarray) -> None:
+        """After a step that some members only sat out, or that is of no use to them."""
+        self._returns[idle & self._sits_out] = 0
+        self._sits_out[idle] = False
+        useless = idle & done
+        if useless.any():  # of those that have played their episodes, but are stepped all the same
+            if self._mode == DISABLED:
+                self._reset_members(np.flatnonzero(useless).tolist())
+            done[useless] = False
+
+    def _last_obs(self, obs: Any, done: np.ndarray, infos: Mapping[str, Any]) -> Any:
+        last = obs_store.copy_columns(obs)
+        if self._mode == SAME_STEP:
+            finals = infos.get("final_obs", infos.get("final_observation"))
+            for env_id in np.flatnonzero(done):
+                obs_store.put_row(last, env_id, finals[env_id])
+        return last
+
+    def _end_episodes(
+        self, ended: np.ndarray, truncated: np.ndarray, infos: Mapping[str, Any]
+    ) -> dict[int, dict[str, Any]]:
+        """Count and start the next ones; what is known of those that ended, by env id."""
+        finals = infos.get("final_info", infos)
+        result = {}
+        for env_id in ended.tolist():
+            info = {"eval_episode_return": float(self._returns[env_id]), **_member(finals, env_id)}
+            info["truncated"] = bool(truncated[env_id])
+            info["terminated"] = not info["truncated"]
+            result[env_id] = info
+        self._returns[ended] = 0
+        self._episode_count[ended] += 1
+        for env_id in ended.tolist():
+            if self._episode_count[env_id] >= self._cfg.episode_num:
+                self._env_states[env_id] = EnvState.DONE
+        if self._mode == NEXT_STEP:
+            self._sits_out[ended] = True
+        elif self._mode == DISABLED:
+            obs = self._reset_members(ended.tolist())
+            for env_id in ended:
+                self._store.write(env_id, _row(obs, env_id))
+        self._note_ready()
+        if not len(self._ready_ids) and not self.done:
+            # All sit out: their step asks nothing of the caller.
+            self._step_members([], np.zeros(0))
+            self._note_ready()
+        return result
+
+    def _note_ready(self) -> None:
+        states = self._env_states.items()
+        self._set_ready([i for i, s in states if s == EnvState.RUN and not self._sits_out[i]])
+
+    def _rows(self, ids: list[int], reward: np.ndarray, infos: Mapping[str, Any]) -> Rows:
+        return [(reward[i : i + 1].copy(), _member(infos, i)) for i in ids]
+
+    def _idle(self) -> np.ndarray:
+        if self._idle_actions is None:
+            self._idle_actions = np.asarray(self._venv.action_space.sample())
+        return self._idle_actions
+
+    def _guarded(self, call: Callable, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except DingError:
+            raise
+        except Exception as error:
+            raise EnvError(
+                f"the vector env {self._venv!r} failed: {type(error).__name__}: {error}"
+            ) from error
+
+    # ---- requests -----------------------------------------------------------------------------
+
+    def _groups(self) -> Sequence[Asked]:
+        return []
+
+    def _group_of(self, env_id: int) -> Asked:
+        self._require_launched()
+        return _Members(self._venv, self._is_native)
+
+    def seed(
+        self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
+    ) -> None:
+        """Set the seeds that the next reset takes.
+
+        Args:
+            seed: As for the other managers; native environments take the one of environment 0.
+            dynamic_seed: ``False``: every episode starts from the same seed, but not with native
+                environments.
+        """
+        super().seed(seed, dynamic_seed)
+        if not self._closed:
+            self._take_seeds()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Seeds and random numbers; not episodes in flight."""
+        state = super().state_dict()
+        if not self._closed:
+            if self._is_native:
+                state["native"] = self._venv.np_random.bit_generator.state
+            else:
+                state["envs"] = list(self._venv.get_attr("resume_state"))
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state: at the next launch, or at once with new episodes."""
+        envs = state_dict["envs"] or ([state_dict["native"]] if "native" in state_dict else [])
+        super().load_state_dict({**state_dict, "envs": envs})
+
+    def _load_env_states(self, states: Sequence[Any]) -> None:
+        self._to_seed.clear()
+        if self._is_native:
+            self._venv.np_random.bit_generator.state = states[0]
+        else:
+            self._venv.set_attr("resume_state", list(states))
+
+
+class _Members:
+    """What ``EnvGroup.ask`` does, of a vector environment's members."""
+
+    def __init__(self, venv: VectorEnv, is_native: bool) -> None:
+        self._venv = venv
+        self._is_native = is_native
+
+    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+        return getattr(self, method)(env_id, *args)
+
+    def random_action(self, env_id: int) -> Any:
+        return self._venv.single_action_space.sample()
+
+    def image(self, env_id: int, render_mode: str) -> Any:
+        return self._venv.render()[env_id]
+
+    def attribute(self, env_id: int, name: str) -> tuple[bool, Any]:
+        try:
+            return True, self._venv.get_attr(name)[env_id]
+        except Exception:  # Async ones raise what the worker raised, native ones anything
+            return False, None
+
+    def call(self, env_id: int, name: str, args: tuple = ()) -> Any:
+        raise EnvError(f"{name}() cannot be called on single members of a vector env", env_id)
+
+
+def _row(columns: Any, position: int) -> Any:
+    if isinstance(columns, Mapping):
+        return {key: _row(part, position) for key, part in columns.items()}
+    return columns[position]
+
+
+def _rows_of(columns: Any, ids: list[int], env_num: int) -> Any:
+    if len(ids) == env_num:
+        return columns
+    if isinstance(columns, Mapping):
+        return {key: _rows_of(part, ids, env_num) for key, part in columns.items()}
+    return columns[ids]
+
+
+def _member(infos: Any, env_id: int) -> dict[str, Any]:
+    """One member's info of a vector's infos: ``name`` counts where ``_name`` says so."""
+    if not isinstance(infos, Mapping):  # an array of infos
+        return dict(infos[env_id] or {})
+    info = {}
+    for name, values in infos.items():
+        if name.startswith("_") or name in ("final_obs", "final_info", "final_observation"):
+            continue
+        if f"_{name}" in infos and not infos[f"_{name}"][env_id]:
+            continue
+        info[name] = _member(values, env_id) if isinstance(values, Mapping) else values[env_id]
+    return info

@@ -1,0 +1,242 @@
+import gymnasium
+import gymnasium.vector
+import numpy as np
+import pytest
+from easydict import EasyDict
+
+from ding.envs import DingEnvWrapper
+from ding.envs.env_manager.gym_vector_env_manager import GymVectorEnvManager
+from ding.utils.errors import EnvError
+from tests.envs.env_manager.env_fakes import CountEnv, ShortEnv, env_fns, one_faulty
+
+AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)  # not in gymnasium 1.0
+
+
+class NextStepVectorEnv(gymnasium.vector.VectorEnv):
+    """Native: episode lengths 2, 3, ...; members reset themselves in the step after the end."""
+
+    metadata: dict = {"autoreset_mode": getattr(AutoresetMode, "NEXT_STEP", None)}
+
+    def __init__(self, num_envs=1, max_episode_steps=None, offset=2):
+        self.num_envs = num_envs
+        self.single_observation_space = ShortEnv.observation_space
+        self.single_action_space = ShortEnv.action_space
+        batch = gymnasium.vector.utils.batch_space
+        self.observation_space = batch(self.single_observation_space, num_envs)
+        self.action_space = batch(self.single_action_space, num_envs)
+        self.lengths = np.arange(num_envs) + offset
+
+    def _obs(self):
+        return np.stack([self.episode, self.count], axis=1).astype(np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.np_random.random()
+        self.episode, self.count = np.ones(self.num_envs), np.zeros(self.num_envs)
+        self.over = np.zeros(self.num_envs, bool)
+        return self._obs(), {}
+
+    def step(self, actions):
+        was_over = self.over
+        self.count = np.where(was_over, 0, self.count + 1)
+        self.episode = self.episode + was_over
+        self.over = self.count >= self.lengths
+        reward = np.where(was_over, 0.0, 1.0)
+        truncated = self.over & (np.arange(self.num_envs) % 2 == 1)
+        extra = {"count": self.count.copy(), "_count": self.count > 0}
+        return self._obs(), reward, self.over & ~truncated, truncated, extra
+
+
+class SameStepVectorEnv(NextStepVectorEnv):
+    """Native: members reset themselves in the step that ends their episode."""
+
+    metadata: dict = {"autoreset_mode": getattr(AutoresetMode, "SAME_STEP", None)}
+
+    def step(self, actions):
+        obs, reward, terminated, truncated, infos = super().step(actions)
+        if self.over.any():
+            infos = {
+                "final_obs": np.array([*obs, None], object)[:-1],
+                "_final_obs": self.over.copy(),
+                "final_info": dict(infos),
+                "_final_info": self.over.copy(),
+            }
+            self.count[self.over] = 0
+            self.episode[self.over] += 1
+            self.over[:] = False
+        return self._obs(), reward, terminated, truncated, infos
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered():
+    for name, kind in (("NextStep", NextStepVectorEnv), ("SameStep", SameStepVectorEnv)):
+        gymnasium.register(
+            f"DingTest/{name}-v0", entry_point=lambda **_: ShortEnv(), vector_entry_point=kind
+        )
+    yield
+    for name in ("NextStep", "SameStep"):
+        del gymnasium.registry[f"DingTest/{name}-v0"]
+
+
+@pytest.fixture
+def launch():
+    managers = []
+
+    def make(fns, **cfg):
+        manager = GymVectorEnvManager(fns, EasyDict(cfg))
+        managers.append(manager)
+        manager.launch()
+        return manager
+
+    yield make
+    for manager in managers:
+        manager.close()
+
+
+def step_all(manager):
+    ids, _ = manager.ready_columns()
+    return manager.step_columns(np.zeros(len(ids), np.int64), ids)
+
+
+@pytest.mark.parametrize("shared_memory", [False, True])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_single_environments(launch, shared_memory, wrapped):
+    def make(**kwargs):
+        env = ShortEnv(**kwargs)
+        return DingEnvWrapper(env) if wrapped else env
+
+    fns = [lambda: make(length=2), lambda: make(length=3, truncate=True)]
+    manager = launch(fns, shared_memory=shared_memory)
+    start = manager.ready_columns()[1].copy()
+    assert step_all(manager).reward.tolist() == [1, 1]
+    step = step_all(manager)
+    assert step.env_ids.tolist() == [0, 1]
+    assert step.done.tolist() == [True, False]
+    assert step.obs[:, 1].tolist() == [2, 2]
+    assert step.infos[0]["eval_episode_return"] == 3
+    assert manager.ready_columns()[1][:, 1].tolist() == [0, 2]
+    step = step_all(manager)
+    assert step.done.tolist() == [False, True]
+    assert step.truncated.tolist() == [False, True]
+    assert step.obs[1, 0] == start[1, 0]
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_native_members_reset_themselves(launch, mode):
+    if mode == "SameStep" and AutoresetMode is None:
+        pytest.skip("gymnasium 1.0 knows one mode")
+    manager = launch([lambda: None] * 3, env_id=f"DingTest/{mode}-v0")
+    assert isinstance(manager._venv, NextStepVectorEnv)
+    transitions = {0: [], 1: [], 2: []}
+    episodes = {0: [], 1: [], 2: []}
+    for _ in range(60):
+        ids, obs = manager.ready_columns()
+        assert len(ids)
+        obs = obs.copy()
+        step = manager.step_columns(np.zeros(len(ids), np.int64), ids)
+        assert step.env_ids.tolist() == ids.tolist()
+        for row, env_id in enumerate(ids.tolist()):
+            assert step.obs[row, 0] == obs[row, 0]  # the same episode
+            assert step.obs[row, 1] == obs[row, 1] + 1  # its next step
+            assert step.reward[row] == 1
+            transitions[env_id].append(step.obs[row])
+            if step.done[row]:
+                assert step.truncated[row] == (env_id == 1)
+                episodes[env_id].append(step.infos[env_id]["eval_episode_return"])
+                assert step.infos[env_id]["count"] == env_id + 2
+    for env_id in range(3):
+        assert set(episodes[env_id]) == {env_id + 2.0}
+        assert len(episodes[env_id]) > 8
+
+
+def test_all_sit_out_at_once(launch):
+    manager = launch([lambda: None], env_id="DingTest/NextStep-v0", episode_num=2)
+    for _ in range(2):
+        assert manager.ready_obs_id == [0]
+        step_all(manager)
+        assert step_all(manager).done.all()
+    assert manager.done
+    manager.reset()
+    assert manager.ready_obs_id == [0]
+
+
+def test_the_dict_api(launch):
+    manager = launch([lambda: None] * 2, env_id="DingTest/NextStep-v0")
+    obs = manager.ready_obs
+    timesteps = manager.step({0: np.int64(0), 1: 1})
+    assert obs[0].tolist() == [1, 0]
+    assert timesteps[0].obs.tolist() == [1, 1]
+    assert timesteps[0].info == {"count": 1}
+    assert timesteps[0].reward.shape == (1,)
+    timesteps = manager.step({0: 0, 1: 1})
+    assert timesteps[0].done
+    assert timesteps[0].info["eval_episode_return"] == 2
+    assert list(manager.ready_obs) == [1]
+    with pytest.raises(EnvError, match="does not wait for an action"):
+        manager.step({0: 0, 1: 0})
+
+
+def test_episode_num_over_single_environments(launch):
+    manager = launch([lambda: ShortEnv(1), lambda: ShortEnv(2)], episode_num=2)
+    step_all(manager)
+    step_all(manager)
+    assert manager.ready_obs_id == [1]
+    step_all(manager)
+    step_all(manager)
+    assert manager.done
+    with pytest.raises(EnvError, match="all are done"):
+        step_all(manager)
+
+
+def test_cartpole_is_native_through_the_wrapper(launch):
+    cfg = EasyDict(env_id="CartPole-v1", max_episode_steps=20)
+    manager = launch([lambda: DingEnvWrapper(cfg=cfg)] * 4)
+    assert manager._is_native
+    assert manager._venv.max_episode_steps == 20
+    step = step_all(manager)
+    assert step.obs.shape == (4, 4)
+    assert launch([lambda: DingEnvWrapper(cfg=cfg)] * 2, native=False)._is_native is False
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_seeds_and_state(launch, native):
+    cfg = EasyDict(env_id="CartPole-v1")
+    fns = [lambda: DingEnvWrapper(cfg=cfg)] * 2
+
+    def run(manager, count):
+        return np.concatenate([step_all(manager).obs.copy() for _ in range(count)])
+
+    first, second = (GymVectorEnvManager(fns, EasyDict(native=native)) for _ in range(2))
+    for manager in (first, second):
+        manager.seed(3)
+        manager.launch()
+    np.testing.assert_array_equal(run(first, 50), run(second, 50))
+    state = first.state_dict()
+    first.reset(dict.fromkeys(range(2)))
+    second.close()
+    second.load_state_dict(state)
+    second.launch()
+    np.testing.assert_array_equal(run(first, 50), run(second, 50))
+    first.close()
+    second.close()
+
+
+def test_a_member_that_fails(launch):
+    manager = launch(one_faulty(fault="raise"))
+    step_all(manager)
+    with pytest.raises(EnvError, match=r"env 1 \(FaultyEnv.*the env's own words"):
+        step_all(manager)
+    with pytest.raises(EnvError, match=r"env 1 .*could not be made.*the env's own words"):
+        launch(one_faulty(fault="raise", where="init"))
+
+
+def test_requests(launch):
+    manager = launch(env_fns(CountEnv))
+    manager.reset({2: None})
+    assert manager.ready_columns()[1][:, 1].tolist() == [1, 1, 2, 1]
+    assert [cfg["id"] for cfg in manager.cfg] == [0, 1, 2, 3]
+    assert set(manager.random_action()) == {0, 1, 2, 3}
+    native = launch([lambda: None] * 2, env_id="DingTest/NextStep-v0")
+    with pytest.raises(EnvError, match="cannot be reset alone"):
+        native.reset({0: None})
+    assert GymVectorEnvManager.default_config().shared_memory is False
