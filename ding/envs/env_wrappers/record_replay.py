@@ -40,16 +40,23 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         self._fps = float(self.metadata.get("render_fps") or _DEFAULT_FPS)
         self._episode = 0
         self._writer: VideoWriter | None = None
+        self._first: np.ndarray
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict]:
         self.finish()
         result = self.env.reset(**kwargs)
-        self._record()
+        # Kept until there is a step: an episode of one picture is no video.
+        self._first = self._frame()
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         result = self.env.step(action)
-        self._record()
+        frame = self._frame()
+        if self._writer is None:
+            path = f"{self._stem}_episode_{self._episode}"
+            self._writer = open_video(path, frame.shape[:2], self._fps)
+            self._writer.add(self._first)
+        self._writer.add(frame)
         if result[2] or result[3]:
             self.finish()
         return result
@@ -58,18 +65,14 @@ class RecordReplayWrapper(gymnasium.Wrapper):
         self.finish()
         self.env.close()
 
-    def _record(self) -> None:
+    def _frame(self) -> np.ndarray:
         try:
             image = self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
             raise EnvError(
                 f"cannot save replays of env {self._name!r}: drawing it fails: {error}"
             ) from error
-        frame = np.ascontiguousarray(image, np.uint8)
-        if self._writer is None:
-            path = f"{self._stem}_episode_{self._episode}"
-            self._writer = open_video(path, frame.shape[:2], self._fps)
-        self._writer.add(frame)
+        return np.ascontiguousarray(image, np.uint8)
 
     def finish(self) -> None:
         """Save the episode as far as it has gone."""
