@@ -67,8 +67,10 @@ def test_two_envs_share_a_folder(moviepy, tmp_path):
 def test_another_folder_takes_over(moviepy, tmp_path):
     env = DingEnvWrapper(CountEnv(render_mode="rgb_array"), {"replay_path": str(tmp_path / "one")})
     env.reset()
+    env.step(0)
     env.enable_save_replay(str(tmp_path / "two"))
     env.reset()
+    env.step(0)
     env.close()
     for folder in ("one", "two"):
         assert len(list((tmp_path / folder).iterdir())) == 1
@@ -109,8 +111,9 @@ def test_missing_library_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "moviepy", None)
     monkeypatch.setitem(sys.modules, "PIL", None)
     env = DingEnvWrapper(CountEnv(render_mode="rgb_array"), {"replay_path": str(tmp_path)})
+    env.reset()
     with pytest.raises(DingError, match=r"ding\[video\]"):
-        env.reset()
+        env.step(0)
 
 
 def test_gif_without_moviepy(monkeypatch, tmp_path):
