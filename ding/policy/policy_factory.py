@@ -22,10 +22,10 @@ class PolicyFactory:
         action_space: gym.spaces.Space | None = None,
         forward_fn: Callable | None = None,
     ) -> Any:
-        """A collect mode that acts at random and does all else as ``policy`` does.
+        """A mode that acts at random and does all else as ``policy`` does.
 
         Args:
-            policy: A collect mode.
+            policy: A collect or eval mode.
             action_space: Of one environment; drawn from uniformly.
             forward_fn: ``({env_id: obs}, ...) -> {env_id: {'action': ...}}`` to act with instead.
 
@@ -38,9 +38,9 @@ class PolicyFactory:
         if action_space is None:
             raise ConfigError("a random policy needs an action_space or a forward_fn")
         batched = getattr(policy, "batched", None)
-        if batched is not None and batched.transition_outputs:
+        if needed := getattr(batched, "transition_outputs", ()):
             raise ConfigError(
-                f"transitions of this policy hold {list(batched.transition_outputs)} of its "
+                f"transitions of this policy hold {list(needed)} of its "
                 "network, which random actions do not have: collect with the policy itself, or "
                 "pass a forward_fn that returns them"
             )

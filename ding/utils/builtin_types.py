@@ -31,6 +31,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     },
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",
+        "coin_race": "ding.envs.games.coin_race",
     },
     "env_wrapper": {
         "noop_reset": f"{_WRAPPER}.atari",

@@ -1,0 +1,187 @@
+"""Two players on a grid race for a coin."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+from gymnasium import spaces
+
+from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
+from ding.utils.errors import ActionError, ConfigError
+from ding.utils.registry_factory import ENV_REGISTRY
+
+# Stay, up, down, left, right.
+_MOVES = ((0, 0), (0, 1), (0, -1), (-1, 0), (1, 0))
+_PLAYERS = 2
+
+Cell = tuple[int, int]
+
+
+@ENV_REGISTRY.register("coin_race")
+class CoinRaceEnv(BaseEnv):
+    """Both players move at once; who stands on the coin alone takes it, and a new one appears.
+
+    A coin is worth 1 to its taker and -1 to the other, so that the return is the difference of the
+    coins taken; a coin that both reach at once is lost to both. A player who has `goal` coins ends
+    the episode; at ``max_episode_steps`` it is truncated.
+
+    The observation is float32 ``[2, 8]``, a row for each player as it sees the game: the way to the
+    coin (x, y), the way to the other player, its own cell, its own and the other's share of `goal`.
+    An action is one move for each player; reward float32 ``[2]``; infos are a list of two.
+
+    Config keys:
+        size: Cells along each side of the grid.
+        goal: Coins that win.
+        max_episode_steps: Moves after which nobody has won.
+    """
+
+    config: dict[str, Any] = dict(player_num=_PLAYERS, size=7, goal=5, max_episode_steps=100)
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = cls.__name__ + "Dict"
+        return cfg
+
+    def __init__(self, cfg: dict) -> None:
+        """
+        Raises:
+            ConfigError: A grid of less than two cells a side, or not two players.
+        """
+        self._cfg = {**self.config, **cfg}
+        if self._cfg["player_num"] != _PLAYERS:
+            raise ConfigError(f"env.player_num is {self._cfg['player_num']}; CoinRaceEnv takes 2")
+        if self._cfg["size"] < 2:
+            raise ConfigError(f"env.size is {self._cfg['size']}; expected 2 cells or more")
+        self._size: int = self._cfg["size"]
+        self._goal: int = self._cfg["goal"]
+        self._max_steps: int = self._cfg["max_episode_steps"]
+        self.observation_space = spaces.Box(-1.0, 1.0, (_PLAYERS, 8), np.float32)
+        self.action_space = spaces.MultiDiscrete([len(_MOVES)] * _PLAYERS)
+        self.reward_space = spaces.Box(-1.0, 1.0, (_PLAYERS,), np.float32)
+        self._seed: int | None = None
+        self._dynamic_seed = True
+        self._rng = np.random.default_rng()
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """Seed the episodes to come.
+
+        Args:
+            seed: Of the coins' cells.
+            dynamic_seed: If false, every episode has the same ones.
+        """
+        self._seed, self._dynamic_seed = int(seed), dynamic_seed
+        self._rng = np.random.default_rng(self._seed)
+        self.action_space.seed(self._seed)
+
+    def reset(self) -> np.ndarray:  # type: ignore[override]
+        if self._seed is not None and not self._dynamic_seed:
+            self._rng = np.random.default_rng(self._seed)
+        last = self._size - 1
+        self._players: list[Cell] = [(0, 0), (last, last)]
+        self._coins = [0, 0]
+        self._steps = 0
+        self._place_coin()
+        return self._obs()
+
+    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
+        """
+        Args:
+            action: A move, 0 to 4, for each player.
+
+        Raises:
+            ActionError: Not two moves, or one that there is not.
+        """
+        self._steps += 1
+        self._players = [
+            self._moved(cell, move) for cell, move in zip(self._players, _moves(action))
+        ]
+        reward = np.zeros(_PLAYERS, np.float32)
+        at_coin = [cell == self._coin for cell in self._players]
+        if any(at_coin):
+            if not all(at_coin):
+                taker = at_coin.index(True)
+                self._coins[taker] += 1
+                reward[taker], reward[1 - taker] = 1, -1
+            self._place_coin()
+        terminated = max(self._coins) >= self._goal
+        done = terminated or self._steps >= self._max_steps
+        return BaseEnvTimestep(self._obs(), reward, done, self._infos(done, terminated))
+
+    def close(self) -> None:
+        pass
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next episode depends on."""
+        return {
+            "seed": self._seed,
+            "dynamic_seed": self._dynamic_seed,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
+        self._rng.bit_generator.state = state_dict["rng"]
+
+    def _moved(self, cell: Cell, move: int) -> Cell:
+        last = self._size - 1
+        dx, dy = _MOVES[move]
+        return min(max(cell[0] + dx, 0), last), min(max(cell[1] + dy, 0), last)
+
+    def _place_coin(self) -> None:
+        """Draw a cell where nobody stands."""
+        taken = sorted({x * self._size + y for x, y in self._players})
+        index = int(self._rng.integers(self._size**2 - len(taken)))
+        for cell in taken:
+            index += index >= cell
+        self._coin: Cell = divmod(index, self._size)
+
+    def _obs(self) -> np.ndarray:
+        far = 1 / (self._size - 1)
+        coin_x, coin_y = self._coin
+        rows = []
+        for player, (x, y) in enumerate(self._players):
+            other_x, other_y = self._players[1 - player]
+            rows.append(
+                (
+                    *((coin_x - x) * far, (coin_y - y) * far),
+                    *((other_x - x) * far, (other_y - y) * far),
+                    *(x * far, y * far),
+                    *(self._coins[player] / self._goal, self._coins[1 - player] / self._goal),
+                )
+            )
+        return np.array(rows, np.float32)
+
+    def _infos(self, done: bool, terminated: bool) -> list[dict[str, Any]]:
+        if not done:
+            return [{}, {}]
+        lead = float(self._coins[0] - self._coins[1])
+        return [
+            {
+                "eval_episode_return": own,
+                "result": "wins" if own > 0 else "losses" if own < 0 else "draws",
+                "terminated": terminated,
+                "truncated": not terminated,
+            }
+            for own in (lead, -lead)
+        ]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._size}x{self._size})"
+
+    __str__ = __repr__  # gymnasium.Env has one of its own
+
+
+def _moves(action: Sequence[Any]) -> list[int]:
+    try:
+        moves = [int(move) for move in action]
+    except (TypeError, ValueError):
+        moves = []
+    if len(moves) != _PLAYERS or not all(0 <= move < len(_MOVES) for move in moves):
+        raise ActionError(
+            f"CoinRaceEnv got the action {action!r}; expected a move for each of {_PLAYERS} "
+            f"players, each 0 to {len(_MOVES) - 1}"
+        )
+    return moves
