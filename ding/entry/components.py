@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from easydict import EasyDict
+from gymnasium import spaces
 
 from ding.config import read_config
 from ding.config.compile import compile_run_config
@@ -189,10 +190,23 @@ def _players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
         if opponent == "self":
             other: Any = policy.eval_mode
         elif opponent == "random":
-            other = PolicyFactory.get_random_policy(policy.collect_mode, env.action_space)
+            other = PolicyFactory.get_random_policy(
+                policy.eval_mode, _opponent_space(env.action_space)
+            )
         else:
             raise ConfigError(
                 f"policy.eval.evaluator.opponent must be 'random' or 'self', got {opponent!r}"
             )
         eval_policy = [policy.eval_mode, *[other] * (players - 1)]
     return collect_policy, eval_policy
+
+
+def _opponent_space(space: spaces.Space) -> spaces.Space:
+    """The second player's part of an action space of all players; any other space as it is."""
+    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim > 1:
+        return spaces.MultiDiscrete(space.nvec[1], start=space.start[1])
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.Discrete(int(space.nvec[1]), start=int(space.start[1]))
+    if isinstance(space, spaces.Box) and space.shape:
+        return spaces.Box(space.low[1], space.high[1], dtype=space.dtype.type)
+    return space[1] if isinstance(space, spaces.Tuple) else space
