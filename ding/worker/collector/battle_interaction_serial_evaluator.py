@@ -36,6 +36,6 @@ class BattleInteractionSerialEvaluator(EpisodeEvaluator):
         stop: bool = False
         infos: list[Any] = []
         if get_rank() == 0:
-            _, infos, facts = self._run(n_episode, {})
+            _, infos, facts = self._run(n_episode, {}, envstep, train_iter)
             stop = self._judge(facts, save_ckpt_fn, train_iter, envstep)
         return self._share((stop, infos))

@@ -16,6 +16,7 @@ class CollectStats:
     """
 
     _TOTALS = ("total_envstep", "total_sample", "total_episode", "total_duration")
+    _WINDOW = ("_envsteps", "_samples", "_duration", "_returns")
 
     def __init__(self) -> None:
         self.total_envstep = 0
@@ -81,11 +82,11 @@ class CollectStats:
         self._forget_window()
         return row
 
-    def state_dict(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in self._TOTALS}
+    def state_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._TOTALS + self._WINDOW}
 
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        for name in self._TOTALS:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in self._TOTALS + self._WINDOW:
             setattr(self, name, state[name])
 
 

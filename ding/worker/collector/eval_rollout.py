@@ -24,9 +24,15 @@ class EvalRollout:
         self._env = env
         self._policies = policies
         self._battle = battle
+        self._lengths = np.zeros(env.env_num, np.int64)
         self._columnar = getattr(env, "supports_columns", False) and all(
             getattr(policy, "batched", None) is not None for policy in policies
         )
+
+    def take_length(self, env_id: int) -> int:
+        """Steps of an environment's episode that has just ended; those of the next count anew."""
+        length, self._lengths[env_id] = int(self._lengths[env_id]), 0
+        return length
 
     def step(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> tuple[int, Ended]:
         """Act once in the environments that ``active`` (bool ``[env_num]``) names.
@@ -51,6 +57,8 @@ class EvalRollout:
         step = self._env.step_columns(joined, env_ids)
         ended = {i: self._infos(step.infos[i]) for i in env_ids[step.done].tolist()}
         failed = [] if step.abnormal is None else env_ids[step.abnormal].tolist()
+        self._lengths[env_ids] += 1
+        self._lengths[failed] = 0
         resets = [policy.batched.resets for policy in self._policies]
         self._reset_policies([*ended, *failed], resets)
         return len(env_ids) - len(failed), ended
@@ -68,8 +76,10 @@ class EvalRollout:
         ended, failed = {}, []
         for env_id, timestep in timesteps.items():
             infos = self._infos(timestep.info)
+            self._lengths[env_id] += 1
             if any(info.get("abnormal", False) for info in infos):
                 failed.append(env_id)
+                self._lengths[env_id] = 0
             elif np.all(timestep.done):
                 ended[env_id] = infos
         self._reset_policies([*ended, *failed], [True] * len(self._policies))

@@ -36,7 +36,12 @@ class EpisodeEvaluator(SerialEvaluator):
             policy.reset()
 
     def _run(
-        self, n_episode: int | None, policy_kwargs: dict[str, Any], render: bool = False
+        self,
+        n_episode: int | None,
+        policy_kwargs: dict[str, Any],
+        envstep: int,
+        train_iter: int,
+        render: bool = False,
     ) -> tuple[VectorEvalMonitor, list[list[dict[str, Any]]], dict[str, float]]:
         """Run the episodes; the first player's returns are the ones that count."""
         self._require()
@@ -52,14 +57,25 @@ class EpisodeEvaluator(SerialEvaluator):
         rollout = EvalRollout(self._env, self._policy, self.battle)
         active = np.ones(env_num, bool)
         while not monitor.is_finished():
+            if self.before_step is not None:
+                self.before_step()
             if render:
                 monitor.update_video(self._env.ready_imgs)
             steps, ended = rollout.step(active, policy_kwargs)
             envsteps += steps
             for env_id, player_infos in ended.items():
                 self._before_record(env_id)
+                returned, length = (
+                    player_infos[0]["eval_episode_return"],
+                    rollout.take_length(env_id),
+                )
+                if self.on_episode is not None:
+                    self.on_episode(
+                        *(self._instance_name, env_id, float(returned), length),
+                        *(envstep, train_iter),
+                    )
                 monitor.update_info(env_id, player_infos[0])
-                monitor.update_reward(env_id, player_infos[0]["eval_episode_return"])
+                monitor.update_reward(env_id, returned)
                 for player, info in enumerate(player_infos):
                     infos[player].append(info)
                 active[env_id] = not monitor.env_is_finished(env_id)
@@ -151,7 +167,9 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
         stop, info = False, {}
         if get_rank() == 0:
             render = force_render or self._should_render(envstep, train_iter)
-            monitor, _, facts = self._run(n_episode, policy_kwargs or {}, render)
+            monitor, _, facts = self._run(
+                n_episode, policy_kwargs or {}, envstep, train_iter, render
+            )
             stop = self._judge(facts, save_ckpt_fn, train_iter, envstep)
             info = {
                 **monitor.get_episode_info(),

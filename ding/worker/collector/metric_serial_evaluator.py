@@ -62,6 +62,8 @@ class MetricSerialEvaluator(SerialEvaluator):
             device = self._policy.get_attribute("device")
             results = []
             for batch in self._dataloader:
+                if self.before_step is not None:
+                    self.before_step()
                 inputs, label = to_device(to_tensor(batch), device)
                 results.append(self._metric.eval(self._policy.forward(inputs), label))
             result = self._metric.reduce_mean(results)

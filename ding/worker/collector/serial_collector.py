@@ -1,5 +1,6 @@
 """What the four serial collectors share: everything but the stop rule and the packing."""
 
+import contextlib
 import itertools
 import logging
 import os
@@ -11,7 +12,7 @@ from easydict import EasyDict
 
 from ding.envs import BaseEnvManager
 from ding.utils import build_logger, get_rank
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, EnvError
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.collect_stats import CollectStats, CollectTally
 from ding.worker.collector.rollout import Rollout, StepResult, make_rollout
@@ -54,6 +55,8 @@ class SerialCollector(ISerialCollector):
         self._rollout: Rollout | None = None
         #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
         self.on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+        #: Called before each step; what it raises ends the collection, of which nothing counts.
+        self.before_step: Callable[[], None] | None = None
         if get_rank() == 0:
             path = os.path.join(exp_name or ".", "log", instance_name or "collector")
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
@@ -115,6 +118,8 @@ class SerialCollector(ISerialCollector):
     def _step(
         self, rollout: Rollout, tally: CollectTally, train_iter: int, kwargs: Any, **options: Any
     ) -> StepResult:
+        if self.before_step is not None:
+            self.before_step()
         if isinstance(kwargs, Mapping) or kwargs is None:
             kwargs = [kwargs or {}] * len(self._policies)
         result = rollout.step(train_iter, kwargs, **options)
@@ -205,13 +210,14 @@ class SerialCollector(ISerialCollector):
         return self._stats.total_episode
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters, and what the environments' seeds go on from."""
+        """Counters, and what the environments' seeds go on from (unless one of them has failed)."""
         state: dict[str, Any] = {
             "stats": self._stats.state_dict(),
             "last_log_iter": self._last_log_iter,
         }
         if self._env is not None:
-            state["env"] = self._env.state_dict()
+            with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
+                state["env"] = self._env.state_dict()
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -220,7 +226,7 @@ class SerialCollector(ISerialCollector):
         self._last_log_iter = state_dict["last_log_iter"]
         if self._env is not None and "env" in state_dict:
             self._env.load_state_dict(state_dict["env"])
-            self.reset_env()
+        self._rollout = None
 
     def close(self) -> None:
         """Close the environments and the log. Closing twice does nothing."""

@@ -1,5 +1,6 @@
 """What evaluators share: when to evaluate, the best result so far, and the log."""
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.utils import broadcast_object_list, build_logger, get_rank, get_world_size
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, EnvError
 from ding.worker.collector.base_serial_evaluator import ISerialEvaluator
 
 
@@ -34,6 +35,10 @@ class SerialEvaluator(ISerialEvaluator):
         instance_name: str | None = "evaluator",
     ) -> None:
         self._end_flag = False
+        #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+        self.on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+        #: Called before each step; what it raises ends the evaluation.
+        self.before_step: Callable[[], None] | None = None
         self._cfg = EasyDict(cfg)
         self._instance_name = instance_name
         self._owns_writer = tb_logger is None
@@ -57,7 +62,7 @@ class SerialEvaluator(ISerialEvaluator):
             self.reset_policy(_policy)
         self._best: Any = None
         self._last: Any = None
-        self._last_eval_iter = -1
+        self._last_eval_iter = self._eval_iter_before = -1
 
     def should_eval(self, train_iter: int) -> bool:
         """True at iteration 0 and each ``eval_freq`` iterations; never twice at the same one."""
@@ -65,13 +70,26 @@ class SerialEvaluator(ISerialEvaluator):
             return False
         if train_iter != 0 and train_iter - max(self._last_eval_iter, 0) < self._cfg.eval_freq:
             return False
-        self._last_eval_iter = train_iter
+        self._eval_iter_before, self._last_eval_iter = self._last_eval_iter, train_iter
         return True
+
+    def put_off(self) -> None:
+        """The evaluation that :meth:`should_eval` last called for did not come about."""
+        self._last_eval_iter = self._eval_iter_before
 
     @property
     def best(self) -> Any:
-        """Best mean result so far; ``None`` before the first evaluation."""
+        """Best mean result so far; ``None`` before the first evaluation. Settable, to resume."""
         return self._best
+
+    @best.setter
+    def best(self, value: Any) -> None:
+        self._best = value
+
+    @property
+    def last_eval_iter(self) -> int:
+        """Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never."""
+        return self._last_eval_iter
 
     @property
     def last(self) -> Any:
@@ -120,14 +138,20 @@ class SerialEvaluator(ISerialEvaluator):
 
     def state_dict(self) -> dict[str, Any]:
         """The best result, when it was last asked, and the environments' seeds."""
-        state = {"best": self._best, "last_eval_iter": self._last_eval_iter}
+        state = {
+            "best": self._best,
+            "last": self._last,
+            "last_eval_iter": self._last_eval_iter,
+        }
         if hasattr(self._env, "state_dict"):
-            state["env"] = self._env.state_dict()
+            with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
+                state["env"] = self._env.state_dict()
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._best = state_dict["best"]
-        self._last_eval_iter = state_dict["last_eval_iter"]
+        self._last = state_dict.get("last")
+        self._last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]
         if "env" in state_dict and hasattr(self._env, "load_state_dict"):
             self._env.load_state_dict(state_dict["env"])
 
