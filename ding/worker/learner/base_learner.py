@@ -14,10 +14,11 @@ from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
 from ding.utils.autolog import TickTime
 from ding.utils.data import AsyncDataLoader
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DataError
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,
+    SaveCkptHook,
     add_learner_hook,
     build_learner_hook_by_cfg,
 )
@@ -37,6 +38,9 @@ class BaseLearner:
         dist_info: Rank and world size.
         exp_name: Folder of the run; checkpoints go to ``<exp_name>/ckpt``.
         instance_name: Prefix of the log and its scalars.
+
+    Attributes:
+        checkpoint_facts: Further entries for checkpoints, such as the result of an evaluation.
     """
 
     config: dict[str, Any] = dict(
@@ -78,6 +82,7 @@ class BaseLearner:
         self._last_iter = CountVar(0)
         self._collector_envstep = 0
         self._ckpt_name: str | None = None
+        self.checkpoint_facts: dict[str, Any] = {}
         self._learner_done = False
         self._priority_info: dict[str, Any] = {}
         self._log_buffer: dict[str, Any] = {
@@ -114,15 +119,17 @@ class BaseLearner:
 
         Args:
             data: What the replay buffer sampled or the collector returned: rows or columns.
-            envstep: Environment steps collected so far, for the log.
+            envstep: Environment steps collected so far, for the log; below 0 for unknown.
             policy_kwargs: Keyword arguments of the policy's ``forward``.
 
         Raises:
             ConfigError: No policy is set.
+            DataError: A loss that the policy returned is NaN.
         """
         if self._policy is None:
             raise ConfigError(f"{self._instance_name} has no policy: set learner.policy first")
-        self._collector_envstep = envstep
+        if envstep >= 0:
+            self._collector_envstep = envstep
         self.call_hook("before_iter")
         start = time.perf_counter()
         # Asked before the policy can turn columns into rows.
@@ -146,7 +153,16 @@ class BaseLearner:
             elif name.startswith("[histogram]"):
                 self._log_buffer["histogram"][name.partition("]")[2]] = value
             else:
+                if value != value and "loss" in name:
+                    raise self._nan_error(name)
                 scalar[name] = value
+
+    def _nan_error(self, name: str) -> DataError:
+        return DataError(
+            f"{self._instance_name}: the policy returned {name} = NaN at iteration "
+            f"{self._last_iter.val}: look for NaN in rewards and observations, lower "
+            "learn.learning_rate or clip gradients, and go on from a checkpoint before it"
+        )
 
     @auto_checkpoint
     def start(self) -> None:
@@ -166,21 +182,31 @@ class BaseLearner:
         self.call_hook("after_run")
 
     def setup_dataloader(self) -> None:
-        """Make the loader that fetches batches ahead; ``get_data`` must have been set."""
+        """Make the loader that fetches batches ahead.
+
+        Raises:
+            ConfigError: ``learner.get_data(batch_size)`` was not set.
+        """
+        if not hasattr(self, "get_data"):
+            raise ConfigError(f"{self._instance_name}: set learner.get_data first")
         cfg = self._cfg.dataloader
         batch_size = self._policy.get_attribute("batch_size")
         device = self._policy.get_attribute("device")
         self._dataloader = AsyncDataLoader(
-            self.get_data,  # type: ignore[attr-defined]
+            self.get_data,
             batch_size,
             device,
             cfg.get("chunk_size", batch_size),
             lambda batch: batch,
             cfg.num_workers,
         )
-        self._next_data = self._timed_next_data
 
-    def _timed_next_data(self) -> Any:
+    def _next_data(self) -> Any:
+        if self._dataloader is None:
+            raise ConfigError(
+                f"{self._instance_name} has nothing to fetch batches with: set learner.get_data "
+                "and call setup_dataloader() before start()"
+            )
         start = time.perf_counter()
         data = next(self._dataloader)
         if self._monitor is not None:
@@ -218,12 +244,15 @@ class BaseLearner:
     def save_checkpoint(self, ckpt_name: str | None = None) -> None:
         """Save now, as ``<exp_name>/ckpt/<ckpt_name>`` or under the iteration's number.
 
+        The hook ``save_ckpt_after_run`` does it, so that one that users put in its place is heeded.
+
         Raises:
-            ConfigError: The hook ``save_ckpt_after_run`` was configured away.
+            CheckpointWriteError: The file cannot be written; a previous one is intact.
         """
-        hook = next((h for h in self._hooks["after_run"] if h.name == "save_ckpt_after_run"), None)
+        named = (hook for hook in self._hooks["after_run"] if hook.name == "save_ckpt_after_run")
+        hook = next(named, None)
         if hook is None:
-            raise ConfigError("cannot save: policy.learn.learner.hook.save_ckpt_after_run is off")
+            hook = SaveCkptHook("save_ckpt_after_run", 20, position="after_run")
         self._ckpt_name, before = ckpt_name, self._ckpt_name
         try:
             hook(self)
@@ -248,7 +277,10 @@ class BaseLearner:
         if monitor is None:
             return
         iteration = self._last_iter.val
-        averages = {f"{name}_avg": monitor.avg[name]() for name in self._logged_names}
+        names = (
+            self._logged_names if self._dataloader is None else [*self._logged_names, "data_time"]
+        )
+        averages = {f"{name}_avg": monitor.avg[name]() for name in names}
         self.info(
             f"iteration {iteration}: "
             + ", ".join(f"{name}={value:.6g}" for name, value in averages.items())
@@ -265,6 +297,23 @@ class BaseLearner:
     def _write(self, add: Any, name: str, value: Any) -> None:
         add(f"{self._instance_name}_iter/{name}", value, self._last_iter.val)
         add(f"{self._instance_name}_step/{name}", value, self._collector_envstep)
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Counters and the window of the monitor; the policy has its own state."""
+        return {
+            "last_iter": self._last_iter.val,
+            "collector_envstep": self._collector_envstep,
+            "monitor": {} if self._monitor is None else self._monitor.window(),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on counting and averaging."""
+        self._last_iter.update(state_dict["last_iter"])
+        self._collector_envstep = state_dict["collector_envstep"]
+        if self._monitor is not None:
+            self._monitor.load_window(state_dict["monitor"])
 
     # ------------------------------------------------------------------ properties
 

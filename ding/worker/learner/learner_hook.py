@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -11,7 +12,7 @@ from easydict import EasyDict
 
 from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
 
 POSITIONS = ("before_run", "after_run", "before_iter", "after_iter")
 
@@ -79,6 +80,7 @@ class LoadCkptHook(LearnerHook):
                 f"{self._load_path} holds a {type(state).__name__}, not a policy's state"
             )
         last_iter, last_step = state.pop("last_iter", 0), state.pop("last_step", 0)
+        state.pop("eval_result", None)
         try:
             engine.policy.load_state_dict(state)
         except (KeyError, RuntimeError, ValueError) as error:
@@ -96,7 +98,10 @@ class SaveCkptHook(LearnerHook):
 
     Args:
         ext_args: ``freq``, iterations between two files (for ``after_iter``); ``keep``, how many
-            of the numbered files stay (all when it is 0).
+            of the numbered files stay, the newest (all when it is 0).
+
+    Between iterations a file that cannot be written is a warning, and training goes on; anywhere
+    else it is an error.
     """
 
     def __init__(self, *args: Any, ext_args: EasyDict = EasyDict(), **kwargs: Any) -> None:
@@ -110,22 +115,37 @@ class SaveCkptHook(LearnerHook):
         folder = os.path.join(".", engine.exp_name, "ckpt")
         name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
         path = os.path.join(folder, name)
-        state = dict(engine.policy.state_dict())
-        state["last_iter"] = engine.last_iter.val
-        state["last_step"] = engine.collector_envstep
-        save_file(path, to_device(state, "cpu"))
-        engine.info(f"{engine.instance_name} saved {path}")
-        if self._keep:
-            self._prune(folder)
+        try:
+            save_file(path, to_device(checkpoint_state(engine), "cpu"))
+            engine.info(f"{engine.instance_name} saved {path}")
+            if self._keep:
+                self._prune(folder)
+        except CheckpointWriteError as error:
+            if self.position != "after_iter":
+                raise
+            engine.info(f"{engine.instance_name} goes on without a checkpoint: {error}")
+            warnings.warn(f"{error}; training goes on", RuntimeWarning, stacklevel=2)
 
     def _prune(self, folder: str) -> None:
         numbered = []
         for path in glob.glob(os.path.join(glob.escape(folder), "iteration_*.pth.tar")):
             match = re.fullmatch(r"iteration_(\d+)\.pth\.tar", os.path.basename(path))
             if match:
-                numbered.append((int(match[1]), path))
-        for _, path in sorted(numbered)[: -self._keep]:
+                # By age: a run that was resumed further back counts through its numbers again.
+                numbered.append((os.stat(path).st_mtime_ns, int(match[1]), path))
+        for *_, path in sorted(numbered)[: -self._keep]:
             remove_file(path)
+
+
+def checkpoint_state(engine: Any) -> dict[str, Any]:
+    """What a learner's checkpoint holds: the policy's state, ``last_iter``, ``last_step``, and
+    ``eval_result`` if an evaluation was the reason for it."""
+    return {
+        **engine.policy.state_dict(),
+        "last_iter": engine.last_iter.val,
+        "last_step": engine.collector_envstep,
+        **getattr(engine, "checkpoint_facts", {}),
+    }
 
 
 class LogShowHook(LearnerHook):

@@ -35,6 +35,35 @@ class TickMonitor(LoggedModel):
             if isinstance(value, LoggedValue)
         ]
 
+    def window(self) -> dict[str, list[tuple[float, float]]]:
+        """By name, how many ticks ago each value of the window came, and the value."""
+        now = self.current_time()
+        return {
+            name: [(now - when, float(np.mean(value))) for when, value in records]
+            for name in self.value_names()
+            if (records := self.ranged_data(name).history())
+        }
+
+    def load_window(self, window: dict[str, list[tuple[float, float]]]) -> None:
+        """Take up a window, moving the clock on over it."""
+        known = set(self.value_names())
+        records = [
+            (age, name, value)
+            for name, values in window.items()
+            if name in known
+            for age, value in values
+        ]
+        left = max((age for age, *_ in records), default=0)
+        for age, name, value in sorted(records, key=lambda record: -record[0]):
+            self._go_on(left - age)
+            left = age
+            setattr(self, name, value)
+        self._go_on(left)
+
+    def _go_on(self, ticks: float) -> None:
+        if ticks >= 1:
+            self.time.step(int(ticks))
+
 
 _REDUCTIONS = {
     "avg": np.mean,
