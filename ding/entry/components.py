@@ -1,5 +1,6 @@
 """Building what a serial run consists of, from a compiled config."""
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,10 +51,11 @@ class Components:
     commander: BaseSerialCommander
 
     def close(self) -> None:
-        """Close everything that holds processes, files or threads."""
-        for part in (self.collector, self.evaluator, self.learner, self.replay_buffer):
-            if part is not None:
-                part.close()
+        """Close everything that holds processes, files or threads, even if one cannot be."""
+        with contextlib.ExitStack() as stack:
+            for part in (self.replay_buffer, self.learner, self.evaluator, self.collector):
+                if part is not None:
+                    stack.callback(part.close)
 
 
 def load_config(
@@ -116,18 +118,20 @@ def make_envs(
         env_setting: Env class or function, the collectors' env configs, the evaluators'.
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
     """
-    if env_setting is None:
-        env_fn, collector_cfgs, evaluator_cfgs = get_vec_env_setting(cfg.env)
-    else:
-        env_fn, collector_cfgs, evaluator_cfgs = env_setting
-
-    def manager(cfgs: list[Any]) -> Any:
-        return create_env_manager(cfg.env.manager, [_bind(env_fn, one) for one in cfgs])
-
-    collector_env, evaluator_env = manager(collector_cfgs), manager(evaluator_cfgs)
+    collector_env = make_env_manager(cfg, env_setting, evaluate=False)
+    evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
     collector_env.seed(cfg.seed, dynamic_seed=dynamic_seed)
     evaluator_env.seed(cfg.seed, dynamic_seed=False)
     return collector_env, evaluator_env
+
+
+def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: bool) -> Any:
+    """One of the two env managers; arguments as for :func:`make_envs`."""
+    if env_setting is None:
+        env_fn, *cfgs = get_vec_env_setting(cfg.env, collect=not evaluate, eval_=evaluate)
+    else:
+        env_fn, *cfgs = env_setting
+    return create_env_manager(cfg.env.manager, [_bind(env_fn, one) for one in cfgs[evaluate]])
 
 
 def _bind(env_fn: Callable[[Any], Any], cfg: Any) -> Callable[[], Any]:
@@ -143,48 +147,46 @@ def build_components(
 ) -> Components:
     """Build all parts of a serial run; nothing is left open if one of them fails."""
     collector_env, evaluator_env = make_envs(cfg, env_setting, dynamic_seed)
-    opened: list[Any] = [collector_env, evaluator_env]
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(collector_env.close)
+        opened.callback(evaluator_env.close)
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
         policy = create_policy(
             cfg.policy, model=model, enable_field=["learn", "collect", "eval", "command"]
         )
         shared = {"tb_logger": writer, "exp_name": cfg.exp_name}
         learner = create_learner(cfg.policy.learn.learner, policy=policy.learn_mode, **shared)
-        opened.append(learner)
-        collect_policy, eval_policy = _players(cfg, policy, evaluator_env)
+        opened.callback(learner.close)
+        collect_policy, eval_policy = players(cfg, policy, evaluator_env)
         collector = create_serial_collector(
             cfg.policy.collect.collector, env=collector_env, policy=collect_policy, **shared
         )
-        opened.append(collector)
+        opened.callback(collector.close)
         evaluator = create_serial_evaluator(
             cfg.policy.eval.evaluator, env=evaluator_env, policy=eval_policy, **shared
         )
-        opened.append(evaluator)
+        opened.callback(evaluator.close)
         buffer = None
         if not cfg.policy.on_policy:
             buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
-            opened.append(buffer)
+            opened.callback(buffer.close)
         commander = BaseSerialCommander(
             cfg.policy.other.commander, learner, collector, evaluator, buffer, policy.command_mode
         )
-    except BaseException:
-        for part in opened:
-            part.close()
-        raise
+        opened.pop_all()
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
         *(evaluator, buffer, commander),
     )
 
 
-def _players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
+def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
     """Who plays: the policy alone; in a battle itself when it learns, and others when judged."""
     collect_policy: Any = policy.collect_mode
     eval_policy: Any = policy.eval_mode
-    players = cfg.env.get("player_num", 2)
+    count = cfg.env.get("player_num", 2)
     if cfg.policy.collect.collector.type.endswith("_1v1"):
-        collect_policy = [policy.collect_mode] * players
+        collect_policy = [policy.collect_mode] * count
     if cfg.policy.eval.evaluator.type == "battle_interaction":
         opponent = cfg.policy.eval.evaluator.get("opponent", "random")
         if opponent == "self":
@@ -197,7 +199,7 @@ def _players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
             raise ConfigError(
                 f"policy.eval.evaluator.opponent must be 'random' or 'self', got {opponent!r}"
             )
-        eval_policy = [policy.eval_mode, *[other] * (players - 1)]
+        eval_policy = [policy.eval_mode, *[other] * (count - 1)]
     return collect_policy, eval_policy
 
 

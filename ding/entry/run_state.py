@@ -2,6 +2,8 @@
 
 import os
 import random
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,21 +28,22 @@ def save_run_state(parts: Components) -> None:
     Episodes that are running are not saved: they start anew.
 
     Raises:
-        CheckpointError: The file cannot be written; the previous one is intact.
+        CheckpointWriteError: The file cannot be written; the previous one is intact.
+        TypeError: A part's state holds something that cannot be stored.
     """
     state = {
         "policy": to_device(dict(parts.learner.policy.state_dict()), "cpu"),
-        "train_iter": parts.learner.train_iter,
-        "collector": parts.collector.state_dict(),
-        "evaluator": parts.evaluator.state_dict(),
-        "buffer": parts.replay_buffer.state_dict() if parts.replay_buffer is not None else None,
+        **{name: part.state_dict() for name, part in _stateful(parts).items()},
         "rng": _rng_state(),
     }
     save_file(state_path(parts.cfg.exp_name), state)
 
 
-def load_run_state(parts: Components) -> None:
+def load_run_state(parts: Components) -> float:
     """Take up the state that :func:`save_run_state` saved in the same run folder.
+
+    Returns:
+        Seconds that it took, about what saving it again will take.
 
     Raises:
         CheckpointError: There is none, or it does not fit this config.
@@ -50,21 +53,47 @@ def load_run_state(parts: Components) -> None:
         raise CheckpointError(
             f"nothing to resume: {path} does not exist. Use the exp_name of the run to go on with"
         )
+    begin = time.monotonic()
     state = read_file(path)
     try:
         parts.learner.policy.load_state_dict(state["policy"])
-        parts.learner.last_iter.update(state["train_iter"])
-        parts.collector.load_state_dict(state["collector"])
-        parts.learner.collector_envstep = parts.collector.envstep
-        parts.evaluator.load_state_dict(state["evaluator"])
-        if parts.replay_buffer is not None:
-            parts.replay_buffer.load_state_dict(state["buffer"])
+        for name, part in _stateful(parts).items():
+            part.load_state_dict(state[name])
+        rng = state["rng"]
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path} does not fit this config: {type(error).__name__}: {error}"
         ) from error
     # Last: building and loading the parts may have drawn from the generators.
-    _set_rng_state(state["rng"])
+    _set_rng_state(rng)
+    return time.monotonic() - begin
+
+
+def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:
+    """Let the evaluator know the result of the ``ckpt_best`` that is in the run folder.
+
+    It may be newer than the run's state, and no worse policy may replace it.
+    """
+    path = os.path.join(parts.cfg.exp_name, "ckpt", "ckpt_best.pth.tar")
+    if not os.path.exists(path):
+        return
+    try:
+        state = read_file(path)
+    except CheckpointError as error:
+        warn(f"{error}; the next evaluation replaces it")
+        return
+    if state.get("eval_result") is not None:
+        parts.evaluator.best = state["eval_result"]
+
+
+def _stateful(parts: Components) -> dict[str, Any]:
+    found = {
+        "learner": parts.learner,
+        "collector": parts.collector,
+        "evaluator": parts.evaluator,
+        "buffer": parts.replay_buffer,
+    }
+    return {name: part for name, part in found.items() if hasattr(part, "state_dict")}
 
 
 def _rng_state() -> dict[str, Any]:

@@ -1,17 +1,21 @@
 """Off-policy training in one process."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ding.entry.components import Components, InputConfig, build_components, load_config
+from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.training_run import TrainingRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
 from ding.utils import get_rank
 from ding.utils.console import Console
+from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
+from ding.worker import BaseLearner
 
 #: One round of collecting and learning.
 Round = Callable[[Components, TrainingRun], None]
@@ -34,8 +38,9 @@ def serial_pipeline(
         env_setting: Env class or function, the collectors' env configs, the evaluators'; instead
             of the env that the config names.
         model: Network instead of the one that the config describes.
-        max_train_iter: Updates after which the run ends.
-        max_env_step: Environment steps after which it ends.
+        max_train_iter: Updates after which the run ends; the round of collecting and learning
+            that reaches them is finished. With 0 the policy is only evaluated.
+        max_env_step: Environment steps after which it ends, likewise.
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
 
     Returns:
@@ -61,37 +66,43 @@ def train(
     max_env_step: int | None,
     dynamic_seed: bool | None,
 ) -> Policy:
-    """The loop of all serial pipelines: evaluate when due, then collect and learn."""
-    max_train_iter, max_env_step = max_train_iter or int(1e10), max_env_step or int(1e10)
+    """What all serial pipelines do: build, train, close, and tell how it ended."""
+    train_limit = _limit(max_train_iter, "max_train_iter")
+    step_limit = _limit(max_env_step, "max_env_step")
     stop_value = cfg.policy.eval.evaluator.get("stop_value")
-    words = ""
+    mode = "quiet" if get_rank() else "auto"
     with (
+        StopSignal() as stop,
         RunLog(cfg.exp_name, seed=cfg.seed) as log,
-        Console(
-            cfg.exp_name,
-            stop_value,
-            max_env_step,
-            max_train_iter,
-            "quiet" if get_rank() else "auto",
-        ) as console,
+        Console(cfg.exp_name, _shown(stop_value), step_limit, train_limit, mode) as console,
     ):
-        parts = build_components(cfg, log.writer, env_setting, model, dynamic_seed)
         try:
-            run = TrainingRun(parts, log, console, max_train_iter, max_env_step)
-            with run.listening():
-                run.start()
-                if parts.learner.train_iter == 0:
-                    _fill_randomly(parts)
-                while run.goes_on():
-                    run.evaluate_if_due()
-                    if not run.stopped:
-                        one_round(parts, run)
-                words = run.finish()
-        finally:
-            parts.close()
+            with contextlib.closing(
+                build_components(cfg, log.writer, env_setting, model, dynamic_seed)
+            ) as parts:
+                stop.patient = True
+                run = TrainingRun(parts, log, console, stop, train_limit, step_limit)
+                words = run.train(_fill_randomly, one_round)
+        except StopNow as signal:
+            log.finish("interrupted", f"{signal}, at once: the last state was not saved")
+            raise SystemExit(128 + signal.number) from None
         console.close(words)
-        run.exit_if_interrupted()
+        if stop.number is not None and not run.converged:
+            raise SystemExit(stop.exit_status)
     return parts.policy
+
+
+def _limit(value: float | None, name: str) -> float:
+    if value is None:
+        return int(1e10)
+    if not isinstance(value, int | float) or value < 0:
+        raise ConfigError(f"{name} must be a number >= 0, or None for no limit, got {value!r}")
+    return value
+
+
+def _shown(stop_value: Any) -> float | None:
+    """The goal, if it is one that a bar can show."""
+    return stop_value if isinstance(stop_value, int | float) else None
 
 
 def off_policy_round(parts: Components, run: TrainingRun) -> None:
@@ -109,7 +120,17 @@ def off_policy_round(parts: Components, run: TrainingRun) -> None:
             break
         learner.train(batch, parts.collector.envstep)
         if learner.policy.get_attribute("priority"):
-            buffer.update(learner.priority_info)
+            buffer.update(_priority_info(learner))
+
+
+def _priority_info(learner: BaseLearner) -> dict[str, Any]:
+    info = learner.priority_info
+    if "priority" not in info:
+        raise ConfigError(
+            "policy.priority is True, but what the policy's learning returns has no 'priority': "
+            "return the samples' new priorities, or set policy.priority to False"
+        )
+    return info
 
 
 def players_data(data: Any) -> Any:

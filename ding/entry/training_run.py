@@ -1,35 +1,34 @@
 """What stands around a training loop: run folder, console, signals, and the reason of its end."""
 
 import contextlib
+import math
 import os
-import signal
-import threading
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable
 from typing import Any
 
-from easydict import EasyDict
-
 from ding.entry.components import Components
-from ding.entry.run_state import load_run_state, save_run_state, state_path
-from ding.utils import get_rank
-from ding.utils.console import Console
+from ding.entry.run_state import load_best_result, load_run_state, state_path
+from ding.entry.state_keeper import StateKeeper
+from ding.entry.stop_signal import Stopping, StopSignal
+from ding.utils.console import Console, print_line
+from ding.utils.errors import EnvError
 from ding.utils.run_log import RunLog
 
-_SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+#: How long a signal lets a collection go on, so that the round can end as it would have.
+_GRACE_SECONDS = 5.0
 
 
 class TrainingRun:
     """Knows when to stop, shows how it goes, and keeps what resuming needs.
 
-    The loop of a pipeline asks :meth:`goes_on` once for each round of collecting and learning,
-    and calls :meth:`evaluate` when the evaluator wants to.
-
     Args:
         parts: What is trained.
         log: The run folder.
         console: The display.
-        max_train_iter: Updates after which the run ends.
-        max_env_step: Environment steps after which it ends.
+        stop: The signals.
+        max_train_iter: Updates after which the run ends; the round that reaches them is finished.
+        max_env_step: Environment steps after which it ends, likewise.
     """
 
     def __init__(
@@ -37,74 +36,102 @@ class TrainingRun:
         parts: Components,
         log: RunLog,
         console: Console,
+        stop: StopSignal,
         max_train_iter: float,
         max_env_step: float,
     ) -> None:
         self._parts = parts
         self._log = log
         self._console = console
+        self._stop = stop
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
-        self._signal: int | None = None
+        self._keeper = StateKeeper(parts, self._warn)
         self._converged = False
-        hook = parts.cfg.policy.learn.learner.hook
-        self._save_freq = hook.get("save_ckpt_after_iter") or float("inf")
-        self._saved_at = 0
-        parts.collector.on_episode = log.episode
+        self._told_signal = False
+        self._evaluated_iter = -1
+        parts.collector.on_episode = parts.evaluator.on_episode = log.episode
+        parts.collector.before_step = lambda: self._heed_signal(_GRACE_SECONDS)
+        parts.evaluator.before_step = lambda: self._heed_signal(0.0)
 
-    def start(self) -> None:
-        """Load what is to be gone on from."""
+    def train(
+        self,
+        prepare: Callable[[Components], None],
+        one_round: Callable[[Components, "TrainingRun"], None],
+    ) -> str:
+        """Evaluate when due, collect and learn, until there is a reason to stop.
+
+        Args:
+            prepare: What comes before the first round, if the run is a new one.
+            one_round: One round of collecting and learning.
+
+        Returns:
+            The closing words.
+        """
         parts = self._parts
-        learn = parts.cfg.policy.learn
-        parts.learner.call_hook("before_run")
-        if not learn.get("resume_training", False):
-            return
-        if learn.learner.hook.get("load_ckpt_before_run"):
-            # A policy's checkpoint holds counters; buffer and RNG begin anew.
-            parts.collector.envstep = parts.learner.collector_envstep
-        else:
-            load_run_state(parts)
-        self._saved_at = parts.learner.train_iter
-        self._console.log(
-            f"resumed at iteration {parts.learner.train_iter}, "
-            f"environment step {parts.collector.envstep}"
-        )
-
-    def goes_on(self) -> bool:
-        """Whether there is to be another round."""
-        parts = self._parts
-        self._show()
-        if parts.learner.train_iter - self._saved_at >= self._save_freq:
-            self.save()
-        return not (
-            self._converged
-            or self._signal is not None
-            or parts.collector.envstep >= self._max_env_step
-            or parts.learner.train_iter >= self._max_train_iter
-        )
-
-    def evaluate_if_due(self) -> None:
-        """Evaluate if the evaluator wants to; remembers whether the goal was reached."""
-        parts = self._parts
-        if not parts.evaluator.should_eval(parts.learner.train_iter):
-            return
-        self._converged, info = parts.evaluator.eval(
-            parts.learner.save_checkpoint, parts.learner.train_iter, parts.collector.envstep
-        )
-        self._console.update(eval_return=parts.evaluator.last, best_return=parts.evaluator.best)
-        self._log.note(best_return=parts.evaluator.best)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the goal was reached or a signal came."""
-        return self._converged or self._signal is not None
+        try:
+            self._start()
+            if parts.collector.envstep == 0:
+                prepare(parts)
+            while self._goes_on():
+                if parts.evaluator.should_eval(parts.learner.train_iter):
+                    self._evaluate()
+                if not (self._converged or self._stop.number):
+                    one_round(parts, self)
+        except Stopping:
+            pass
+        except EnvError as error:
+            # It was not the policy that failed: what it has learned is worth keeping.
+            self._keeper.save()
+            self._log.finish("failed", f"{type(error).__name__}: {error}", **self._facts())
+            self._console.close(self._closing_words("failed", str(error)))
+            raise
+        return self._finish()
 
     def show_exploration(self, settings: dict[str, Any]) -> None:
         """Show the ε that the collector uses."""
         if "eps" in settings:
             self._console.update(epsilon=float(settings["eps"]))
 
-    def _show(self) -> None:
+    # ------------------------------------------------------------------ start
+
+    def _start(self) -> None:
+        """Load what is to be gone on from."""
+        parts = self._parts
+        learn = parts.cfg.policy.learn
+        parts.learner.call_hook("before_run")
+        if not learn.get("resume_training", False):
+            return
+        checkpoint = learn.learner.hook.get("load_ckpt_before_run")
+        if checkpoint and self._names_the_policy(checkpoint):
+            # A policy's checkpoint holds counters; buffer and RNG begin anew.
+            parts.collector.envstep = parts.learner.collector_envstep
+            load_best_result(parts, self._warn)
+            cost = 0.0
+        else:
+            cost = load_run_state(parts)
+            load_best_result(parts, self._warn)
+            self._evaluated_iter = parts.evaluator.last_eval_iter
+        self._keeper.start_counting(cost)
+        self._console.update(best_return=_number(parts.evaluator.best))
+        self._console.log(
+            f"resumed at iteration {parts.learner.train_iter}, "
+            f"environment step {parts.collector.envstep}"
+        )
+
+    def _names_the_policy(self, checkpoint: Any) -> bool:
+        """Whether to go on from a policy's checkpoint rather than from the run's last state.
+
+        One from elsewhere is where the run once began, unless there is no such state.
+        """
+        own = os.path.join(os.path.abspath(self._parts.cfg.exp_name), "ckpt", "")
+        is_own = isinstance(checkpoint, str) and os.path.abspath(checkpoint).startswith(own)
+        return is_own or not os.path.exists(state_path(self._parts.cfg.exp_name))
+
+    # ------------------------------------------------------------------ rounds
+
+    def _goes_on(self) -> bool:
+        """Whether there is to be another round."""
         parts = self._parts
         buffer = parts.replay_buffer
         self._console.update(
@@ -113,90 +140,121 @@ class TrainingRun:
             episode_return=getattr(parts.collector, "recent_return", None),
             buffer_fill=None if buffer is None else (buffer.count(), buffer.replay_buffer_size),
         )
+        self._tell_signal()
+        if self._converged or self._stop.number is not None or self._limit_reached:
+            return False
+        self._keeper.save_if_due()
+        return True
 
-    def save(self) -> None:
-        """Save all that resuming needs."""
-        if get_rank() == 0:
-            save_run_state(self._parts)
-        self._saved_at = self._parts.learner.train_iter
+    @property
+    def _limit_reached(self) -> bool:
+        return (
+            self._parts.collector.envstep >= self._max_env_step
+            or self._parts.learner.train_iter >= self._max_train_iter
+        )
 
-    def finish(self) -> str:
+    def _evaluate(self) -> None:
+        parts = self._parts
+        train_iter = parts.learner.train_iter
+        try:
+            converged, _ = parts.evaluator.eval(
+                self._keeper.save_best, train_iter, parts.collector.envstep
+            )
+        except Stopping:
+            parts.evaluator.put_off()
+            raise
+        self._converged = bool(converged)
+        self._evaluated_iter = train_iter
+        last, best = _number(parts.evaluator.last), _number(parts.evaluator.best)
+        self._console.update(eval_return=last, best_return=best)
+        self._log.note(best_return=best)
+
+    def _heed_signal(self, grace: float) -> None:
+        if self._stop.number is not None:
+            self._tell_signal()
+            self._stop.check(grace)
+
+    def _tell_signal(self) -> None:
+        if self._stop.number is not None and not self._told_signal:
+            self._told_signal = True
+            self._console.log(f"{self._stop.name}: saving, then ending (again: end at once)")
+
+    def _warn(self, text: str) -> None:
+        print_line(f"warning: {text}", important=True)
+        self._log.logger.warning(text)
+        self._log.note(save_error=text)
+
+    # ------------------------------------------------------------------ the end
+
+    def _finish(self) -> str:
         """Save, note the reason of the end in the run folder and return the closing words."""
         parts = self._parts
-        self.save()
-        parts.learner.call_hook("after_run")
+        # Before the last evaluation: a resumed run goes on as if that had not been.
+        self._keeper.save()
+        self._keeper.run_last_hooks()
+        if (
+            self._limit_reached
+            and self._stop.number is None
+            and not self._converged
+            and self._evaluated_iter != parts.learner.train_iter
+        ):
+            with contextlib.suppress(Stopping):
+                self._evaluate()
         status, reason = self._verdict()
-        best = parts.evaluator.best
-        self._log.finish(
-            status,
-            reason,
-            best_return=best,
-            envstep=parts.collector.envstep,
-            train_iter=parts.learner.train_iter,
-        )
-        return _closing_words(parts.cfg, status, reason, best)
+        if self._keeper.error is not None:
+            reason += f"; not everything could be saved: {self._keeper.error}"
+        self._log.finish(status, reason, **self._facts())
+        return self._closing_words(status, reason)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "best_return": _number(self._parts.evaluator.best),
+            "envstep": self._parts.collector.envstep,
+            "train_iter": self._parts.learner.train_iter,
+        }
 
     def _verdict(self) -> tuple[str, str]:
         parts = self._parts
         if self._converged:
-            goal = parts.cfg.policy.eval.evaluator.get("stop_value")
-            return (
-                "converged",
-                f"mean return {parts.evaluator.last:.4g} reached stop_value {goal:g}",
-            )
-        if self._signal is not None:
-            return "interrupted", _SIGNALS[signal.Signals(self._signal)]
+            goal, last = parts.cfg.policy.eval.evaluator.get("stop_value"), parts.evaluator.last
+            if _number(last) is None:
+                return "converged", f"{last} reached stop_value {goal}"
+            return "converged", f"mean return {last:.4g} reached stop_value {goal:g}"
+        if self._stop.number is not None:
+            return "interrupted", self._stop.name
         if parts.collector.envstep >= self._max_env_step:
             return "finished", f"reached max_env_step {self._max_env_step:g}"
         return "finished", f"reached max_train_iter {self._max_train_iter:g}"
 
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """End the loop at the next round when SIGINT or SIGTERM comes; at once at the second."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in _SIGNALS}
+    @property
+    def converged(self) -> bool:
+        """Whether the goal was reached."""
+        return self._converged
 
-        def on_signal(number: int, frame: Any) -> None:
-            if self._signal is not None:
-                raise KeyboardInterrupt
-            self._signal = number
-            self._console.log(
-                f"{_SIGNALS[signal.Signals(number)]}: saving after this round "
-                "(once more to stop at once)"
-            )
+    def _closing_words(self, status: str, reason: str) -> str:
+        cfg, best = self._parts.cfg, _number(self._parts.evaluator.best)
+        exp = cfg.exp_name
+        config = shlex.quote(os.path.join(exp, "formatted_total_config.py"))
+        best_ckpt = os.path.join(exp, "ckpt", "ckpt_best.pth.tar")
+        lines = [
+            f"{status}: {reason}" + ("" if best is None else f"; best mean return {best:.4g}"),
+            f"  run folder  {exp}",
+        ]
+        if os.path.exists(best_ckpt):
+            load = shlex.quote(best_ckpt)
+            lines.append(f"  evaluate    ding -m eval -c {config} -s {cfg.seed} --load-path {load}")
+        if status != "converged" and os.path.exists(state_path(exp)):
+            mode = "serial_onpolicy" if cfg.policy.on_policy else "serial"
+            limits = "" if self._limit_reached else self._limit_options()
+            lines.append(f"  go on       ding -m {mode} -c {config} -s {cfg.seed}{limits} --resume")
+        lines.append(f"  curves      tensorboard --logdir {shlex.quote(exp)}")
+        return "\n".join(lines)
 
-        for number in _SIGNALS:
-            signal.signal(number, on_signal)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def exit_if_interrupted(self) -> None:
-        """End the process with the status that the signal's name stands for.
-
-        Raises:
-            SystemExit: A signal ended the loop.
-        """
-        if self._signal is not None and not self._converged:
-            raise SystemExit(128 + self._signal)
+    def _limit_options(self) -> str:
+        limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
+        return "".join(f" {name} {value:.0f}" for name, value in limits.items() if value < 1e10)
 
 
-def _closing_words(cfg: EasyDict, status: str, reason: str, best: Any) -> str:
-    exp = cfg.exp_name
-    config = os.path.join(exp, "formatted_total_config.py")
-    best_ckpt = os.path.join(exp, "ckpt", "ckpt_best.pth.tar")
-    lines = [
-        f"{status}: {reason}" + ("" if best is None else f"; best mean return {best:.4g}"),
-        f"  run folder  {exp}",
-    ]
-    if os.path.exists(best_ckpt):
-        lines.append(f"  evaluate    ding -m eval -c {config} --load-path {best_ckpt}")
-    if status != "converged" and os.path.exists(state_path(exp)):
-        mode = "serial_onpolicy" if cfg.policy.on_policy else "serial"
-        lines.append(f"  go on       ding -m {mode} -c {config} --resume")
-    lines.append(f"  curves      tensorboard --logdir {exp}")
-    return "\n".join(lines)
+def _number(result: Any) -> float | None:
+    """An evaluation's result if it is a number; a metric may be anything."""
+    return float(result) if isinstance(result, int | float) and math.isfinite(result) else None

@@ -1,0 +1,79 @@
+"""SIGINT and SIGTERM: asked once, a run ends at the next good moment; asked twice, at once."""
+
+import signal
+import threading
+import time
+from typing import Any
+
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+#: Whoever forwards a signal that reached the whole process group sends it a second time.
+_SAME_REQUEST_SECONDS = 0.5
+
+
+class StopNow(KeyboardInterrupt):
+    """Raised by a signal wherever the main thread is, when there is nothing to wait for."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(SIGNALS[signal.Signals(number)])
+        self.number = number
+
+
+class Stopping(Exception):
+    """Leaves a collection or an evaluation during which a signal came."""
+
+
+class StopSignal:
+    """Takes both signals over while it is entered, in the main thread only.
+
+    Attributes:
+        number: The signal that came first, ``None`` before that.
+        patient: Whether the first signal is only noted, for the loop to end in good order.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.patient = False
+        self._came = 0.0
+        self._before: dict[int, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """What the signal that came is called."""
+        return "" if self.number is None else SIGNALS[signal.Signals(self.number)]
+
+    @property
+    def exit_status(self) -> int:
+        """Exit status by which a shell knows the signal that came."""
+        return 0 if self.number is None else 128 + self.number
+
+    def check(self, grace: float) -> None:
+        """Stop here if a signal came ``grace`` seconds ago.
+
+        Raises:
+            Stopping: One did.
+        """
+        if self.number is not None and time.monotonic() - self._came >= grace:
+            raise Stopping(self.name)
+
+    def __enter__(self) -> "StopSignal":
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                self._before[number] = signal.getsignal(number)
+                signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            # None: it was not set from Python, and Python cannot put it back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _on_signal(self, number: int, frame: Any) -> None:
+        # Nothing is printed here: the main thread may be in the middle of a print.
+        now = time.monotonic()
+        if self.number is None:
+            self.number, self._came = number, now
+            if self.patient:
+                return
+        elif now - self._came < _SAME_REQUEST_SECONDS:
+            return
+        raise StopNow(number)
