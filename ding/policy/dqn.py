@@ -17,9 +17,10 @@ from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import default_preprocess_learn, set_noise_mode
+from ding.policy.quick_actor import QuickActor
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.rl_utils.columnar import nstep_columns
-from ding.torch_utils import Adam, to_device
+from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -65,6 +66,10 @@ class DQNPolicy(Policy):
         ),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._quick_actors: dict[str, QuickActor] = {}
+        super().__init__(*args, **kwargs)
+
     def default_model(self) -> tuple[str, list[str]]:
         return "dqn", ["ding.model.template.q_learning"]
 
@@ -79,15 +84,16 @@ class DQNPolicy(Policy):
         cfg = self._cfg
         self._priority = cfg.priority
         self._priority_IS_weight = cfg.priority_IS_weight
+        if cfg.priority_IS_weight and not cfg.priority:
+            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
         self._gamma = cfg.discount_factor
         self._nstep = cfg.nstep
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
-        self._target_model = model_wrap(
-            copy.deepcopy(self._model), "target", **_target_update(cfg.learn)
-        )
-        self._learn_model = model_wrap(self._model, "argmax_sample")
+        target = copy.deepcopy(self._model)
         if cfg.noisy_net:
-            set_noise_mode(self._target_model, True)
+            set_noise_mode(target, True)
+        self._target_model = model_wrap(target, "target", **_target_update(cfg.learn))
+        self._learn_model = model_wrap(self._model, "argmax_sample")
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:
         """One update.
@@ -104,9 +110,8 @@ class DQNPolicy(Policy):
             use_priority_IS_weight=self._priority_IS_weight,
             ignore_done=self._cfg.learn.ignore_done,
             use_nstep=True,
+            device=self._device,
         )
-        if self._cuda:
-            batch = to_device(batch, self._device)
         self._train_mode(True)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
@@ -194,6 +199,10 @@ class DQNPolicy(Policy):
         self._nstep = self._cfg.nstep
         self._collect_model = model_wrap(self._model, "eps_greedy_sample")
 
+    def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        quick = self._act_quickly("collect", obs, *args, **kwargs)
+        return super()._collect_columns(obs, *args, **kwargs) if quick is None else quick
+
     def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         self._train_mode(False)
@@ -220,11 +229,25 @@ class DQNPolicy(Policy):
     def _init_eval(self) -> None:
         self._eval_model = model_wrap(self._model, "argmax_sample")
 
+    def _eval_columns(self, obs: Any) -> dict[str, torch.Tensor]:
+        quick = self._act_quickly("eval", obs)
+        return super()._eval_columns(obs) if quick is None else quick
+
     def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
         self._train_mode(False)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, False)
         return _one_action(self._eval_model.forward(obs))
+
+    def _act_quickly(self, mode: str, obs: Any, *args: Any, **kwargs: Any) -> dict | None:
+        core = f"_forward_{mode}_batch"
+        if getattr(type(self), core) is not getattr(DQNPolicy, core):
+            return None  # a subclass's own
+        wrapped = getattr(self, f"_{mode}_model")
+        actor = self._quick_actors.get(mode)
+        if actor is None or actor.wrapped is not wrapped:
+            actor = self._quick_actors[mode] = QuickActor(wrapped)
+        return actor.act(obs, *args, **kwargs)
 
 
 def _target_update(cfg: EasyDict) -> dict[str, Any]:

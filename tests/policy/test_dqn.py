@@ -9,6 +9,7 @@ from torch import nn
 
 from ding.data import Columns
 from ding.policy import DQNPolicy
+from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 
 
@@ -108,6 +109,11 @@ def test_importance_weights_scale_the_loss(linear):
     assert linear(priority=True).learn_mode.forward(data)["total_loss"] == pytest.approx(8.5)
 
 
+def test_weights_need_priorities(make_dqn):
+    with pytest.raises(ConfigError, match=r"policy\.priority=True"):
+        make_dqn(priority_IS_weight=True)
+
+
 def test_update_by_hand(linear):
     policy = linear()
     policy._optimizer = torch.optim.SGD(policy._model.parameters(), lr=0.1)
@@ -192,7 +198,7 @@ def test_same_seed_same_actions(make_dqn):
     obs = np.zeros((64, 3), np.float32)
 
     def draw():
-        torch.manual_seed(3)
+        set_pkg_seed(3)
         return policy.collect_mode.batched.forward(obs, eps=0.5)["action"].tolist()
 
     assert draw() == draw()
