@@ -5,6 +5,9 @@ from .application_entry import (
     collect_episodic_demo_data as collect_episodic_demo_data,
 )
 from .application_entry import (
+    episode_to_transitions as episode_to_transitions,
+)
+from .application_entry import (
     eval as eval,
 )
 from .serial_entry import (

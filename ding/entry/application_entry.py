@@ -1,0 +1,286 @@
+"""What is done with a trained policy: evaluate it, and record what it does."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.entry.components import InputConfig, load_config, make_env_manager, players
+from ding.policy import Policy, create_policy
+from ding.rl_utils import get_nstep_return_data
+from ding.torch_utils import to_device
+from ding.utils import read_file, save_file, set_pkg_seed
+from ding.utils.errors import CheckpointError, ConfigError, DataError
+from ding.worker import EpisodeSerialCollector, SampleSerialCollector, create_serial_evaluator
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns of the episodes of an evaluation; in battles those of the first player."""
+
+    returns: list[float]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.returns) / len(self.returns)
+
+
+def eval(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    state_dict: dict | None = None,
+    load_path: str | None = None,
+    replay_path: str | None = None,
+) -> float:
+    """Evaluate a policy.
+
+    Its weights are ``state_dict``, or else the file ``load_path``, or else the one in the config's
+    ``policy.learn.learner.hook.load_ckpt_before_run`` or ``policy.load_path``, or else those that
+    ``model`` has.
+
+    Args:
+        input_cfg: Path of a config file, or ``(main_config, create_config)``.
+        seed: Seed of everything random.
+        env_setting: Env class or function, the collectors' env configs, the evaluators'.
+        model: Network instead of the one that the config describes.
+        state_dict: State of the policy's eval mode.
+        load_path: Checkpoint.
+        replay_path: Folder for videos of the episodes.
+
+    Returns:
+        Mean return over ``env.n_evaluator_episode`` episodes.
+
+    Raises:
+        ConfigError: The config is wrong, or says nothing of weights.
+        CheckpointError: The weights cannot be read or do not fit.
+    """
+    return evaluate(input_cfg, seed, env_setting, model, state_dict, load_path, replay_path).mean
+
+
+def evaluate(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    state_dict: dict | None = None,
+    load_path: str | None = None,
+    replay_path: str | None = None,
+) -> Evaluation:
+    """:func:`eval` with the return of each episode."""
+    cfg = _compile(input_cfg, seed, env_setting, model)
+    state = _find_weights(cfg, model, state_dict, load_path)
+    with contextlib.ExitStack() as stack:
+        env = make_env_manager(cfg, env_setting, evaluate=True)
+        stack.callback(env.close)
+        env.seed(cfg.seed, dynamic_seed=False)
+        if replay_path is not None:
+            env.enable_save_replay(replay_path)
+        set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
+        policy = create_policy(cfg.policy, model=model, enable_field=["eval"])
+        _load(policy.eval_mode, state, load_path)
+        folder = stack.enter_context(_no_run_folder())
+        evaluator = create_serial_evaluator(
+            cfg.policy.eval.evaluator,
+            env=env,
+            policy=players(cfg, policy, env)[1],
+            tb_logger=_NoWriter(),
+            exp_name=folder,
+        )
+        stack.callback(evaluator.close)
+        _, info = evaluator.eval()
+    returns = (
+        info["eval_episode_return"]
+        if isinstance(info, dict)
+        else [episode["eval_episode_return"] for episode in info[0]]
+    )
+    return Evaluation([float(value) for value in returns])
+
+
+def collect_demo_data(
+    input_cfg: InputConfig,
+    seed: int,
+    collect_count: int,
+    expert_data_path: str | None = None,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    state_dict: dict | None = None,
+    state_dict_path: str | None = None,
+) -> None:
+    """Save training samples that a policy collects, as a list of rows.
+
+    ε-greedy policies act with ``policy.other.eps.collect``, by default greedily.
+
+    Args:
+        input_cfg: Path of a config file, or ``(main_config, create_config)``.
+        seed: Seed of everything random.
+        collect_count: Number of samples.
+        expert_data_path: File to write; ``policy.collect.save_path`` by default.
+        env_setting: Env class or function, the collectors' env configs, the evaluators'.
+        model: Network instead of the one that the config describes.
+        state_dict: State of the policy's collect mode.
+        state_dict_path: Checkpoint; see :func:`eval` for what counts without.
+
+    Raises:
+        ConfigError: The config is wrong, or says nothing of weights or file.
+        CheckpointError: The weights cannot be read or do not fit, or the file cannot be written.
+    """
+    cfg = _compile(input_cfg, seed, env_setting, model)
+    path = expert_data_path or cfg.policy.collect.get("save_path")
+    if not path:
+        raise ConfigError("where to? Pass expert_data_path, or set policy.collect.save_path")
+    with _collector(
+        SampleSerialCollector, cfg, env_setting, model, state_dict, state_dict_path
+    ) as collector:
+        samples = collector.collect(n_sample=collect_count, policy_kwargs=_exploration(cfg))
+    _save(path, list(samples), f"{len(samples)} samples")
+
+
+def collect_episodic_demo_data(
+    input_cfg: InputConfig,
+    seed: int,
+    collect_count: int,
+    expert_data_path: str,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    state_dict: dict | None = None,
+    state_dict_path: str | None = None,
+) -> None:
+    """Save whole episodes that a policy plays, each a list of its transitions.
+
+    Args:
+        collect_count: Number of episodes.
+
+    The other arguments and the errors are those of :func:`collect_demo_data`.
+    """
+    cfg = _compile(input_cfg, seed, env_setting, model)
+    cfg.policy.collect.collector.get_train_sample = False
+    with _collector(
+        EpisodeSerialCollector, cfg, env_setting, model, state_dict, state_dict_path
+    ) as collector:
+        episodes = collector.collect(n_episode=collect_count, policy_kwargs=_exploration(cfg))
+    data = [list(episode) for episode in episodes]
+    _save(expert_data_path, data, f"{len(data)} episodes")
+
+
+def episode_to_transitions(data_path: str, expert_data_path: str, nstep: int) -> None:
+    """Turn a file of episodes into one of n-step transitions, a list of rows.
+
+    Args:
+        data_path: What :func:`collect_episodic_demo_data` saved.
+        expert_data_path: File to write.
+        nstep: Steps that a transition spans; those at an episode's end span fewer.
+
+    Raises:
+        DataError: The file holds no episodes.
+    """
+    episodes = read_file(data_path)
+    if not isinstance(episodes, list) or not all(isinstance(one, list) for one in episodes):
+        raise DataError(f"{data_path} must hold a list of episodes, each a list of transitions")
+    rows = [row for episode in episodes for row in get_nstep_return_data(episode, nstep)]
+    _save(expert_data_path, rows, f"{len(rows)} transitions")
+
+
+def _compile(
+    input_cfg: InputConfig,
+    seed: int,
+    env_setting: list[Any] | None,
+    model: torch.nn.Module | None,
+) -> EasyDict:
+    return load_config(
+        input_cfg, seed, env_setting, model, command=False, save_cfg=False, renew_dir=False
+    )
+
+
+@contextlib.contextmanager
+def _collector(
+    collector_cls: Any,
+    cfg: EasyDict,
+    env_setting: list[Any] | None,
+    model: torch.nn.Module | None,
+    state_dict: dict | None,
+    state_dict_path: str | None,
+) -> Iterator[Any]:
+    """A collector of the policy with its weights, which leaves no files."""
+    state = _find_weights(cfg, model, state_dict, state_dict_path)
+    with contextlib.ExitStack() as stack:
+        env = make_env_manager(cfg, env_setting, evaluate=False)
+        stack.callback(env.close)
+        env.seed(cfg.seed)
+        set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
+        policy: Policy = create_policy(cfg.policy, model=model, enable_field=_COLLECT_FIELDS)
+        _load(policy.collect_mode, state, state_dict_path)
+        collector_cfg = EasyDict({**collector_cls.default_config(), **cfg.policy.collect.collector})
+        folder = stack.enter_context(_no_run_folder())
+        collector = collector_cls(
+            collector_cfg, env, policy.collect_mode, tb_logger=_NoWriter(), exp_name=folder
+        )
+        stack.callback(collector.close)
+        yield collector
+
+
+# Collecting may need what training sets up, such as the scale of values.
+_COLLECT_FIELDS = ["learn", "collect"]
+
+
+def _exploration(cfg: EasyDict) -> dict[str, float]:
+    eps = cfg.policy.other.get("eps")
+    return {} if eps is None else {"eps": float(eps.get("collect", 0.0))}
+
+
+def _find_weights(
+    cfg: EasyDict, model: Any, state_dict: dict | None, load_path: str | None
+) -> dict | None:
+    """The state to load; ``None`` if the given model has the weights."""
+    if state_dict is not None:
+        return state_dict
+    hook = cfg.policy.learn.learner.get("hook", {})
+    path = load_path or hook.get("load_ckpt_before_run") or cfg.policy.get("load_path")
+    if path:
+        state = read_file(path)
+        if not isinstance(state, dict) or "model" not in state:
+            raise CheckpointError(f"{path} is no checkpoint of a policy: it holds no 'model'")
+        return state
+    if model is None:
+        raise ConfigError(
+            "no weights: pass load_path (CLI: --load-path <run>/ckpt/ckpt_best.pth.tar), "
+            "state_dict or a trained model"
+        )
+    return None
+
+
+def _load(mode: Any, state: dict | None, path: str | None) -> None:
+    if state is None:
+        return
+    try:
+        mode.load_state_dict(state)
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{path or 'the given state'} does not fit this policy: {error}. Was it saved with "
+            "another model or policy type?"
+        ) from error
+
+
+def _save(path: str, data: Any, what: str) -> None:
+    save_file(path, to_device(data, "cpu"))
+    print(f"saved {what} to {os.path.abspath(path)}")
+
+
+@contextlib.contextmanager
+def _no_run_folder() -> Iterator[str]:
+    """Collectors and evaluators log into a folder; here nobody wants it."""
+    with tempfile.TemporaryDirectory(prefix="ding-") as folder:
+        yield folder
+
+
+class _NoWriter:
+    """Takes all that a ``SummaryWriter`` takes, and drops it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: None

@@ -1,0 +1,162 @@
+"""The command ``ding``. Only what parses the command line is imported before that is done."""
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from ding import __version__
+from ding.utils.errors import DingError
+
+_MODES = ("serial", "serial_onpolicy", "eval")
+
+_EXAMPLES = """
+\b
+Examples:
+  ding -e CartPole-v1 -p dqn                            train without a config file
+  ding -m serial -c cartpole_dqn_config.py -s 0         train from a config file
+  ding -c cartpole_dqn_config.py -s 0,1,2               three runs, one after the other
+  ding -c cartpole_dqn_config.py --set policy.learn.batch_size=32
+  ding -m serial -c exp/run/formatted_total_config.py --resume
+  ding -m eval -c exp/run/formatted_total_config.py \\
+       --load-path exp/run/ckpt/ckpt_best.pth.tar --replay-path videos
+  ding -q policy                                        list what is registered
+
+\b
+Exit status: 0 converged or finished, 1 failed, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM.
+"""
+
+
+def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[int]:
+    seeds: list[int] = []
+    for text in ",".join(values).split(",") if values else ():
+        try:
+            seeds.append(int(text))
+        except ValueError:
+            raise click.BadParameter(
+                f"{text!r} is no whole number; expected such as 0 or 0,1,2"
+            ) from None
+    if len(set(seeds)) < len(seeds):
+        raise click.BadParameter(f"a seed stands there twice: {seeds}")
+    return seeds
+
+
+class _Count(click.ParamType):
+    """A number of steps; ``1e6`` is one."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 1 <= number < float("inf"):
+            self.fail(f"{value!r} is no number of at least 1", param, ctx)
+        return int(number)
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+)
+@click.option("-m", "--mode", type=click.Choice(_MODES),
+              help="What to do; without it, train as the policy wants.")  # fmt: skip
+@click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
+              help="Config file, .py or .yaml.")  # fmt: skip
+@click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...]",
+              help="Seed; several make one run each. [default: the config's, or 0]")  # fmt: skip
+@click.option("-e", "--env", "env_id", metavar="ID",
+              help="Environment of gymnasium, instead of a config file; with -p.")  # fmt: skip
+@click.option("-p", "--policy", metavar="TYPE", help="Policy for -e: dqn or ppo.")
+@click.option("--exp-name", metavar="FOLDER", help="Folder of the run.")
+@click.option("--train-iter", type=_Count(), help="Updates after which to stop.")
+@click.option("--env-step", type=_Count(), help="Environment steps after which to stop.")
+@click.option("--load-path", type=click.Path(exists=True, dir_okay=False),
+              help="Checkpoint to begin with, or to evaluate.")  # fmt: skip
+@click.option("--replay-path", type=click.Path(file_okay=False),
+              help="Folder for videos of the episodes (-m eval).")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
+              help="Set a key of the config; may be given several times.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
+@click.option("--plain", is_flag=True, help="Plain lines instead of a live display.")
+@click.option("--quiet", is_flag=True, help="No display.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of all errors.")
+@click.option("-q", "--query", is_flag=False, flag_value="all", metavar="[REGISTRY]",
+              help="List a registry's types; alone, the registries.")  # fmt: skip
+@click.version_option(
+    __version__, "-v", "--version", prog_name="ding", message="%(prog)s %(version)s"
+)
+def main(query: str | None, debug: bool, plain: bool, quiet: bool, **options: Any) -> None:
+    """Train and evaluate reinforcement-learning policies."""
+    if query is not None:
+        _list_types(query)
+        return
+    _check_usage(options, plain, quiet)
+    if plain or quiet:
+        os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
+    sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
+    try:
+        from ding.entry.cli_runs import run  # torch and all: not for those who ask for help
+
+        status = run(**options)
+    except DingError as error:
+        if debug:
+            raise
+        _fail(str(error))
+    except KeyboardInterrupt:
+        click.echo("Ctrl-C", err=True)
+        sys.exit(130)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+    sys.exit(status)
+
+
+def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
+    config, env_id, policy = options["config"], options["env_id"], options["policy"]
+    if config and (env_id or policy):
+        raise click.UsageError(
+            "-c and -e/-p exclude each other; to change a config's environment: "
+            "--set env.env_id=..."
+        )
+    if not config and not (env_id and policy):
+        raise click.UsageError(
+            "what to run? Give a config file (-c), or an environment and a policy (-e and -p)"
+        )
+    if plain and quiet:
+        raise click.UsageError("--plain and --quiet exclude each other")
+    if options["mode"] == "eval":
+        wrong = [name for name in ("train_iter", "env_step", "resume") if options[name]]
+        if wrong:
+            raise click.UsageError(f"--{wrong[0].replace('_', '-')} is for training, not -m eval")
+        if len(options["seeds"]) > 1:
+            raise click.UsageError("-m eval takes one seed")
+    elif options["replay_path"]:
+        raise click.UsageError("--replay-path is for -m eval")
+
+
+def _list_types(name: str) -> None:
+    from ding.utils.builtin_types import BUILTIN_TYPES
+    from ding.utils.registry_factory import registries
+
+    if name == "all":
+        click.echo("\n".join(f"{key}: {len(list(registries[key].query()))}" for key in registries))
+        return
+    if name not in registries:
+        raise click.BadParameter(
+            f"{name!r} is no registry; there are {', '.join(registries)}", param_hint="-q"
+        )
+    for key in sorted(registries[name].query()):
+        if name == "policy" and key.endswith("_command"):
+            continue  # chosen by the pipelines, not by users
+        module = BUILTIN_TYPES.get(name, {}).get(key, "")
+        click.echo(f"{key:<24} {module}".rstrip())
+
+
+def _fail(message: str) -> None:
+    click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
+    sys.exit(1)

@@ -1,0 +1,189 @@
+"""What the command ``ding`` does once it knows what is wanted."""
+
+import contextlib
+import json
+import os
+import statistics
+import sys
+from typing import Any
+
+import click
+from easydict import EasyDict
+
+from ding.config import read_config
+from ding.config.check import at
+from ding.config.compile import new_folder
+from ding.config.parts import default_config, find_parts
+from ding.config.source import plain
+from ding.entry.application_entry import evaluate
+from ding.entry.overrides import apply_overrides
+from ding.entry.quick_config import quick_config
+from ding.entry.serial_entry import serial_pipeline
+from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
+from ding.utils.console import Console
+from ding.utils.errors import ConfigError, DingError
+
+_Configs = tuple[dict[str, Any], dict[str, Any]]
+
+
+def run(
+    mode: str | None,
+    config: str | None,
+    seeds: list[int],
+    env_id: str | None,
+    policy: str | None,
+    exp_name: str | None,
+    train_iter: int | None,
+    env_step: int | None,
+    load_path: str | None,
+    replay_path: str | None,
+    settings: tuple[str, ...],
+    resume: bool,
+) -> int:
+    """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
+
+    Raises:
+        DingError: What is wrong, for one line on the terminal.
+    """
+    if config is not None:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(config)))
+        main, create = (_plain_dict(part, config) for part in read_config(config))
+    else:
+        assert env_id is not None
+        assert policy is not None
+        main, create = quick_config(env_id, policy)
+    apply_overrides(main, create, settings)
+    if exp_name:
+        main["exp_name"] = exp_name
+    seeds = seeds or [main.get("seed") or 0]
+    if mode == "eval":
+        return _evaluate((main, create), seeds[0], load_path, replay_path)
+    mode = _settle_mode(mode, main, create)
+    _set_start(main, config, load_path, resume)
+    limits = {"max_train_iter": train_iter, "max_env_step": env_step}
+    if len(seeds) == 1:
+        _pipeline(mode)([main, create], seeds[0], **limits)
+        return 0
+    return _train_several(mode, (main, create), seeds, limits)
+
+
+def _plain_dict(config: Any, path: str) -> dict[str, Any]:
+    if not isinstance(config, dict):
+        raise ConfigError(f"{path}: main_config and create_config must be dicts, got {config!r}")
+    return plain(config)
+
+
+def _settle_mode(mode: str | None, main: dict[str, Any], create: dict[str, Any]) -> str:
+    """The mode that suits the policy; an error if another one was asked for."""
+    on_policy = at(main, "policy.on_policy")
+    if on_policy is None:
+        # Copies: types that are missing are filled in.
+        parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), None, look_up_env=False)
+        on_policy = default_config(parts.policy).get("on_policy", False)
+    wanted = "serial_onpolicy" if on_policy else "serial"
+    if mode is not None and mode != wanted:
+        kind = "learns only from" if on_policy else "learns from a replay buffer, not from"
+        raise ConfigError(f"this policy {kind} what it has just collected: use -m {wanted}")
+    return wanted
+
+
+def _set_start(
+    main: dict[str, Any], config: str | None, load_path: str | None, resume: bool
+) -> None:
+    """Write where training begins into the config."""
+    learn = main.setdefault("policy", {}).setdefault("learn", {})
+    hook = learn.setdefault("learner", {}).setdefault("hook", {})
+    if resume:
+        learn["resume_training"] = True
+        # The run's own state, not what it began with.
+        hook["load_ckpt_before_run"] = ""
+        folder = os.path.dirname(os.path.abspath(config)) if config else ""
+        if os.path.isdir(os.path.join(folder, "ckpt")) and not _is_folder(main, folder):
+            main["exp_name"] = folder  # started from somewhere else
+    if load_path:
+        hook["load_ckpt_before_run"] = load_path
+
+
+def _is_folder(main: dict[str, Any], folder: str) -> bool:
+    return os.path.abspath(main.get("exp_name") or "") == folder
+
+
+def _pipeline(mode: str) -> Any:
+    return serial_pipeline_onpolicy if mode == "serial_onpolicy" else serial_pipeline
+
+
+def _evaluate(configs: _Configs, seed: int, load_path: str | None, replay_path: str | None) -> int:
+    with Console("eval", mode="quiet"):  # keeps the evaluator's log off the terminal
+        result = evaluate(list(configs), seed, load_path=load_path, replay_path=replay_path)
+    returns = result.returns
+    click.echo(
+        f"mean return {result.mean:.6g} over {len(returns)} episodes "
+        f"(std {statistics.pstdev(returns):.4g}, min {min(returns):.6g}, max {max(returns):.6g})"
+    )
+    click.echo("returns     " + " ".join(f"{value:.6g}" for value in returns))
+    if replay_path:
+        click.echo(f"videos      {os.path.abspath(replay_path)}")
+    return 0
+
+
+def _train_several(
+    mode: str, configs: _Configs, seeds: list[int], limits: dict[str, int | None]
+) -> int:
+    """One run after the other, each in a folder of its own; what went wrong does not stop them."""
+    main, create = configs
+    base = main.get("exp_name") or "default_experiment"
+    resuming = at(main, "policy.learn.resume_training")
+    folders: dict[int, str] = {}
+    failed = 0
+    with contextlib.ExitStack() as stack:
+        stack.callback(_print_summary, folders)
+        for seed in seeds:
+            folder = f"{base}_seed{seed}"
+            folders[seed] = folder if resuming else new_folder(folder)
+            click.echo(f"seed {seed}: {folders[seed]}")
+            try:
+                _pipeline(mode)([{**main, "exp_name": folders[seed]}, create], seed, **limits)
+            except ConfigError:
+                raise  # the same for all seeds
+            except DingError as error:
+                failed += 1
+                click.echo(f"seed {seed} failed: {error}", err=True)
+    return 1 if failed else 0
+
+
+def _print_summary(folders: dict[int, str]) -> None:
+    rows = [("seed", "status", "best return", "env steps", "updates", "folder")]
+    best = []
+    for seed, folder in folders.items():
+        facts = _facts(folder)
+        value = facts.get("best_return")
+        if value is not None:
+            best.append(value)
+        rows.append(
+            (
+                str(seed),
+                facts.get("status", "not started"),
+                "-" if value is None else f"{value:.4g}",
+                *(f"{facts[key]:,}" if facts.get(key) is not None else "-" for key in _COUNTS),
+                folder,
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in rows]
+    if len(best) > 1:
+        lines.append(
+            f"best return: median {statistics.median(best):.4g}, mean {statistics.mean(best):.4g}, "
+            f"std {statistics.pstdev(best):.4g}"
+        )
+    click.echo("\n".join(line.rstrip() for line in ["", *lines]))
+
+
+_COUNTS = ("envstep", "train_iter")
+
+
+def _facts(folder: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}

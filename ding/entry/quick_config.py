@@ -1,0 +1,117 @@
+"""A config for an environment of gymnasium, without a config file."""
+
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+
+from ding.envs import GymnasiumEnv
+from ding.utils.errors import ConfigError
+
+
+def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """``main_config`` and ``create_config`` that train ``policy`` in ``env_id``.
+
+    Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
+    registered with; without one, training goes on until a limit.
+
+    Raises:
+        ConfigError: No such environment, or a policy that does not suit its spaces.
+    """
+    policy = policy.removesuffix("_command")
+    if policy not in _POLICIES:
+        raise ConfigError(
+            f"there are no settings for policy {policy!r} without a config file; there are some "
+            f"for {', '.join(_POLICIES)}. Others need a config file (-c)"
+        )
+    env = GymnasiumEnv({"env_id": env_id})
+    try:
+        obs_shape = _obs_shape(env_id, env.observation_space)
+        action_space = env.action_space
+    finally:
+        env.close()
+    env_cfg = dict(env_id=env_id, collector_env_num=8, evaluator_env_num=5, n_evaluator_episode=5)
+    threshold = gymnasium.spec(env_id).reward_threshold
+    if threshold is not None:
+        env_cfg["stop_value"] = threshold
+    main = dict(
+        exp_name=f"exp/{_file_name(env_id)}_{policy}",
+        env=env_cfg,
+        policy=_POLICIES[policy](env_id, action_space),
+    )
+    main["policy"]["model"]["obs_shape"] = obs_shape
+    main["env"].update(main["policy"].pop("env", {}))
+    create = dict(
+        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
+    )
+    return main, create
+
+
+def _file_name(env_id: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in env_id)
+
+
+def _obs_shape(env_id: str, space: spaces.Space) -> int | list[int]:
+    if not isinstance(space, spaces.Box):
+        raise ConfigError(
+            f"env {env_id!r} has observations of {space}: networks without a config file read one "
+            "array"
+        )
+    shape = [int(size) for size in space.shape]
+    return shape[0] if len(shape) == 1 else shape
+
+
+def _dqn(env_id: str, space: spaces.Space) -> dict[str, Any]:
+    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        raise ConfigError(
+            f"env {env_id!r} has actions of {space}: policy 'dqn' chooses among discrete ones; "
+            "try -p ppo"
+        )
+    return dict(
+        nstep=3,
+        discount_factor=0.99,
+        model=dict(action_shape=_action_shape(space), encoder_hidden_size_list=[128, 128, 64]),
+        learn=dict(update_per_collect=8, batch_size=64, learning_rate=5e-4, target_update_freq=200),
+        collect=dict(n_sample=64),
+        eval=dict(evaluator=dict(eval_freq=200)),
+        other=dict(
+            eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
+            replay_buffer=dict(replay_buffer_size=50000),
+        ),
+    )
+
+
+def _ppo(env_id: str, space: spaces.Space) -> dict[str, Any]:
+    if isinstance(space, spaces.Box):
+        kind, scaled = "continuous", {"act_scale": True}
+    elif isinstance(space, spaces.Discrete):
+        kind, scaled = "discrete", {}
+    else:
+        raise ConfigError(f"env {env_id!r} has actions of {space}: policy 'ppo' does not know them")
+    return dict(
+        action_space=kind,
+        env=scaled,
+        model=dict(
+            action_shape=_action_shape(space),
+            action_space=kind,
+            encoder_hidden_size_list=[64, 64],
+            share_encoder=False,
+        ),
+        learn=dict(epoch_per_collect=10, batch_size=64, learning_rate=3e-4),
+        collect=dict(n_sample=2048, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+    )
+
+
+def _action_shape(space: spaces.Space) -> int | list[int]:
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec]
+    size = 1
+    for length in space.shape or ():
+        size *= int(length)
+    return size
+
+
+_POLICIES = {"dqn": _dqn, "ppo": _ppo}
