@@ -7,7 +7,7 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -74,10 +74,10 @@ class Policy:
     @classmethod
     def default_config(cls) -> EasyDict:
         """Defaults of this class, merged over those of its base classes."""
-        cfg: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for base in reversed(cls.__mro__):
-            cfg = deep_merge_dicts(cfg, copy.deepcopy(dict(vars(base).get("config", {}))))
-        cfg = EasyDict(cfg)
+            merged = deep_merge_dicts(merged, copy.deepcopy(dict(vars(base).get("config", {}))))
+        cfg = EasyDict(merged)
         cfg.cfg_type = f"{cls.__name__}Dict"
         return cfg
 
@@ -435,7 +435,7 @@ def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:
     return POLICY_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
 
 
-def get_policy_cls(cfg: EasyDict) -> type:
+def get_policy_cls(cfg: EasyDict) -> type[Policy]:
     """The registered policy class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return POLICY_REGISTRY.get(cfg.type)
+    return cast(type[Policy], POLICY_REGISTRY.get(cfg.type))

@@ -24,6 +24,7 @@ def default_preprocess_learn(
     use_priority: bool = False,
     use_nstep: bool = False,
     ignore_done: bool = False,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """Make a batch of samples: a dict of tensors with one leading length B.
 
@@ -34,6 +35,7 @@ def default_preprocess_learn(
         use_priority_IS_weight: Take ``weight`` from the samples' ``IS``; needs ``use_priority``.
         use_nstep: ``reward`` as ``[nstep, B]`` instead of ``[B]``.
         ignore_done: Treat all samples as if the episode went on.
+        device: Where the tensors are to be; bytes become floats there, after the transfer.
 
     Returns:
         At least ``obs`` float32, ``reward`` float32, ``done`` float32 ``[B]`` and ``weight``
@@ -44,6 +46,10 @@ def default_preprocess_learn(
         ConfigError: Weights without priorities.
     """
     batch = flatten_numbers(_batched(data))
+    if device != "cpu":
+        batch = {
+            name: tree_map(lambda leaf: _moved(leaf, device), col) for name, col in batch.items()
+        }
     missing = [name for name in ("obs", "reward", "done") if name not in batch]
     if missing:
         raise DataError(f"samples need {missing}, they have {sorted(batch)}")
@@ -51,7 +57,7 @@ def default_preprocess_learn(
         if name in batch:
             batch[name] = tree_map(_float, batch[name])
     done = batch["done"]
-    batch["done"] = torch.zeros(done.shape) if ignore_done else _float(done)
+    batch["done"] = torch.zeros_like(done, dtype=torch.float32) if ignore_done else _float(done)
     reward = _float(batch["reward"])
     if use_nstep:
         reward = reward.unsqueeze(0) if reward.dim() == 1 else reward.transpose(0, 1).contiguous()
@@ -66,7 +72,9 @@ def _batched(data: Any) -> dict[str, Any]:
     if len(data) == 0:
         raise DataError("no samples to learn from: got an empty batch")
     columns = data if isinstance(data, Columns) and data.is_columnar else as_columns(_plain(data))
-    return default_collate(data, cat_1dim=False) if columns is None else columns.collated()
+    if columns is None:
+        return dict(default_collate(data, cat_1dim=False))
+    return columns.collated()
 
 
 def _plain(rows: Any) -> list[dict[str, Any]]:
@@ -89,6 +97,10 @@ def _weight(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> A
             "buffer that gives them, create_config.replay_buffer.type='advanced'"
         )
     return _float(batch["IS"])
+
+
+def _moved(leaf: Any, device: str) -> Any:
+    return leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _float(tensor: torch.Tensor) -> torch.Tensor:

@@ -16,8 +16,8 @@ from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import default_preprocess_learn
 from ding.rl_utils import ppo_data, ppo_data_continuous, ppo_error, ppo_error_continuous
 from ding.rl_utils.columnar import gae_columns
-from ding.torch_utils import Adam, to_device
-from ding.utils import POLICY_REGISTRY
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY, allreduce_data
 from ding.utils.default_helper import RunningMeanStd
 from ding.utils.errors import ConfigError
 
@@ -130,9 +130,9 @@ class PPOPolicy(Policy):
         Raises:
             DataError: A loss is not finite.
         """
-        batch = default_preprocess_learn(data, ignore_done=self._cfg.learn.ignore_done)
-        if self._cuda:
-            batch = to_device(batch, self._device)
+        batch = default_preprocess_learn(
+            data, ignore_done=self._cfg.learn.ignore_done, device=self._device
+        )
         self._train_mode(True)
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
@@ -194,10 +194,13 @@ class PPOPolicy(Policy):
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
         names = ("obs", "action", "logit", "value", "adv", "return", "weight")
         used = {name: batch[name] for name in names if batch.get(name) is not None}
-        count = len(batch["return"])
-        order = torch.randperm(count).to(self._device)
+        count = float(len(batch["return"]))
+        order = torch.randperm(int(count)).to(self._device)
+        if self._cfg.get("multi_gpu", False):
+            # Each rank must sync as often as the others, whatever the size of its own data.
+            count = float(allreduce_data(count, "avg"))
         for index in order.tensor_split(math.ceil(count / self._cfg.learn.batch_size)):
-            yield tree_map(lambda leaf, index=index: leaf[index], used)
+            yield tree_take(used, index)
 
     def _update(self, batch: dict[str, Any]) -> dict[str, Any]:
         cfg = self._cfg.learn

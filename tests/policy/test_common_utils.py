@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ding.data import Columns
+from ding.data import Columns, IdColumn
 from ding.policy import default_preprocess_learn, set_noise_mode, single_env_forward_wrapper
 from ding.utils.errors import ConfigError, DataError
 
@@ -83,6 +83,15 @@ def test_bytes_and_doubles_become_float32():
         columns = make_columns()
         columns = columns.with_columns(obs=columns.column("obs").to(dtype))
         assert default_preprocess_learn(columns)["obs"].dtype == torch.float32
+
+
+def test_bytes_become_floats_on_the_device_asked_for():
+    columns = make_columns().with_columns(replay_unique_id=IdColumn("buffer_", np.arange(4)))
+    columns = columns.with_columns(obs=columns.column("obs").to(torch.uint8))
+    batch = default_preprocess_learn(columns, use_nstep=True, device="meta")
+    assert {batch[name].device.type for name in ("obs", "action", "reward", "done")} == {"meta"}
+    assert batch["obs"].dtype == torch.float32
+    assert isinstance(batch["replay_unique_id"], IdColumn)
 
 
 def test_float_action_of_one_dimension_keeps_it():
