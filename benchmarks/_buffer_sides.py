@@ -171,9 +171,7 @@ class Cpprb(Side):
     def build(self, sample, prioritised):
         import cpprb
 
-        env = {
-            k: {"shape": v.shape[1:] or 1, "dtype": v.dtype} for k, v in sample.items()
-        }
+        env = {k: {"shape": v.shape[1:] or 1, "dtype": v.dtype} for k, v in sample.items()}
         cls = cpprb.PrioritizedReplayBuffer if prioritised else cpprb.ReplayBuffer
         more = {"alpha": ALPHA} if prioritised else {}
         self.buffer = cls(self.capacity, env, **more)
@@ -246,8 +244,11 @@ class Tianshou(Side):
 
 class TorchRL(Side):
     def build(self, sample, prioritised):
-        from torchrl.data import LazyTensorStorage, TensorDictPrioritizedReplayBuffer
-        from torchrl.data import TensorDictReplayBuffer
+        from torchrl.data import (
+            LazyTensorStorage,
+            TensorDictPrioritizedReplayBuffer,
+            TensorDictReplayBuffer,
+        )
 
         cls = TensorDictPrioritizedReplayBuffer if prioritised else TensorDictReplayBuffer
         more = {"alpha": ALPHA, "beta": BETA} if prioritised else {}

@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -79,10 +80,8 @@ class Worker:
 
     def close(self) -> None:
         assert self.process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
         self.process.wait()
 
 

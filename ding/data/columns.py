@@ -107,6 +107,11 @@ class Columns(list):
         block, span = parts[0]
         return block.columns if len(span) == block.length and span.step == 1 else None
 
+    def columns_or_none(self) -> Mapping[str, Column] | None:
+        """The arrays by name, only to be read; None if the data has become rows."""
+        whole = self._whole()
+        return whole if whole is not None else self.columns if self.is_columnar else None
+
     @property
     def is_columnar(self) -> bool:
         """Whether nobody has asked for a row yet and all parts have the same columns."""

@@ -66,9 +66,10 @@ class ItemRing:
         if type(data) is dict:
             if self._store is not None and self._store.write_row(self.head, data):
                 return self._advance(1)
-        elif isinstance(data, Columns) and data.is_columnar:
-            return self.push_columns(data.columns, len(data))
         elif isinstance(data, list):
+            columns = data.columns_or_none() if isinstance(data, Columns) else None
+            if columns is not None:
+                return self.push_columns(columns, len(data))
             return self._push_list(data)
         return self._push_list([data])
 

@@ -109,6 +109,14 @@ class Priorities:
 
     # ------------------------------------------------------------------ draws
 
+    @property
+    def all_equal(self) -> bool:
+        """Whether all priorities are the same.
+
+        Then :meth:`draw` gives no slot twice, unless it is asked for more than there are.
+        """
+        return self._sum is None
+
     def slots(self) -> np.ndarray:
         """Occupied slots, ascending."""
         if self._slots is None:

@@ -124,7 +124,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         return items[0], priorities, collect_iter[0]
 
     def _split_columns(self, batch: Columns, total: int) -> tuple[Any, np.ndarray | None, Any]:
-        columns = batch.columns
+        columns = batch.columns_or_none()
+        assert columns is not None
         collect_iter = columns.get("collect_iter", -1)
         if _OWN_SET.isdisjoint(columns):
             return batch, None, collect_iter
@@ -211,8 +212,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
-            np.add.at(self._use, slots, 1)
-            facts = self._facts(slots, weights, cur_learner_iter)
+            use = self._count_use(slots, self._priorities.all_equal and size <= available)
+            facts = self._facts(slots, use, weights, cur_learner_iter)
             data = self._ring.take(slots, facts)
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
@@ -235,14 +236,25 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._log.served("sample")
         return True
 
-    def _facts(self, slots: np.ndarray, weights: np.ndarray, cur_iter: int) -> dict[str, Any]:
+    def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
+        if not distinct:
+            np.add.at(self._use, slots, 1)
+            return self._use.take(slots)
+        use = self._use.take(slots)
+        use += 1
+        self._use[slots] = use
+        return use
+
+    def _facts(
+        self, slots: np.ndarray, use: np.ndarray, weights: np.ndarray, cur_iter: int
+    ) -> dict[str, Any]:
         collect_iter = self._collect_iter.take(slots)
         staleness = cur_iter - collect_iter
         staleness[collect_iter < 0] = -1
         return {
             "replay_unique_id": IdColumn(self._instance_name, self._numbers.take(slots)),
             "replay_buffer_idx": slots,
-            "use": self._use.take(slots),
+            "use": use,
             "staleness": staleness,
             "priority": self._priorities.values.take(slots).astype(np.float32),
             "IS": weights,

@@ -29,13 +29,13 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
         """Store one item, or each item of a list. The oldest items make room."""
         total = len(data) if isinstance(data, list) else 1
         with self._lock:
-            ring = self._ring
-            replaced = max(ring.filled + min(total, ring.capacity) - ring.capacity, 0)
-            if self._remover is not None and replaced:
-                self._discard(self._slots_after_head(total)[-replaced:])
-            ring.push(data)
+            before = self._ring.filled
+            if self._remover is not None:
+                slots = self._slots_after_head(total)
+                self._discard(slots[slots < before])
+            _, stored = self._ring.push(data)
             self._push_count += total
-            self._monitor.note(pushed=min(total, ring.capacity), removed=replaced)
+            self._monitor.note(pushed=stored, removed=before + stored - self._ring.filled)
 
     def sample(
         self,

@@ -385,3 +385,15 @@ def test_state_holds_priorities_use_and_counters(make):
 @pytest.mark.parametrize(("idx", "expected"), [(None, None), (3, 3), (-2, 8), (0, 0)])
 def test_to_positive_index(idx, expected):
     assert to_positive_index(idx, 10) == expected
+
+
+@pytest.mark.parametrize("prioritised", [False, True])
+def test_use_counts_an_item_that_is_drawn_twice(make, prioritised):
+    buffer = make(thruput_controller=dict(sample_min_limit_ratio=0))
+    buffer.push(columns(0, 2), 0)
+    if prioritised:
+        give(buffer, {0: 1.0, 1: 1.0})
+    used = all_of(buffer)[0]["use"]
+    buffer.sample(40, 0)
+    after = next(iter(buffer.sample(1, 0, sample_range=slice(0, 1))))["use"]
+    assert used < after - 1 <= used + 40
