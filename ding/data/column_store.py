@@ -1,120 +1,15 @@
 """Rows of one kind in preallocated columns."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from ding.data.field import Field, Path, as_array
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
-from ding.data.id_column import IdColumn
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
-from ding.utils.errors import DataError
-
-Path = tuple[str, ...]
-
-_SCALARS = {"b": bool, "i": int, "f": float}
-
-
-class Field:
-    """One array of the store, and how values enter and leave it.
-
-    Attributes:
-        array: ``[capacity, *shape]``; None for a field whose data a :class:`FramePair` keeps.
-        take: ``(index, axis, out, mode) -> array``, the gather.
-        leave: Makes what was gathered into what callers get; None leaves it an array.
-    """
-
-    __slots__ = (
-        "array",
-        "dtype",
-        "leave",
-        "path",
-        "prefix",
-        "scalar",
-        "shape",
-        "take",
-        "torch_dtype",
-    )
-
-    def __init__(self, path: Path, sample: Any) -> None:
-        self.path = path
-        self.torch_dtype = sample.dtype if isinstance(sample, torch.Tensor) else None
-        self.prefix = sample.prefix if isinstance(sample, IdColumn) else None
-        values = _as_array(sample)
-        if values is None or values.dtype.hasobject:
-            raise DataError(f"column {'.'.join(path)!r} holds {type(sample).__name__}, not numbers")
-        self.dtype: np.dtype = values.dtype
-        self.shape = values.shape[1:]
-        self.scalar = None
-        if self.torch_dtype is None and self.prefix is None and not self.shape:
-            exact = self.dtype.char in "?ld" or self.dtype in (np.int64, np.float64)
-            self.scalar = _SCALARS.get(self.dtype.kind) if exact else None
-        self.leave = self._leaver()
-        self.array: np.ndarray | None = None
-        self.take: Callable[..., np.ndarray]
-
-    @property
-    def row_bytes(self) -> int:
-        return self.dtype.itemsize * int(np.prod(self.shape))
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether the array's dtype alone tells what kind of values these are."""
-        return self.prefix is None and self.torch_dtype is not torch.bfloat16
-
-    def _leaver(self) -> Callable[[np.ndarray], Any] | None:
-        if self.prefix is not None:
-            prefix = self.prefix
-            return lambda numbers: IdColumn(prefix, numbers)
-        if self.torch_dtype is None:
-            return None
-        if self.torch_dtype is torch.bfloat16:
-            return lambda array: torch.from_numpy(array).view(torch.bfloat16)
-        return torch.from_numpy
-
-    def use(self, array: np.ndarray) -> None:
-        self.array, self.take = array, array.take
-
-    def accept(self, value: Any) -> np.ndarray | None:
-        """The batch as an array that can be written as it is, or None."""
-        array = self._as_array(value)
-        if array is None or array.dtype != self.dtype or array.shape[1:] != self.shape:
-            return None
-        return array
-
-    def accept_one(self, value: Any) -> Any:
-        """One row's value as something that can be assigned to a slot, or None."""
-        if type(value) is self.scalar:
-            return value
-        array = value if isinstance(value, np.generic) else self._as_array(value)
-        if array is None or array.dtype != self.dtype or array.shape != self.shape:
-            return None
-        return array
-
-    def _as_array(self, value: Any) -> np.ndarray | None:
-        """`value` as an array if it is of this field's kind."""
-        if self.torch_dtype is not None:
-            if not isinstance(value, torch.Tensor) or value.dtype is not self.torch_dtype:
-                return None
-            try:
-                return value.numpy()
-            except (TypeError, RuntimeError):
-                return _unusual_tensor(value)
-        if self.prefix is not None:
-            own = isinstance(value, IdColumn) and value.prefix == self.prefix
-            return value.numbers if own else None
-        return value if isinstance(value, np.ndarray) else None
-
-    def wider(self, value: Any) -> np.dtype | None:
-        """The dtype that would hold both what is here and `value`, if there is a lossless one."""
-        if self.torch_dtype is not None or not isinstance(value, np.ndarray):
-            return None
-        if value.shape[1:] != self.shape or value.dtype.hasobject:
-            return None
-        common = np.promote_types(self.dtype, value.dtype)
-        return common if common in (self.dtype, value.dtype) else None
 
 
 class ColumnStore:
@@ -194,9 +89,10 @@ class ColumnStore:
             return None
         arrays = self._accept_usual(flat)
         if arrays is None:
-            arrays = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
-            if any(array is None for array in arrays):
-                return self._widen(flat, arrays)
+            found = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
+            arrays = [array for array in found if array is not None]
+            if len(arrays) < len(found):
+                return self._widen(flat, found)
         return arrays
 
     def _accept_usual(self, flat: Mapping[Any, Any]) -> list[np.ndarray] | None:
@@ -312,7 +208,7 @@ class ColumnStore:
         preallocator: Preallocator,
     ) -> "ColumnStore":
         """A store whose slots from 0 on hold the slots `order` of the one that was saved."""
-        plain = {path: _as_array(unpacked(value)) for path, value in state["plain"].items()}
+        plain = {path: as_array(unpacked(value)) for path, value in state["plain"].items()}
         samples = {path: unpacked(value)[:0] for path, value in state["plain"].items()}
         for path, frames in state["frames"].items():
             empty = frames["frames"][:0]
@@ -321,34 +217,12 @@ class ColumnStore:
         store = cls(capacity, _nest({path: samples[path] for path in state["names"]}), preallocator)
         for i in store._plain:
             field = store._fields[i]
-            field.array[: len(order)] = plain[field.path][order]
+            saved = plain[field.path]
+            assert saved is not None
+            field.array[: len(order)] = saved[order]
         for pair, i, _ in store._pairs:
             pair.load_state_dict(state["frames"][store._fields[i].path], order)
         return store
-
-
-def _as_array(value: Any) -> np.ndarray | None:
-    """An array that shares memory with a CPU tensor, an array or ids; None for anything else."""
-    if isinstance(value, torch.Tensor):
-        try:
-            return value.numpy()
-        except (TypeError, RuntimeError):
-            return _unusual_tensor(value)
-    if isinstance(value, IdColumn):
-        return value.numbers
-    return value if isinstance(value, np.ndarray) else None
-
-
-def _unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
-    if value.device.type != "cpu" or value.layout is not torch.strided:
-        return None
-    value = value.detach()
-    if value.dtype is torch.bfloat16:
-        return value.view(torch.int16).numpy()
-    try:
-        return value.resolve_conj().resolve_neg().numpy()
-    except (TypeError, RuntimeError):
-        return None
 
 
 def _flatten(columns: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -45,14 +45,18 @@ class FramePair:
         self._allocate_frames(self._room)
 
     def _allocate_frames(self, room: int) -> None:
-        old, kept = getattr(self, "_frames", None), self._used
         self._frames = self._preallocator.empty((room, *self._shape), self._dtype, self._path)
         self._raw = self._frames.reshape(room, -1).view(np.uint8)
-        users, prints = np.zeros(room, np.int64), np.zeros(room, np.uint64)
-        if old is not None:
-            self._frames[:kept] = old[:kept]
-            users[:kept], prints[:kept] = self._users[:kept], self._prints[:kept]
-        self._users, self._prints, self._room = users, prints, room
+        self._users = np.zeros(room, np.int64)
+        self._prints = np.zeros(room, np.uint64)
+        self._room = room
+
+    def _grow(self) -> None:
+        """More room: trajectories are so short that rows have few frames in common."""
+        old = self._frames, self._users, self._prints
+        self._allocate_frames(self._room + self._room // 2)
+        for new, kept in zip((self._frames, self._users, self._prints), old):
+            new[: self._used] = kept
 
     @property
     def frame_count(self) -> int:
@@ -103,7 +107,7 @@ class FramePair:
         if self._free:
             return self._free.pop()
         if self._used == self._room:
-            self._allocate_frames(self._room + self._room // 2)
+            self._grow()
         self._used += 1
         return self._used - 1
 

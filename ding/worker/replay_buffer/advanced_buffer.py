@@ -68,7 +68,9 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         instance_name: str | None = "buffer",
     ) -> None:
         super().__init__(EasyDict(cfg), tb_logger, exp_name, instance_name)
-        cfg = self._cfg
+        self._configure(self._cfg)
+
+    def _configure(self, cfg: EasyDict) -> None:
         size = self.replay_buffer_size
         self._max_use, self._max_staleness = cfg.max_use, cfg.max_staleness
         self._beta = float(cfg.beta)

@@ -73,4 +73,4 @@ def create_buffer(cfg: EasyDict, *args: Any, **kwargs: Any) -> IBuffer:
 def get_buffer_cls(cfg: EasyDict) -> type:
     """The registered buffer class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return BUFFER_REGISTRY.get(cfg.type)
+    return BUFFER_REGISTRY.get(cfg.type)  # type: ignore[return-value]
