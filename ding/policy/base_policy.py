@@ -6,19 +6,17 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import Columns, tree_map
-from ding.envs import is_truncated
+from ding.data import tree_map
 from ding.model import create_model
 from ding.policy import modes
-from ding.policy.train_columns import as_train_columns, flatten_numbers
-from ding.rl_utils import get_train_sample
+from ding.policy.row_adapter import RowAdapter
 from ding.utils import (
     POLICY_REGISTRY,
     allreduce,
@@ -27,11 +25,10 @@ from ding.utils import (
     get_world_size,
     import_module,
 )
-from ding.utils.data import default_collate, default_decollate
 from ding.utils.errors import ConfigError, DataError
 
 
-class Policy:
+class Policy(RowAdapter):
     """Base class of policies.
 
     Subclasses define ``config`` (defaults), ``default_model``, and the protected methods of the
@@ -314,32 +311,6 @@ class Policy:
             raise DataError(f"{type(self).__name__}, collecting: {error}") from error
         return self._to_cpu(output)
 
-    def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
-        output = self._collect_columns(self._collate_obs(data), *args, **kwargs)
-        return dict(zip(data, default_decollate(output)))
-
-    def _process_transition(
-        self, obs: Any, policy_output: Mapping[str, Any], timestep: Any
-    ) -> dict[str, Any]:
-        return {
-            "obs": obs,
-            "next_obs": timestep.obs,
-            **{name: policy_output[name] for name in ("action", *self._transition_outputs)},
-            "reward": timestep.reward,
-            # A truncated episode goes on where nobody looks: its value is bootstrapped.
-            "done": bool(timestep.done) and not is_truncated(timestep.info),
-        }
-
-    def _get_train_sample(self, transitions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-        absent = {name for name, value in transitions[0].items() if value is None}
-        rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
-        columns = tree_map(_as_array, flatten_numbers(Columns.from_rows(rows).columns))
-        columns["reward"] = columns["reward"].astype(np.float32, copy=False)
-        lengths = np.array([len(transitions)])
-        samples = Columns(as_train_columns(self._get_train_columns(columns, lengths)))
-        unroll_len = self._get_unroll_len()
-        return samples if unroll_len == 1 else get_train_sample(list(samples), unroll_len)
-
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
 
@@ -365,9 +336,6 @@ class Policy:
         except DataError as error:
             raise DataError(f"{type(self).__name__}, evaluating: {error}") from error
 
-    def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
-        return dict(zip(data, default_decollate(self._eval_columns(self._collate_obs(data)))))
-
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given environments; stateless policies have none."""
 
@@ -378,10 +346,6 @@ class Policy:
         self._model.load_state_dict(state_dict["model"], strict=True)
 
     # ------------------------------------------------------------------ models and devices
-
-    @staticmethod
-    def _collate_obs(data: Mapping[int, Any]) -> Any:
-        return default_collate(list(data.values()), cat_1dim=False)
 
     def _train_mode(self, training: bool) -> None:
         """Switch the model, if it is not there yet: walking all layers each time costs."""
@@ -423,10 +387,6 @@ class CommandModePolicy(Policy):
 
     def _get_setting_eval(self, command_info: dict[str, Any]) -> dict[str, Any]:
         return {}
-
-
-def _as_array(leaf: Any) -> Any:
-    return leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def create_policy(cfg: EasyDict, **kwargs: Any) -> Policy:

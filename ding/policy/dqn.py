@@ -241,7 +241,7 @@ class DQNPolicy(Policy):
 
     def _act_quickly(self, mode: str, obs: Any, *args: Any, **kwargs: Any) -> dict | None:
         core = f"_forward_{mode}_batch"
-        if getattr(type(self), core) is not getattr(DQNPolicy, core):
+        if core in vars(self) or getattr(type(self), core) is not getattr(DQNPolicy, core):
             return None  # a subclass's own
         wrapped = getattr(self, f"_{mode}_model")
         actor = self._quick_actors.get(mode)

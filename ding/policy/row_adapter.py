@@ -1,0 +1,63 @@
+"""The per-environment API of a policy, over its batched cores."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import Columns, tree_map
+from ding.envs import is_truncated
+from ding.policy.train_columns import as_train_columns, flatten_numbers
+from ding.rl_utils import get_train_sample
+from ding.utils.data import default_collate, default_decollate
+
+
+class RowAdapter:
+    """Dicts of environments in, dicts of environments out; one stacked call in between.
+
+    What the class that mixes this in provides is described there.
+    """
+
+    _transition_outputs: tuple[str, ...]
+    _collect_columns: Any
+    _eval_columns: Any
+    _get_train_columns: Any
+    _get_unroll_len: Any
+
+    def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
+        output = self._collect_columns(_collate_obs(data), *args, **kwargs)
+        return dict(zip(data, default_decollate(output)))
+
+    def _process_transition(
+        self, obs: Any, policy_output: Mapping[str, Any], timestep: Any
+    ) -> dict[str, Any]:
+        return {
+            "obs": obs,
+            "next_obs": timestep.obs,
+            **{name: policy_output[name] for name in ("action", *self._transition_outputs)},
+            "reward": timestep.reward,
+            # A truncated episode goes on where nobody looks: its value is bootstrapped.
+            "done": bool(timestep.done) and not is_truncated(timestep.info),
+        }
+
+    def _get_train_sample(self, transitions: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+        absent = {name for name, value in transitions[0].items() if value is None}
+        rows = [{k: v for k, v in row.items() if k not in absent} for row in transitions]
+        columns = tree_map(_as_array, flatten_numbers(Columns.from_rows(rows).columns))
+        columns["reward"] = columns["reward"].astype(np.float32, copy=False)
+        lengths = np.array([len(transitions)])
+        samples = Columns(as_train_columns(self._get_train_columns(columns, lengths)))
+        unroll_len = self._get_unroll_len()
+        return samples if unroll_len == 1 else get_train_sample(list(samples), unroll_len)
+
+    def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
+        return dict(zip(data, default_decollate(self._eval_columns(_collate_obs(data)))))
+
+
+def _collate_obs(data: Mapping[int, Any]) -> Any:
+    return default_collate(list(data.values()), cat_1dim=False)
+
+
+def _as_array(leaf: Any) -> Any:
+    return leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf
