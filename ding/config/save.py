@@ -4,7 +4,8 @@ import os
 
 import yaml
 
-from ding.config.source import Source, without_objects
+from ding.config.check import at
+from ding.config.source import Source, plain, without_objects
 from ding.utils.errors import ConfigError
 from ding.utils.git_state import git_state
 from ding.utils.log_file import write_atomically
@@ -53,10 +54,13 @@ def save_config_py(config_: dict, path: str) -> None:
 def save_config_formatted(config_: dict, path: str = "formatted_total_config.py") -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
-    The script trains when it is run, and is a config file like any other.
+    The script trains when it is run, and is a config file like any other. It begins anew, also
+    when it comes from a run that was resumed.
     """
     source = Source()
-    main = {key: value for key, value in config_.items() if key != "create_config"}
+    main = {key: value for key, value in plain(config_).items() if key != "create_config"}
+    if at(main, "policy.learn.resume_training"):
+        main["policy"]["learn"]["resume_training"] = False
     main_text = source.of(main, "main_config")
     create_text = source.of(config_.get("create_config", {}), "create_config")
     on_policy = bool(config_.get("policy", {}).get("on_policy", False))

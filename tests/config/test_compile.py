@@ -1,0 +1,355 @@
+"""Completing configs, in both call styles."""
+
+import copy
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from easydict import EasyDict
+
+from ding.config import (
+    compile_buffer_config,
+    compile_collector_config,
+    compile_config,
+    read_config,
+    read_config_directly,
+)
+from ding.envs import BaseEnvManager, DingEnvWrapper
+from ding.policy import DQNPolicy, PPOPolicy
+from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+from ding.worker import (
+    AdvancedReplayBuffer,
+    BaseLearner,
+    EpisodeSerialCollector,
+    InteractionSerialEvaluator,
+    NaiveReplayBuffer,
+    SampleSerialCollector,
+)
+
+
+def compiled(main, create, **options):
+    return compile_config(EasyDict(main), auto=True, create_cfg=create, save_cfg=False, **options)
+
+
+def test_completes_with_all_defaults(main, create):
+    cfg = compiled(main, create, seed=3)
+    assert isinstance(cfg, EasyDict)
+    assert cfg.seed == 3
+    assert cfg.policy.type == "dqn"
+    assert cfg.policy.learn.update_per_collect == 3
+    assert cfg.policy.learn.learner.hook.save_ckpt_after_iter == 10000
+    assert cfg.env.manager.type == "base"
+    assert cfg.env.manager.cfg_type == "BaseEnvManagerDict"
+    assert cfg.policy.eval.evaluator.type == "interaction"
+
+
+def test_missing_collector_and_buffer(main, create):
+    cfg = compiled(main, create)
+    assert cfg.policy.collect.collector.type == "sample"
+    assert cfg.policy.other.replay_buffer.type == "advanced"
+
+
+def test_on_policy_has_no_buffer(main, create):
+    create["policy"]["type"] = "ppo"
+    del main["policy"]["other"]
+    cfg = compiled(main, create)
+    assert "replay_buffer" not in cfg.policy.other
+
+
+def test_goals_reach_the_evaluator(main, create):
+    evaluator = compiled(main, create).policy.eval.evaluator
+    assert evaluator.stop_value == 195
+    assert evaluator.n_episode == 5
+    main["policy"]["eval"]["evaluator"].update(n_episode=8, stop_value=100)
+    evaluator = compiled(main, create).policy.eval.evaluator
+    assert evaluator.n_episode == 8
+    assert evaluator.stop_value == 100
+
+
+def test_goals_may_be_missing(main, create):
+    del main["env"]["stop_value"], main["env"]["n_evaluator_episode"]
+    cfg = compiled(main, create)
+    assert cfg.policy.eval.evaluator.stop_value == float("inf")
+    assert cfg.policy.eval.evaluator.n_episode == cfg.env.evaluator_env_num
+
+
+def test_later_layers_win(main, create):
+    # A component's own default, the policy's for it, create_config, the user.
+    del main["policy"]["other"]
+    assert compiled(main, create).policy.other.replay_buffer.replay_buffer_size == 10000
+    create["replay_buffer"] = dict(type="advanced", replay_buffer_size=500)
+    assert compiled(main, create).policy.other.replay_buffer.replay_buffer_size == 500
+    main["policy"]["other"] = dict(replay_buffer=dict(replay_buffer_size=600))
+    cfg = compiled(main, create)
+    assert cfg.policy.other.replay_buffer.replay_buffer_size == 600
+    assert cfg.policy.other.replay_buffer.alpha == 0.6
+
+
+def test_episodes_instead_of_samples(main, create):
+    main["policy"]["collect"] = dict(n_episode=4)
+    create["collector"] = dict(type="episode")
+    cfg = compiled(main, create)
+    assert cfg.policy.collect.n_episode == 4
+    assert "n_sample" not in cfg.policy.collect
+
+
+def test_types_in_the_main_config(main, create):
+    main["policy"]["collect"] = dict(n_episode=4, collector=dict(type="episode"))
+    main["env"]["type"] = create.pop("env")["type"]
+    cfg = compiled(main, create)
+    assert cfg.create_config.collector.type == "episode"
+    assert cfg.policy.collect.collector.get_train_sample is False
+    assert cfg.env.manager.type == "base"
+
+
+def test_classes_one_by_one(main):
+    cfg = compile_config(
+        EasyDict(main),
+        BaseEnvManager,
+        DQNPolicy,
+        BaseLearner,
+        SampleSerialCollector,
+        InteractionSerialEvaluator,
+        AdvancedReplayBuffer,
+        save_cfg=False,
+    )
+    assert cfg.policy.type == "dqn"
+    assert cfg.policy.other.replay_buffer.cfg_type == "AdvancedReplayBufferDict"
+    assert cfg.env.manager.retry_type == "reset"
+    assert cfg.create_config.policy.type == "dqn"
+
+
+def test_usual_classes_are_filled_in(main):
+    cfg = compile_config(EasyDict(main), BaseEnvManager, DQNPolicy, save_cfg=False)
+    assert cfg.policy.collect.collector.cfg_type == "SampleSerialCollectorDict"
+    assert cfg.policy.other.replay_buffer.cfg_type == "AdvancedReplayBufferDict"
+
+
+def test_other_classes(main):
+    main["policy"]["collect"] = dict(n_episode=8)
+    cfg = compile_config(
+        EasyDict(main),
+        policy=DQNPolicy,
+        collector=EpisodeSerialCollector,
+        buffer=NaiveReplayBuffer,
+        save_cfg=False,
+    )
+    assert cfg.policy.collect.collector.type == "episode"
+    assert cfg.policy.other.replay_buffer.type == "naive"
+
+
+def test_classes_with_an_env(main):
+    cfg = compile_config(
+        EasyDict(main), BaseEnvManager, DQNPolicy, env=DingEnvWrapper, save_cfg=False
+    )
+    assert cfg.env.act_scale is False
+
+
+def test_how_much_to_collect_may_be_told_later(main):
+    del main["policy"]["collect"]
+    cfg = compile_config(EasyDict(main), BaseEnvManager, PPOPolicy, save_cfg=False)
+    assert cfg.policy.collect.get("n_sample") is None
+
+
+def test_classes_need_a_policy(main):
+    with pytest.raises(ConfigError, match="policy=DQNPolicy"):
+        compile_config(EasyDict(main), save_cfg=False)
+    with pytest.raises(ConfigError, match="policy must be a class"):
+        compile_config(EasyDict(main), BaseEnvManager, "dqn", save_cfg=False)
+
+
+def test_reward_model_defaults(main):
+    class RewardModel:
+        @staticmethod
+        def default_config():
+            return EasyDict(hidden_size=64, gamma=0.9)
+
+    main["reward_model"] = dict(gamma=0.5)
+    cfg = compile_config(EasyDict(main), policy=DQNPolicy, reward_model=RewardModel, save_cfg=False)
+    assert cfg.reward_model == dict(hidden_size=64, gamma=0.5)
+
+
+def test_callers_dicts_stay_as_they_are(main, create):
+    main, create = EasyDict(main), EasyDict(create)
+    main.policy.other.eps = EasyDict(type="exp", start=0.9, end=0.1, decay=1e4)
+    before = copy.deepcopy(main), copy.deepcopy(create)
+    cfg = compile_config(main, auto=True, create_cfg=create, save_cfg=False)
+    cfg.policy.learn.batch_size = 1
+    cfg.create_config.policy.type = "other"
+    assert (main, create) == before
+    assert cfg.policy.other.eps.decay == 10000
+    assert isinstance(cfg.policy.other.eps.decay, int)
+
+
+def test_config_as_users_write_it(main, create):
+    main["env"].update(replay_path="video", manager=dict(shared_memory=False))
+    main["policy"].update(
+        cuda=False,
+        load_path="ckpt_best.pth.tar",
+        random_collect_size=500,
+        learn=dict(
+            multi_gpu=False,
+            ignore_done=False,
+            learner=dict(
+                learner_num=1,
+                send_policy_freq=1,
+                hook=dict(
+                    save_ckpt_after_iter=dict(
+                        name="often",
+                        type="save_ckpt",
+                        priority=40,
+                        position="after_iter",
+                        ext_args=dict(freq=100),
+                    ),
+                    log_show_after_iter=10,
+                ),
+            ),
+        ),
+        eval=dict(evaluator=dict(eval_freq=10, n_episode=10)),
+        other=dict(
+            eps=dict(type="linear", start=1, end=0.1, decay=10000),
+            replay_buffer=dict(replay_buffer_size=1e4),
+            commander=dict(eval_interval=5),
+        ),
+    )
+    cfg = compiled(main, create)
+    assert cfg.policy.learn.learner.hook.save_ckpt_after_iter.priority == 40
+    assert cfg.policy.other.replay_buffer.replay_buffer_size == 10000
+
+
+def test_deque_buffer(main, create):
+    create["replay_buffer"] = dict(
+        type="deque", import_names=["ding.data.buffer.deque_buffer_wrapper"]
+    )
+    main["policy"].update(priority=True, priority_IS_weight=True)
+    buffer = compiled(main, create).policy.other.replay_buffer
+    assert buffer.type == "deque"
+    assert buffer.replay_buffer_size == 20000
+    # The policy wants priorities: the buffer has to draw by them.
+    assert buffer.priority
+    assert buffer.priority_IS_weight
+
+
+class OwnEnv(DingEnvWrapper):
+    pass
+
+
+class OwnPolicy(DQNPolicy):
+    config = dict(type="own", learn=dict(temperature=1.0))
+
+
+@pytest.fixture
+def own_types():
+    ENV_REGISTRY.register("own_env", OwnEnv)
+    POLICY_REGISTRY.register("own", OwnPolicy)
+    yield
+    del ENV_REGISTRY["own_env"], POLICY_REGISTRY["own"]
+
+
+@pytest.mark.usefixtures("own_types")
+def test_own_classes_may_have_keys_of_their_own(main, create):
+    create["env"]["type"], create["policy"]["type"] = "own_env", "own"
+    main["env"].update(maze_size=4, env_ids=[1, 2])
+    main["policy"].update(curiosity=0.1)
+    main["policy"]["learn"].update(temperature=2, schedule="fast")
+    cfg = compiled(main, create)
+    assert cfg.env.maze_size == 4
+    assert cfg.policy.learn.temperature == 2
+    main["policy"]["learn"]["batchsize"] = main["policy"]["learn"].pop("batch_size")
+    with pytest.raises(ConfigError, match=r"did you mean policy\.learn\.batch_size"):
+        compiled(main, create)
+
+
+def test_model_of_another_type(main, create):
+    main["policy"]["model"] = dict(
+        type="c51dqn", obs_shape=4, action_shape=2, v_min=0.0, v_max=500.0
+    )
+    assert compiled(main, create).policy.model.v_max == 500
+    main["policy"]["model"]["dueling"] = True
+    with pytest.raises(ConfigError, match=r"unknown key policy\.model\.dueling"):
+        compiled(main, create)
+
+
+def test_folder_is_renewed(main, create, tmp_path):
+    first = compile_config(EasyDict(main), auto=True, create_cfg=create)
+    second = compile_config(EasyDict(main), auto=True, create_cfg=create)
+    third = compile_config(EasyDict(main), auto=True, create_cfg=create, renew_dir=False)
+    assert first.exp_name == third.exp_name == "run"
+    assert second.exp_name.startswith("run_")
+    assert os.path.exists(tmp_path / second.exp_name / "total_config.py")
+    main["policy"]["learn"]["resume_training"] = True
+    fourth = compile_config(EasyDict(main), auto=True, create_cfg=create)
+    assert fourth.exp_name == "run"
+
+
+def test_nothing_is_written_unless_asked(main, create, tmp_path):
+    compiled(main, create)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_cannot_be_made(main, create, tmp_path):
+    (tmp_path / "file").write_text("")
+    main["exp_name"] = "file/run"
+    with pytest.raises(ConfigError, match=r"cannot write into the run's folder.*file/run"):
+        compile_config(EasyDict(main), auto=True, create_cfg=create)
+
+
+def test_saved_configs_compile_to_the_same(main, create):
+    main["env"]["stop_value"] = float("inf")
+    main["policy"]["model"]["obs_shape"] = np.int64(4)
+    cfg = compile_config(EasyDict(main), auto=True, create_cfg=create, seed=5)
+    assert read_config_directly("run/total_config.py")["exp_config"] == cfg
+    saved_main, saved_create = read_config("run/formatted_total_config.py")
+    again = compile_config(
+        saved_main, auto=True, create_cfg=saved_create, seed=5, renew_dir=False, save_cfg=False
+    )
+    assert again == cfg
+
+
+def test_saved_config_of_classes_compiles(main):
+    cfg = compile_config(EasyDict(main), BaseEnvManager, DQNPolicy, env=None)
+    saved_main, saved_create = read_config("run/formatted_total_config.py")
+    again = compile_config(
+        saved_main, auto=True, create_cfg=saved_create, renew_dir=False, save_cfg=False
+    )
+    assert again.policy == cfg.policy
+
+
+def test_saved_config_begins_anew(main, create):
+    main["policy"]["learn"]["resume_training"] = True
+    compile_config(EasyDict(main), auto=True, create_cfg=create)
+    saved, _ = read_config("run/formatted_total_config.py")
+    assert saved.policy.learn.resume_training is False
+
+
+@pytest.mark.timeout(180)
+def test_saved_config_runs_as_a_script(main, create, tmp_path):
+    main["policy"]["learn"]["update_per_collect"] = 1
+    main["env"]["stop_value"] = 5  # reached by any policy, at the second evaluation
+    main["policy"]["eval"]["evaluator"]["eval_freq"] = 1
+    compile_config(EasyDict(main), auto=True, create_cfg=create)
+    done = subprocess.run(
+        [sys.executable, "run/formatted_total_config.py"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DING_CONSOLE": "plain"},
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "converged" in done.stdout
+    assert len([name for name in os.listdir() if name.startswith("run")]) == 2
+
+
+def test_component_configs(main):
+    policy, user = DQNPolicy.default_config(), EasyDict(main)
+    buffer = compile_buffer_config(policy, user, AdvancedReplayBuffer)
+    assert buffer.replay_buffer_size == 20000
+    assert buffer.alpha == 0.6
+    user.policy.collect.collector = EasyDict(collect_print_freq=7)
+    collector = compile_collector_config(policy, user, SampleSerialCollector)
+    assert collector.collect_print_freq == 7
+    assert collector.deepcopy_obs is False
