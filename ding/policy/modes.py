@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 _STATE = ("get_attribute", "set_attribute", "state_dict", "load_state_dict")
 
@@ -16,14 +15,14 @@ class BatchedCollect:
     """The columnar side of a collect mode.
 
     Attributes:
-        forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: CPU tensor
-            [n, ...]}`` with at least ``action``.
+        forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: array or CPU
+            tensor [n, ...]}`` with at least ``action``.
         transition_outputs: Policy outputs, beside ``action``, that belong to a transition.
         get_train_columns: See :meth:`Policy._get_train_columns`.
         resets: Whether ``reset`` does anything; without, collectors need not call it.
     """
 
-    forward: Callable[..., dict[str, torch.Tensor]]
+    forward: Callable[..., dict[str, Any]]
     transition_outputs: tuple[str, ...]
     get_train_columns: Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
     resets: bool
@@ -33,7 +32,7 @@ class BatchedCollect:
 class BatchedEval:
     """The columnar side of an eval mode; see :class:`BatchedCollect`."""
 
-    forward: Callable[..., dict[str, torch.Tensor]]
+    forward: Callable[..., dict[str, Any]]
     resets: bool
 
 

@@ -27,7 +27,7 @@ class QuickActor:
         # A copy of the views would not follow the copied parameters.
         return QuickActor, (self.wrapped,)
 
-    def act(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor] | None:
+    def act(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, np.ndarray] | None:
         """Actions int64 ``[n]`` and logits float32 ``[n, n_action]``.
 
         Args:
@@ -38,6 +38,8 @@ class QuickActor:
             ``None`` if the wrapped model has to act itself: it is of another kind, or there is
             something in its input or output that it has to judge.
         """
+        if isinstance(obs, torch.Tensor):
+            obs = obs.numpy(force=True)
         if self._network is None or not _is_batch_of_vectors(obs):
             return None
         eps = None
@@ -55,7 +57,7 @@ class QuickActor:
         action = logit.argmax(1)
         if eps is not None:
             _explore(action, logit.shape[1], eps)
-        return {"action": torch.from_numpy(action), "logit": torch.from_numpy(logit)}
+        return {"action": action, "logit": logit}
 
     def _read_network(self) -> ArrayQ | None:
         return ArrayQ(self._model) if ArrayQ.applies(self._model) else None
@@ -77,7 +79,7 @@ def _is_batch_of_vectors(obs: Any) -> bool:
 
 def _explore(action: np.ndarray, n_action: int, eps: float) -> None:
     """Replace each action with probability ``eps`` by any, all equally likely."""
-    chosen = np.random.random_sample(len(action)) < eps
-    count = np.count_nonzero(chosen)
-    if count:
-        action[chosen] = np.random.randint(n_action, size=count)
+    for i, draw in enumerate(np.random.random_sample(len(action)).tolist()):
+        if draw < eps:
+            # Given that it is below ε, draw / ε is uniform too.
+            action[i] = int(draw / eps * n_action)

@@ -27,7 +27,7 @@ class RowAdapter:
 
     def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
         output = self._collect_columns(_collate_obs(data), *args, **kwargs)
-        return dict(zip(data, default_decollate(output)))
+        return _rows_of(data, output)
 
     def _process_transition(
         self, obs: Any, policy_output: Mapping[str, Any], timestep: Any
@@ -52,7 +52,7 @@ class RowAdapter:
         return samples if unroll_len == 1 else get_train_sample(list(samples), unroll_len)
 
     def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
-        return dict(zip(data, default_decollate(self._eval_columns(_collate_obs(data)))))
+        return _rows_of(data, self._eval_columns(_collate_obs(data)))
 
 
 def _collate_obs(data: Mapping[int, Any]) -> Any:
@@ -61,3 +61,12 @@ def _collate_obs(data: Mapping[int, Any]) -> Any:
 
 def _as_array(leaf: Any) -> Any:
     return leaf.numpy() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _rows_of(data: Mapping[int, Any], output: Mapping[str, Any]) -> dict[int, Any]:
+    """A batch's output by environment, in tensors."""
+    return dict(zip(data, default_decollate(tree_map(_as_tensor, output))))
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

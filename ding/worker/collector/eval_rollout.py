@@ -52,7 +52,7 @@ class EvalRollout:
         actions = []
         for player, policy in enumerate(self._policies):
             own = self._of_player(obs, player)
-            actions.append(policy.batched.forward(own)["action"].numpy())
+            actions.append(np.asarray(policy.batched.forward(own)["action"]))
         joined = np.stack(actions, axis=1) if self._battle else actions[0]
         step = self._env.step_columns(joined, env_ids)
         ended = {i: self._infos(step.infos[i]) for i in env_ids[step.done].tolist()}

@@ -27,6 +27,7 @@ class ColumnRollout(Rollout):
         super().__init__(env, policies, battle, traj_len)
         self._logs = [TransitionLog() for _ in policies]
         self._completed: list[list[np.ndarray]] = [[] for _ in policies]
+        self._all_ids = np.arange(env.env_num)
         self._next_trajectory = env.env_num
         self._trajectory = np.arange(env.env_num)  # number of each env's running trajectory
         self._traj_steps = np.zeros(env.env_num, np.int64)
@@ -50,16 +51,28 @@ class ColumnRollout(Rollout):
         step = self._env.step_columns(
             np.stack(actions, axis=1) if self._battle else actions[0], env_ids
         )
+        rows = self._rows(env_ids)
+        terminated = step.done & ~step.truncated if step.infos else step.done
         for player, log in enumerate(self._logs):
             log.put("next_obs", self._of_player(step.obs, player))
             log.put("reward", step.reward[:, player] if self._battle else step.reward)
-            log.put("done", step.done & ~step.truncated)
-            log.put("trajectory", self._trajectory[env_ids])
-            log.put("collect_iter", np.full(len(env_ids), train_iter))
+            log.put("done", terminated)
+            log.put("trajectory", self._trajectory[rows])
+            log.put("collect_iter", train_iter)
             if level_seeds is not None:
                 log.put("seed", np.asarray(level_seeds)[env_ids])
             log.commit()
-        return self._account(step)
+        return self._account(step, rows)
+
+    def _rows(self, env_ids: np.ndarray) -> Any:
+        """How to index what is kept for each environment: a slice for all of them."""
+        if env_ids is self._all_ids:
+            return slice(None)
+        if len(env_ids) == len(self._all_ids) and (env_ids == self._all_ids).all():
+            if not env_ids.flags.writeable:
+                self._all_ids = env_ids  # known again at a glance, for it cannot change
+            return slice(None)
+        return env_ids
 
     def _act(self, player: int, env_ids: np.ndarray, obs: Any, kwargs: dict[str, Any]) -> Any:
         """Log one player's observation and decision; returns its actions ``[n, ...]``."""
@@ -81,12 +94,14 @@ class ColumnRollout(Rollout):
     def _of_player(self, tree: Any, player: int) -> Any:
         return tree_map(lambda leaf: leaf[:, player], tree) if self._battle else tree
 
-    def _account(self, step: VectorStep) -> StepResult:
+    def _account(self, step: VectorStep, rows: Any) -> StepResult:
         env_ids = step.env_ids
-        self._traj_steps[env_ids] += 1
-        self._episode_steps[env_ids] += 1
+        self._traj_steps[rows] += 1
+        self._episode_steps[rows] += 1
         result = StepResult(len(env_ids), 0)
-        complete = step.done | (self._traj_steps[env_ids] >= self.traj_len)
+        complete = self._traj_steps[rows] >= self.traj_len
+        if step.infos:
+            complete |= step.done
         if step.abnormal is not None and step.abnormal.any():
             failed = env_ids[step.abnormal]
             result.envsteps -= len(failed)
@@ -100,8 +115,8 @@ class ColumnRollout(Rollout):
             for trajectories in self._completed:
                 trajectories.append(self._trajectory[completed])
             self._start_trajectories(completed)
-        for env_id in env_ids[step.done].tolist():
-            if env_id in step.infos:
+        if step.infos:
+            for env_id in env_ids[step.done].tolist():
                 result.episodes.append(self._finish_episode(env_id, step.infos[env_id]))
         return result
 

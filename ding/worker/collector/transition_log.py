@@ -35,7 +35,8 @@ class TransitionLog:
             self._grow(self._stop)
 
     def put(self, name: str, values: Any) -> None:
-        """Copy one column of the open rows: ``[count, ...]`` or a nested dict of such."""
+        """Copy one column of the open rows: ``[count, ...]``, a nested dict of such, or one number
+        for all of them."""
         store = self._columns.get(name)
         if store is None:
             store = tree_map(lambda leaf: _allocate(self._capacity, leaf), values)
@@ -82,7 +83,8 @@ class TransitionLog:
         self._columns = {name: tree_map(extend, col) for name, col in self._columns.items()}
 
 
-def _allocate(capacity: int, like: np.ndarray) -> np.ndarray:
+def _allocate(capacity: int, like: Any) -> np.ndarray:
+    like = np.asarray(like)
     return np.empty((capacity, *like.shape[1:]), like.dtype)
 
 
