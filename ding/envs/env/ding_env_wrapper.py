@@ -153,6 +153,38 @@ class DingEnvWrapper(BaseEnv):
             info = self._final_info(info, bool(terminated))
         return BaseEnvTimestep(self._to_obs(obs), reward, done, info)
 
+    def step_raw(self, action: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
+        """:meth:`step` as a bare tuple, the reward as the environment gave it.
+
+        Env managers that collect columns call it; a subclass that overrides ``step`` alone is not
+        bypassed.
+        """
+        obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
+        self._episode_return += rew
+        if terminated or truncated:
+            return self._to_obs(obs), rew, True, self._final_info(info, bool(terminated))
+        return self._to_obs(obs), rew, False, info
+
+    def bare_step(self) -> Callable[[Any], tuple] | None:
+        """The inner environment's own ``step``, if a caller can do the rest for many at once.
+
+        That is so with a Discrete action space and observations that are arrays: the caller checks
+        actions, which are whole numbers, converts observations to the observation space's dtype,
+        and tells :meth:`add_return` of rewards before it calls :meth:`end_episode`.
+        """
+        env = self._built()
+        if type(env.action_space) is not spaces.Discrete:
+            return None
+        return self._step_env if isinstance(env.observation_space, spaces.Box) else None
+
+    def add_return(self, rewards: Any) -> None:
+        """Count rewards of steps that were taken through :meth:`bare_step`."""
+        self._episode_return += rewards
+
+    def end_episode(self, info: dict[str, Any], terminated: bool) -> dict[str, Any]:
+        """The last info of an episode as :meth:`step` gives it."""
+        return self._final_info(info, terminated)
+
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         """Seed the episodes to come.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.env_manager._obs_store import nan_position
+from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
@@ -48,15 +48,14 @@ class GroupSettings:
 
 @dataclass(slots=True)
 class GroupStep:
-    """What n environments answered, in lists; `ended` and `abnormal` are positions in them.
+    """What n environments answered, in sequences; `ended` and `abnormal` are positions in them.
 
     `obs` may be the environments' own arrays, good until their next ``step`` or ``reset``.
     """
 
-    obs: list[Any]
-    rewards: list[Any]
-    dones: list[bool]
-    infos: list[dict[str, Any]]
+    obs: Sequence[Any]
+    rewards: Sequence[Any]
+    infos: Sequence[dict[str, Any]]
     ended: list[int]
     abnormal: list[int]
 
@@ -75,8 +74,9 @@ class EnvGroup:
         self.states = dict.fromkeys(env_fns, EnvState.VOID)
         self.episode_count = dict.fromkeys(env_fns, 0)
         self._env_fns = dict(env_fns)
-        self._step_fns: dict[int, Callable] = {}
         self._reset_fns: dict[int, Callable] = {}
+        self._known_fns: dict[bool, tuple[Sequence[int], list[Callable], bool]] = {}
+        self._bare_returns: dict[int, Any] = {}
         self._seeds: dict[int, tuple[int, bool | None]] = {}
         self._to_seed: set[int] = set()
         self._renewals = dict.fromkeys(env_fns, 0)
@@ -120,49 +120,106 @@ class EnvGroup:
             self.episode_count[env_id] = 0
         return self.reset(env_id)
 
-    def step(self, ids: Sequence[int], actions: Sequence[Any]) -> GroupStep:
+    def step(self, ids: Sequence[int], actions: Sequence[Any], plain: bool = False) -> GroupStep:
         """Step the environments `ids`.
 
         One that fails is recovered as the settings say: its step is `abnormal`, with the first
         observation of a new episode, reward 0 and not done.
 
+        Args:
+            actions: ``[n, *action_shape]`` or a sequence of n.
+            plain: Whether rewards may be numbers where the dict API has arrays. Then quicker ways
+                than ``step`` are taken with environments that have them: ``step_raw``, or
+                ``bare_step`` (see ``DingEnvWrapper``).
+
         Raises:
             EnvError: An environment failed and no retry is configured, or none succeeded.
         """
-        obs: list[Any] = []
-        rewards: list[Any] = []
-        dones: list[bool] = []
-        infos: list[dict[str, Any]] = []
-        step = GroupStep(obs, rewards, dones, infos, [], [])
-        ended, abnormal = step.ended, step.abnormal
-        step_fns = self._step_fns
-        todo = iter([(step_fns[env_id], action) for env_id, action in zip(ids, actions)])
+        results: list[Any] = []
+        failed: list[int] = []
+        fns, bare = self._fns(ids, plain)
+        todo = zip(fns, list(actions))
         while True:
             try:
                 for step_fn, action in todo:
-                    ob, reward, done, info = step_fn(action)
-                    failed = "abnormal" in info and info["abnormal"]
-                    if done:
-                        ended.append(len(dones))
-                    if failed:
-                        abnormal.append(len(dones))
-                    obs.append(ob)
-                    rewards.append(reward)
-                    dones.append(done)
-                    infos.append(info)
+                    results.append(step_fn(action))
                 break
             except Exception as error:
-                env_id = ids[len(dones)]
-                abnormal.append(len(dones))
-                obs.append(self._recover(env_id, error))
-                rewards.append(None)
-                dones.append(False)
-                infos.append({"abnormal": True, "error": f"{type(error).__name__}: {error}"})
-        if abnormal:
+                obs = self._recover(ids[len(results)], error)
+                failed.append(len(results))
+                info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
+                results.append(
+                    (obs, None, False, False, info) if bare else (obs, None, False, info)
+                )
+        columns = self._transposed(ids, results, bare)
+        obs, rewards, dones, infos = self._counted(ids, columns) if bare else columns
+        ended = [i for i, done in enumerate(dones) if done] if any(dones) else []
+        if any(infos):
+            reported = [i for i, info in enumerate(infos) if info and is_abnormal(info)]
+            failed.extend(position for position in reported if position not in failed)
+        step = GroupStep(obs, rewards, infos, ended, failed)
+        if failed:
             self._settle_abnormal(ids, step)
         elif self._reward_shape is None:
             self._reward_shape = np.shape(rewards[0])
         return step
+
+    def _fns(self, ids: Sequence[int], plain: bool) -> tuple[list[Callable], bool]:
+        # The manager asks for the same list of ids, the same object, step after step.
+        known = self._known_fns.get(plain)
+        if known is None or known[0] is not ids:
+            known = self._known_fns[plain] = (ids, *self._find_fns(ids, plain))
+        if self._bare_returns and not known[2]:
+            self._hand_over_returns()
+        return known[1], known[2]
+
+    def _find_fns(self, ids: Sequence[int], plain: bool) -> tuple[list[Callable], bool]:
+        """What to call, and whether those are ``bare_step`` with their five results."""
+        limit = self.settings.step_timeout
+        envs = [self.envs[env_id] for env_id in ids]
+        if plain and all(_offers(env, "bare_step") for env in envs):
+            bare = [env.bare_step() for env in envs]
+            if None not in bare:
+                return [timeout_wrapper(fn, limit) for fn in bare], True
+        fns = [env.step_raw if plain and _offers(env, "step_raw") else env.step for env in envs]
+        return [timeout_wrapper(fn, limit) for fn in fns], False
+
+    def _transposed(self, ids: Sequence[int], results: list[Any], bare: bool) -> Any:
+        columns = tuple(zip(*results))
+        expected = 5 if bare else 4
+        if len(columns) == expected and len(results[0]) == expected:
+            return columns
+        sizes = [len(result) for result in results]
+        env_id = ids[max(range(len(ids)), key=lambda i: abs(sizes[i] - expected))]
+        raise EnvError(
+            f"env {env_id} ({_env_name(self.envs[env_id])}) returned {sizes} values from step(); "
+            "expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium environment in "
+            "DingEnvWrapper",
+            env_id,
+        )
+
+    def _counted(self, ids: Sequence[int], columns: tuple) -> tuple:
+        """Add up what ``bare_step`` left to do; the four columns of a timestep."""
+        obs, rewards, terminated, truncated, infos = columns
+        returns = self._bare_returns
+        for env_id, reward in zip(ids, rewards):
+            if reward is not None:
+                returns[env_id] = returns.get(env_id, 0.0) + reward
+        if not any(terminated) and not any(truncated):
+            return obs, rewards, terminated, infos
+        dones = [bool(a or b) for a, b in zip(terminated, truncated)]
+        infos = list(infos)
+        for position, done in enumerate(dones):
+            if done:
+                env = self.envs[ids[position]]
+                env.add_return(returns.pop(ids[position]))
+                infos[position] = env.end_episode(infos[position], bool(terminated[position]))
+        return obs, rewards, dones, infos
+
+    def _hand_over_returns(self) -> None:
+        for env_id, value in self._bare_returns.items():
+            self.envs[env_id].add_return(value)
+        self._bare_returns.clear()
 
     def start_next(self, ids: Sequence[int], step: GroupStep) -> dict[int, Any]:
         """Count the episodes that ended with `step` and start the next ones that are due.
@@ -268,7 +325,7 @@ class EnvGroup:
         """Close every environment; what fails in it is logged, not raised."""
         for env_id in list(self.envs):
             self._close_env(env_id)
-        self._step_fns.clear()
+        self._known_fns.clear()
         self._reset_fns.clear()
 
     # ---- inside -------------------------------------------------------------------------------
@@ -283,7 +340,7 @@ class EnvGroup:
             self.states[env_id] = EnvState.ERROR
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
-        self._step_fns[env_id] = timeout_wrapper(env.step, self.settings.step_timeout)
+        self._known_fns.clear()
         self._reset_fns[env_id] = timeout_wrapper(env.reset, self.settings.reset_timeout)
         self.states[env_id] = EnvState.INIT
 
@@ -320,8 +377,9 @@ class EnvGroup:
             self._seed_env(env_id)
         if self.before_reset is not None:
             self.before_reset()
+        self._bare_returns.pop(env_id, None)
         obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
-        if nan_position([obs]) is not None:
+        if holds_nan(obs):
             raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
         self.states[env_id] = EnvState.RUN
         return obs
@@ -350,10 +408,10 @@ class EnvGroup:
 
     def _settle_abnormal(self, ids: Sequence[int], step: GroupStep) -> None:
         shape = next((np.shape(r) for r in step.rewards if r is not None), self._reward_shape or ())
+        step.obs, step.rewards = list(step.obs), list(step.rewards)
         for position in step.abnormal:
             if step.rewards[position] is not None:  # the environment itself reported it
                 step.obs[position] = self.reset(ids[position])
-                step.dones[position] = False
             step.rewards[position] = np.zeros(shape, np.float32) if shape else 0.0
         step.ended = [position for position in step.ended if position not in step.abnormal]
 
@@ -368,19 +426,13 @@ class EnvGroup:
             )
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
-        hint = ""
-        if isinstance(error, ValueError) and "values to unpack" in str(error):
-            hint = (
-                "; step() has to return BaseEnvTimestep(obs, reward, done, info): "
-                "wrap a gymnasium environment in DingEnvWrapper"
-            )
-        return env_error(env_id, name, f"failed in {doing}()", error, hint)
+        return env_error(env_id, name, f"failed in {doing}()", error)
 
 
-def env_error(env_id: int, name: str, what: str, cause: BaseException, hint: str = "") -> EnvError:
+def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:
     """The error that tells callers which environment failed, with what."""
     kind = type(cause) if isinstance(cause, EnvError) else EnvError
-    return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}{hint}", env_id)
+    return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
 
 
 def close_quietly(env: Any, name: str) -> None:
@@ -397,6 +449,24 @@ def _env_name(env: Any) -> str:
     return text if text.startswith(name) and len(text) < 80 else name
 
 
+def is_abnormal(info: Any) -> bool:
+    """Whether an info, or one of a list of them, one per player, says that its step failed."""
+    if isinstance(info, Mapping):
+        return bool(info.get("abnormal", False))
+    return any(bool(part.get("abnormal", False)) for part in info)
+
+
+def _offers(env: Any, name: str) -> bool:
+    """Whether `env` has a quicker way than ``step``, and no ``step`` was written over that."""
+    scopes = [vars(env)] if hasattr(env, "__dict__") else []
+    for scope in (*scopes, *map(vars, type(env).__mro__)):
+        if name in scope:
+            return True
+        if "step" in scope:
+            break
+    return False
+
+
 def _positional_count(fn: Callable) -> int:
     try:
         parameters = inspect.signature(fn).parameters.values()
@@ -405,3 +475,9 @@ def _positional_count(fn: Callable) -> int:
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return 9
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _is_abnormal(info: Any) -> bool:
+    """Whether an environment reports that its step went wrong; a battle's info is a list."""
+    infos = [info] if isinstance(info, Mapping) else info
+    return any(one.get("abnormal", False) for one in infos)

@@ -61,7 +61,6 @@ class Gathered:
         return GroupStep(
             [self.obs[env_id] for env_id in ids] if self.obs else [],
             [self.rewards[env_id] for env_id in ids],
-            [env_id in self.ended for env_id in ids],
             [self.infos.get(env_id, {}) for env_id in ids],
             ended,
             [p for p, env_id in enumerate(ids) if env_id in self.abnormal],

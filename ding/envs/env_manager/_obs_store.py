@@ -10,6 +10,9 @@ from gymnasium import spaces
 
 from ding.utils.errors import DataError
 
+_SMALL = 1024
+_ONES = {kind: np.ones(_SMALL, kind) for kind in "fd"}  # float32, float64
+
 # What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict.
 Layout = Any
 
@@ -51,8 +54,13 @@ class ColumnStore:
         self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
         # Made once, for making views costs more than the copies.
         self._views = [_map(lambda leaf, s=slot: leaf[s], self._arrays) for slot in (0, 1)]
-        self._single = isinstance(self._arrays, np.ndarray)
+        self._shape = layout[0] if isinstance(layout, tuple) else None
         self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
+        self._joined = [_joined(view) for view in self._views]
+        self._floats = [
+            [leaf.reshape(-1) for leaf in _leaf_arrays(view) if leaf.dtype.kind == "f"]
+            for view in self._views
+        ]
 
     def write(self, row: int, obs: Any, slot: int | None = None) -> None:
         """Copy the observation of one environment.
@@ -70,22 +78,21 @@ class ColumnStore:
         """
         if len(rows) == self._env_num and rows == self._all_rows:
             slot = 1 - self.slot
-            if self._single:
-                shape = self._arrays.shape[2:]
-                for row_view, obs in zip(self._rows[slot], observations):
-                    if obs.shape != shape:
-                        break
-                    row_view[...] = obs
-                else:
-                    self.slot = slot
-                    return self._views[slot]
-            for row, obs in zip(rows, observations):
-                self.write(row, obs, slot)
+            if not self._copied_at_once(observations, slot):
+                for row, obs in zip(rows, observations):
+                    self.write(row, obs, slot)
             self.slot = slot
             return self._views[slot]
         for row, obs in zip(rows, observations):
             self.write(row, obs)
         return self.gather(rows)
+
+    def nan_row(self) -> int | None:
+        """The first environment whose observation has NaN."""
+        for flat in self._floats[self.slot]:
+            if has_nan(flat):
+                return nan_position(self.view())
+        return None
 
     def write_columns(self, columns: Any) -> Any:
         """Copy a whole step's observations, in columns already, into the other slot."""
@@ -105,6 +112,18 @@ class ColumnStore:
         """One environment's observation."""
         view = self._rows[self.slot if slot is None else slot][row]
         return copy_columns(view) if copied else view
+
+    def _copied_at_once(self, observations: Sequence[Any], slot: int) -> bool:
+        joined = self._joined[slot]
+        if joined is None:
+            return False
+        try:
+            if [obs.shape for obs in observations].count(self._shape) < self._env_num:
+                return False
+            np.concatenate(observations, out=joined)
+            return True
+        except (AttributeError, TypeError):  # no arrays, or of another kind
+            return False
 
     def _write_row(self, target: Any, obs: Any, row: int) -> None:
         if isinstance(target, dict):
@@ -128,6 +147,12 @@ class ObjectStore:
 
     def __init__(self, env_num: int) -> None:
         self._obs: list[Any] = [None] * env_num
+
+    def view(self) -> list[Any]:
+        return self._obs
+
+    def nan_row(self) -> int | None:
+        return nan_position(self._obs)
 
     def write(self, row: int, obs: Any) -> None:
         self._obs[row] = copy.deepcopy(obs)
@@ -217,28 +242,45 @@ def nan_position(columns: Any) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
     if isinstance(columns, list):
         for position, obs in enumerate(columns):
-            if layout_of(obs) and any(has_nan(np.ravel(leaf)) for leaf in _leaf_arrays(obs)):
+            if holds_nan(obs):
                 return position
         return None
+    if type(columns) is np.ndarray:
+        return _first_nan(columns) if _is_bad(columns) else None
     for leaf in _leaf_arrays(columns):
-        if leaf.dtype.kind == "f" and has_nan(leaf.reshape(-1)):
-            bad = np.isnan(leaf).reshape(len(leaf), -1).any(axis=1)
-            return int(bad.argmax())
+        if _is_bad(leaf):
+            return _first_nan(leaf)
     return None
 
 
+def holds_nan(obs: Any) -> bool:
+    """Whether one observation holds NaN; of what is no array nothing is known."""
+    if type(obs) is np.ndarray:
+        return _is_bad(obs)
+    return layout_of(obs) is not None and any(_is_bad(np.asarray(a)) for a in _leaf_arrays(obs))
+
+
+def _is_bad(leaf: np.ndarray) -> bool:
+    return leaf.dtype.kind == "f" and has_nan(leaf.reshape(-1))
+
+
+def _first_nan(leaf: np.ndarray) -> int:
+    return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
+
+
 def has_nan(flat: np.ndarray) -> bool:
-    """Whether a flat array holds NaN: the only thing that makes a sum of squares NaN."""
-    if flat.dtype.kind != "f":
-        return False
-    total = square_sum(flat)
-    return bool(total != total)
+    """Whether a flat array of floats holds NaN."""
+    total = quick_sum(flat)
+    # Infinities may add up to NaN.
+    return bool(total != total) and bool(np.isnan(flat).any())
 
 
-@np.errstate(over="ignore")
-def square_sum(flat: np.ndarray) -> Any:
-    """The cheapest reduction that tells of NaN and infinity; may overflow to infinity itself."""
-    return flat.dot(flat)
+def quick_sum(flat: np.ndarray) -> Any:
+    """The cheapest reduction that tells of NaN and infinity."""
+    ones = _ONES.get(flat.dtype.char)
+    if ones is None or flat.size > _SMALL:
+        return np.add.reduce(flat)
+    return flat.dot(ones[: flat.size])
 
 
 # ---- layouts and trees ------------------------------------------------------------------------
@@ -270,6 +312,13 @@ def _leaf_arrays(tree: Any) -> Iterator[np.ndarray]:
             yield from _leaf_arrays(part)
     else:
         yield tree
+
+
+def _joined(view: Any) -> np.ndarray | None:
+    """The array that is filled by putting all environments' arrays end to end."""
+    if isinstance(view, dict) or view.ndim < 2:
+        return None
+    return view.reshape(-1, *view.shape[2:])
 
 
 def _row_of(view: Any, row: int) -> Any:

@@ -1,14 +1,20 @@
 """From what environments answered to vector steps and timesteps, checked."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
 from ding.envs.env_manager._env_group import GroupStep
-from ding.envs.env_manager._obs_store import column_row, nan_position, square_sum
+from ding.envs.env_manager._obs_store import (
+    ColumnStore,
+    ObjectStore,
+    column_row,
+    nan_position,
+    quick_sum,
+)
 from ding.envs.vector_step import VectorStep
 from ding.utils.errors import DataError, EnvDataError
 
@@ -32,7 +38,8 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
     done[step.ended] = True
     for position in step.ended:
-        truncated[position] = is_truncated(step.infos[position])
+        info = step.infos[position]
+        truncated[position] = is_truncated(info if isinstance(info, Mapping) else info[0])
     abnormal = None
     if step.abnormal:
         abnormal = np.zeros(n, bool)
@@ -41,22 +48,24 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 
-def check_step(step: VectorStep, count: int) -> VectorStep:
+def check_step(step: VectorStep, store: ColumnStore | ObjectStore, count: int) -> VectorStep:
     """`step` itself, unless it must not be learned from.
 
     Args:
+        store: Where the observations are, if they are not copies.
         count: The number of the manager's step, for the message.
 
     Raises:
         EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
     """
-    flat = step.reward.reshape(-1)
-    # The sum of squares is finite if all rewards are; the other way it may overflow.
-    if not square_sum(flat) < np.inf and not np.isfinite(flat).all():
+    reward = step.reward
+    flat = reward if reward.ndim == 1 else reward.reshape(-1)
+    # The sum of finite rewards may still overflow.
+    if not -np.inf < quick_sum(flat) < np.inf and not np.isfinite(flat).all():
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
-    position = nan_position(step.obs)
+    position = store.nan_row() if step.obs is store.view() else nan_position(step.obs)
     if position is not None:
         raise _bad_data(int(step.env_ids[position]), "an observation with NaN", count)
     return step

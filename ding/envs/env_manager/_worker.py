@@ -139,13 +139,13 @@ class _Worker:
         actions = actions.reshape(len(self._ids), *self._action_shape)
         if actions.ndim > 1:
             actions = actions.copy()  # environments may change what they are given
-        return self.step(self._ids, list(actions), data[1], want_rows=False)
+        return self.step(self._ids, actions, data[1], want_rows=False)
 
     def step(
-        self, ids: Sequence[int], actions: Sequence[Any], slot: int, want_rows: bool
+        self, ids: Sequence[int], actions: Any, slot: int, want_rows: bool
     ) -> bytes | StepReply:
         group, store = self.group, self._store
-        step = group.step(ids, actions)
+        step = group.step(ids, actions, plain=not want_rows)
         if store is not None:
             for env_id, obs in zip(ids, step.obs):
                 store.write(env_id, obs, slot)

@@ -210,9 +210,11 @@ class BaseEnvManager(EnvRequests):
             DataError: NaN or infinity in rewards, NaN in observations.
         """
         self._column_store()
-        if env_ids is not self._ready_ids or not len(env_ids):
-            self._require_ready(env_ids)
-        ids = env_ids.tolist() if isinstance(env_ids, np.ndarray) else list(env_ids)
+        if env_ids is self._ready_ids and self._ready_list:
+            ids = self._ready_list
+        else:
+            ids = [int(env_id) for env_id in env_ids]
+            self._require_ready(ids)
         if len(actions) != len(ids):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
         if ids:
@@ -220,7 +222,7 @@ class BaseEnvManager(EnvRequests):
                 self._check_actions = batch_check(self.action_space)
             actions = self._check_actions(np.asarray(actions), ids)
         step, _ = self._step_envs(ids, actions, want_rows=False)
-        return check_step(step, self._step_count)
+        return check_step(step, self._store, self._step_count)
 
     # ---- dicts --------------------------------------------------------------------------------
 
@@ -228,13 +230,13 @@ class BaseEnvManager(EnvRequests):
     def ready_obs(self) -> dict[int, Any]:
         """Env id to observation of the environments that wait for an action."""
         self._require_launched()
-        return {env_id: self._store.row(env_id) for env_id in self._ready_ids.tolist()}
+        return {env_id: self._store.row(env_id) for env_id in self._ready_list}
 
     @property
     def ready_obs_id(self) -> list[int]:
         """Ids of the environments that wait for an action."""
         self._require_launched()
-        return self._ready_ids.tolist()
+        return list(self._ready_list)
 
     def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
         """Step environments that wait for an action.
@@ -257,7 +259,7 @@ class BaseEnvManager(EnvRequests):
         for env_id in ids:
             check_one(space, env_id, actions[env_id])
         step, rows = self._step_envs(ids, [actions[env_id] for env_id in ids], want_rows=True)
-        return timesteps(check_step(step, self._step_count), rows)
+        return timesteps(check_step(step, self._store, self._step_count), rows)
 
     @property
     def done(self) -> bool:
@@ -298,7 +300,7 @@ class BaseEnvManager(EnvRequests):
         """Step `ids`; ``Rows`` may be empty unless they are wanted."""
         group = self._group
         self._step_count += 1
-        step = group.step(ids, list(actions))  # one object each, as environments expect
+        step = group.step(ids, actions, plain=not want_rows)
         obs = self._store_rows(ids, step.obs, want_rows)
         if step.ended:
             obs = obs_store.copy_columns(obs)
@@ -329,7 +331,7 @@ class BaseEnvManager(EnvRequests):
         self._check_actions: Callable | None = None
         self._all_id_list = list(range(self._env_num))
         self._all_ids = _constant(self._all_id_list)
-        self._ready_ids = _constant([])
+        self._set_ready([])
 
     def _make_store(self, first: Mapping[int, Any]) -> Any:
         return obs_store.store_for([first[env_id] for env_id in range(self._env_num)])
@@ -355,11 +357,13 @@ class BaseEnvManager(EnvRequests):
         self._set_ready([i for i, state in self._env_states.items() if state == EnvState.RUN])
 
     def _set_ready(self, ids: list[int]) -> None:
-        self._ready_ids = self._all_ids if len(ids) == self._env_num else _constant(ids)
+        all_ready = len(ids) == self._env_num
+        self._ready_list = self._all_id_list if all_ready else ids
+        self._ready_ids = self._all_ids if all_ready else _constant(ids)
 
     def _is_full(self, ids: list[int]) -> bool:
         """Whether `ids`, which do not repeat, are all environments, in order."""
-        return len(ids) == self._env_num and ids == self._all_id_list
+        return ids is self._all_id_list or ids == self._all_id_list
 
     def _id_array(self, ids: list[int]) -> np.ndarray:
         return self._all_ids if self._is_full(ids) else np.array(ids, np.int64)
@@ -369,8 +373,7 @@ class BaseEnvManager(EnvRequests):
             raise EnvError("the env manager is closed or was not launched yet; call launch() first")
 
     def _require_ready(self, ids: Any) -> None:
-        ready = set(self._ready_ids.tolist())
-        given = [int(env_id) for env_id in ids]
+        ready, given = set(self._ready_list), list(ids)
         for env_id in given:
             if env_id not in ready:
                 state = self._env_states.get(env_id)

@@ -137,9 +137,9 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         return [None if seed is None else seed[0] for seed in seeds]
 
     def _step_envs(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        if len(ids) != len(self._ready_ids):
+        if len(ids) != len(self._ready_list):
             raise EnvError(
-                f"actions for {ids} came, but {self._ready_ids.tolist()} wait for one: "
+                f"actions for {ids} came, but {self._ready_list} wait for one: "
                 "a vector env steps all of its members at once"
             )
         self._step_count += 1
@@ -220,7 +220,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
             for env_id in ended:
                 self._store.write(env_id, _row(obs, env_id))
         self._note_ready()
-        if not len(self._ready_ids) and not self.done:
+        if not len(self._ready_list) and not self.done:
             # All sit out: their step asks nothing of the caller.
             self._step_members([], np.zeros(0))
             self._note_ready()

@@ -17,7 +17,7 @@ import numpy as np
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._env_group import EnvState, GroupStep
+from ding.envs.env_manager._env_group import EnvState, GroupStep, is_abnormal
 from ding.envs.env_manager._gather import Gathered
 from ding.envs.env_manager._requests import Asked
 from ding.envs.env_manager._stacked import actions_by_id, stacked_ready_obs, with_env_ids
@@ -44,10 +44,7 @@ _CLOSE_PATIENCE_S = 5.0
 
 def is_abnormal_timestep(timestep: namedtuple) -> bool:  # type: ignore[valid-type]
     """Whether the environment failed and was recovered, so that the step does not count."""
-    info = timestep.info
-    if isinstance(info, Mapping):
-        return bool(info.get("abnormal", False))
-    return any(bool(part.get("abnormal", False)) for part in info)
+    return is_abnormal(timestep.info)
 
 
 @ENV_MANAGER_REGISTRY.register("async_subprocess")
@@ -104,7 +101,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         """Env id to observation of the environments that wait for an action."""
         self._require_launched()
         copied = self._cfg.copy_on_get
-        return {i: self._store.row(i, copied) for i in self._ready_ids.tolist()}
+        return {i: self._store.row(i, copied) for i in self._ready_list}
 
     @staticmethod
     def worker_fn(
