@@ -32,8 +32,3 @@ def main():
 @pytest.fixture
 def create():
     return copy.deepcopy(_CREATE)
-
-
-@pytest.fixture(autouse=True)
-def in_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)

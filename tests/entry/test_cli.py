@@ -1,0 +1,323 @@
+"""The command ``ding``."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from ding import __version__
+from ding.config import read_config
+from ding.entry.cli import main as ding
+
+CONFIG = """
+main_config = dict(
+    exp_name="run",
+    env=dict(
+        env_id="CartPole-v1",
+        max_episode_steps=20,
+        collector_env_num=2,
+        evaluator_env_num=2,
+        n_evaluator_episode=2,
+    ),
+    policy=dict(
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8]),
+        learn=dict(update_per_collect=1, batch_size=4),
+        collect=dict(n_sample=8),
+    ),
+)
+create_config = dict(
+    env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
+)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.fixture
+def config():
+    pathlib.Path("config.py").write_text(CONFIG)
+    return "config.py"
+
+
+def run(*args):
+    """Exit status, stdout and stderr."""
+    result = CliRunner().invoke(ding, list(map(str, args)))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def record(folder):
+    return json.loads((pathlib.Path(folder) / "run.json").read_text())
+
+
+def in_process(*args, **options):
+    path = os.pathsep.join(sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-m", "ding", *args],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_help_and_version():
+    status, out, _ = run("--help")
+    assert status == 0
+    assert "ding -e CartPole-v1 -p dqn" in out
+    assert run("-v") == (0, f"ding {__version__}\n", "")
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, ding.entry.cli\n"
+        "assert not {'torch', 'numpy', 'gymnasium', 'yaml', 'rich'} & set(sys.modules)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
+def test_query():
+    assert "policy: " in run("-q")[1]
+    assert run("-q", "all") == run("-q")
+    status, out, _ = run("-q", "policy")
+    assert status == 0
+    assert out.split()[0] == "dqn" or "\ndqn " in out
+    assert "_command" not in out
+    status, _, err = run("-q", "polcy")
+    assert status == 2
+    assert "there are policy, env" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["-m", "serial"], "what to run?"),
+        (["-e", "CartPole-v1"], "what to run?"),
+        (["-c", "nope.py"], "does not exist"),
+        (["-c", "config.py", "-e", "CartPole-v1"], "exclude each other"),
+        (["-c", "config.py", "-s", "zero"], "'zero' is no whole number"),
+        (["-c", "config.py", "-s", "1,1"], "twice"),
+        (["-c", "config.py", "--train-iter", "0"], "no number of at least 1"),
+        (["-c", "config.py", "--quiet", "--plain"], "exclude each other"),
+        (["-c", "config.py", "--replay-path", "v"], "--replay-path is for -m eval"),
+        (["-c", "config.py", "-m", "eval", "-s", "0,1"], "takes one seed"),
+        (["-c", "config.py", "-m", "eval", "--resume"], "--resume is for training"),
+        (["-c", "config.py", "-m", "parallell"], "'parallell' is not one of"),
+    ],
+)
+def test_wrong_usage(config, args, expected):
+    status, _, err = run(*args)
+    assert status == 2
+    assert expected in " ".join(err.split())
+
+
+def test_train_go_on_and_evaluate(config):
+    status, out, _ = run("-m", "serial", "-c", config, "-s", 3, "--env-step", 40)
+    assert status == 0
+    assert "finished: reached max_env_step 40" in out
+    assert record("run")["seed"] == 3
+
+    saved = "run/formatted_total_config.py"
+    status, out, _ = run("-m", "serial", "-c", saved, "--resume", "--env-step", "8e1")
+    assert status == 0
+    assert "resumed at" in out
+    assert os.listdir() == ["config.py", "run"] or set(os.listdir()) == {"config.py", "run"}
+    facts = record("run")
+    assert facts["envstep"] >= 80
+    assert facts["seed"] == 3
+    assert len(facts["earlier_runs"]) == 1
+
+    status, out, _ = run("-m", "eval", "-c", saved, "--load-path", "run/ckpt/ckpt_best.pth.tar")
+    assert status == 0
+    assert "mean return " in out
+    assert "over 2 episodes" in out
+    assert "evaluation:" not in out
+
+
+def test_resume_from_another_folder(config, tmp_path, monkeypatch):
+    run("-c", config, "--train-iter", 2)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    saved = "../run/formatted_total_config.py"
+    status, out, err = run("-c", saved, "--resume", "--train-iter", 4)
+    assert status == 0, err
+    assert "resumed at iteration" in out
+    assert not os.listdir()
+
+
+def test_a_second_run_has_a_folder_of_its_own(config):
+    for _ in range(2):
+        assert run("-c", config, "--train-iter", 1)[0] == 0
+    assert len([name for name in os.listdir() if name.startswith("run")]) == 2
+
+
+def test_begin_with_weights(config):
+    run("-c", config, "--train-iter", 2)
+    status, *_ = run(
+        *("-c", config, "--exp-name", "second", "--train-iter", 3),
+        *("--load-path", "run/ckpt/ckpt_best.pth.tar"),
+    )
+    assert status == 0
+    main, _ = read_config("second/formatted_total_config.py")
+    hook = main.policy.learn.learner.hook
+    assert hook.load_ckpt_before_run == "run/ckpt/ckpt_best.pth.tar"
+
+
+def test_several_seeds(config):
+    status, out, _ = run("-c", config, "-s", "0,1", "-s", 5, "--train-iter", 1)
+    assert status == 0
+    assert {"run_seed0", "run_seed1", "run_seed5"} < set(os.listdir())
+    assert record("run_seed5")["seed"] == 5
+    table = out[out.index("seed  status") :].splitlines()
+    assert [line.split()[:2] for line in table[1:4]] == [[str(s), "finished"] for s in (0, 1, 5)]
+    assert "median" in table[4]
+
+
+def test_settings(config):
+    status, *_ = run(
+        *("-c", config, "--train-iter", 1, "--exp-name", "other"),
+        *("--set", "policy.learn.batch_size=5", "--set", "policy.model.dueling=false"),
+        *("--set", "main_config.policy.learn.learning_rate=1e-4"),
+        *("--set", "policy.model.encoder_hidden_size_list=[4, 4]"),
+        *("--set", "env.stop_value=inf", "--set", "create_config.replay_buffer.type=naive"),
+    )
+    assert status == 0
+    main, create = read_config("other/formatted_total_config.py")
+    assert main.policy.learn.batch_size == 5
+    assert main.policy.learn.learning_rate == 1e-4
+    assert main.policy.model.dueling is False
+    assert main.policy.model.encoder_hidden_size_list == [4, 4]
+    assert main.env.stop_value == float("inf")
+    assert create.replay_buffer.type == "naive"
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("policy.learn.batchsize=3", "did you mean policy.learn.batch_size?"),
+        ("batch_size=3", "did you mean policy.learn.batch_size?"),
+        ("policy.learn.batch_size=many", "policy.learn.batch_size must be an integer"),
+        ("policy.learn.batch_size", "expected path=value"),
+        ("env.env_id.x=3", "env.env_id is 'CartPole-v1', it holds no keys"),
+        ("env.env_id=CartPol-v1", "CartPol"),
+        ("create_config.policy.type=dqnn", "did you mean 'dqn'?"),
+    ],
+)
+def test_wrong_setting(config, setting, expected):
+    status, out, err = run("-c", config, "--set", setting)
+    assert status == 1
+    assert err.startswith("error: ")
+    assert expected in err
+    assert "Traceback" not in out + err
+
+
+def test_wrong_mode(config):
+    status, _, err = run("-m", "serial_onpolicy", "-c", config)
+    assert status == 1
+    assert "use -m serial" in err
+
+
+def test_other_errors_show_where(config):
+    with open(config, "a") as file:
+        file.write("\nraise SystemError('oops')\n")
+    status, _, err = run("-c", config)
+    assert status == 1
+    assert "config.py:" in err
+    assert "oops" in err
+
+
+def test_eval_needs_weights(config):
+    status, _, err = run("-m", "eval", "-c", config)
+    assert status == 1
+    assert "--load-path" in err
+
+
+def test_nothing_to_resume(config):
+    status, _, err = run("-c", config, "--resume", "--train-iter", 1)
+    assert status == 1
+    assert "nothing to resume" in err
+
+
+def test_config_may_import_its_neighbours(config):
+    pathlib.Path("my_env.py").write_text(
+        "from ding.envs import DingEnvWrapper\n"
+        "from ding.utils import ENV_REGISTRY\n"
+        "@ENV_REGISTRY.register('mine_of_cli_test')\n"
+        "class MyEnv(DingEnvWrapper):\n"
+        "    def __init__(self, cfg):\n"
+        "        super().__init__(cfg=cfg)\n"
+    )
+    status, _, err = run(
+        *("-c", config, "--train-iter", 1),
+        *("--set", "create_config.env={'type': 'mine_of_cli_test', 'import_names': ['my_env']}"),
+    )
+    assert status == 0, err
+
+
+@pytest.mark.parametrize(
+    ("env_id", "policy"),
+    [("CartPole-v1", "dqn"), ("CartPole-v1", "ppo"), ("Pendulum-v1", "ppo")],
+)
+def test_without_a_config_file(env_id, policy):
+    small = ["--set", "policy.collect.n_sample=64", "--set", "policy.nstep=1"]
+    small = small if policy == "dqn" else [*small[:2], "--set", "policy.learn.epoch_per_collect=1"]
+    status, _, err = run("-e", env_id, "-p", policy, "--env-step", 100, *small)
+    assert status == 0, err
+    main, _ = read_config(f"exp/{env_id}_{policy}/formatted_total_config.py")
+    assert main.env.stop_value == (475 if env_id == "CartPole-v1" else float("inf"))
+    assert main.policy.model.obs_shape == (4 if env_id == "CartPole-v1" else 3)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "policy", "expected"),
+    [
+        ("CartPol-v1", "dqn", "CartPole"),
+        ("CartPole-v1", "dqnn", "some for dqn, ppo"),
+        ("Pendulum-v1", "dqn", "try -p ppo"),
+        ("Blackjack-v1", "ppo", "networks without a config file read one array"),
+    ],
+)
+def test_without_a_config_file_wrongly(env_id, policy, expected):
+    status, _, err = run("-e", env_id, "-p", policy, "--env-step", 10)
+    assert status == 1
+    assert expected in err
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(config, number, status):
+    process = in_process("-c", config, "--plain")
+    try:
+        best = pathlib.Path("run/ckpt/ckpt_best.pth.tar")
+        deadline = time.monotonic() + 120
+        while not best.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == status, out + err
+    assert "Traceback" not in err
+    assert "go on" in out
+    assert record("run")["status"] == "interrupted"
+
+
+@pytest.mark.timeout(120)
+def test_module_is_the_command(config):
+    process = in_process("-c", config, "--set", "policy.lern={}")
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 1
+    assert out == ""
+    assert err == "error: unknown key policy.lern: did you mean policy.learn?\n"
