@@ -1,11 +1,6 @@
-"""Replay buffers under one interface, for `replay_buffers.py`.
+"""Replay buffers of this project and of its peers under one interface."""
 
-Run as ``python _buffer_sides.py NAME`` this serves one of them: it reads lines ``CASE SECONDS``
-and answers each with the number of items per second, or ``-`` for what it does not have.
-"""
-
-import sys
-import time
+import tempfile
 
 import numpy as np
 
@@ -135,36 +130,26 @@ class DingAdvanced(Ding):
     always_advanced = True
 
 
-class DingRows(Ding):
-    """Lists of dicts in; lists of dicts out."""
+class DingRows(DingAdvanced):
+    """Lists of dicts in; out comes a dict of batched tensors, as policies make it."""
 
     def prepare(self, columns):
         rows = list(super().prepare(columns))
         return rows if len(rows) > 1 else rows[0]
 
     def sample(self, size):
-        return list(self.buffer.sample(size, 1))
+        from ding.utils.data import default_collate
+
+        return default_collate(self.buffer.sample(size, 1))
 
 
-class DingArrayRows(Ding):
+class DingDicts(Ding):
     """Single dicts of arrays in: what SB3's `add` gets."""
 
     def prepare(self, columns):
         if len(columns["done"]) > 1:
             return super().prepare(columns)
         return {name: column[0] for name, column in columns.items()}
-
-    def sample(self, size):
-        raise NotImplementedError
-
-
-class DingRowsCollated(DingRows):
-    """Lists of dicts in; a dict of batched tensors out, as policies make it."""
-
-    def sample(self, size):
-        from ding.utils.data import default_collate
-
-        return default_collate(self.buffer.sample(size, 1))
 
 
 class Cpprb(Side):
@@ -272,16 +257,16 @@ class TorchRL(Side):
 
 
 class DIEngine(Side):
-    """DI-engine's buffers, with the collate that its policies do."""
+    """DI-engine's default buffer, with the collate that its policies do."""
 
     def build(self, sample, prioritised):
         from ding.utils.data import default_collate
-        from ding.worker import AdvancedReplayBuffer, NaiveReplayBuffer
+        from ding.worker import AdvancedReplayBuffer
 
-        cls = AdvancedReplayBuffer if prioritised else NaiveReplayBuffer
-        cfg = cls.default_config()
+        cfg = AdvancedReplayBuffer.default_config()
         cfg.replay_buffer_size = self.capacity
-        self.buffer, self.collate = cls(cfg, exp_name="exp"), default_collate
+        folder = tempfile.mkdtemp()
+        self.buffer, self.collate = AdvancedReplayBuffer(cfg, exp_name=folder), default_collate
 
     def prepare(self, columns):
         import torch
@@ -311,10 +296,9 @@ class DIEngine(Side):
 
 SIDES = {
     "ding": Ding,
-    "ding advanced": DingAdvanced,
-    "ding rows": DingRows,
-    "ding rows+collate": DingRowsCollated,
-    "ding array rows": DingArrayRows,
+    "advanced": DingAdvanced,
+    "rows": DingRows,
+    "dicts": DingDicts,
     "floor": Floor,
     "cpprb": Cpprb,
     "sb3": StableBaselines3,
@@ -324,73 +308,50 @@ SIDES = {
 }
 
 
-class Server:
-    """Runs cases on one side; buffers are filled once and kept."""
+def fill(side):
+    """Push until the buffer is full, or long enough where that would take minutes."""
+    step = 64
+    try:
+        batches = [side.prepare(transitions(side.kind, step, seed)) for seed in range(4)]
+    except NotImplementedError:
+        step = 1
+        batches = [side.prepare(transitions(side.kind, 1, seed)) for seed in range(4)]
+    for i in range(min(side.capacity, 20_000 * step) // step):
+        side.push(batches[i % 4])
 
-    def __init__(self, name):
-        self.cls = SIDES[name]
-        self.sides = {}
 
-    def side(self, kind, prioritised):
-        key = kind, prioritised
-        if key not in self.sides:
-            # One big buffer at a time.
-            self.sides = {k: v for k, v in self.sides.items() if k[0] == "cartpole" == kind}
-            side = self.cls(kind, prioritised)
-            self.fill(side)
-            self.sides[key] = side
-        return self.sides[key]
+def work(name, case):
+    """What does one case with one side, for `_timing.serve`; it counts items."""
 
-    def fill(self, side):
-        step = 64
+    def build():
         try:
-            batches = [side.prepare(transitions(side.kind, step, seed)) for seed in range(4)]
-        except NotImplementedError:
-            step = 1
-            batches = [side.prepare(transitions(side.kind, 1, seed)) for seed in range(4)]
-        for i in range(min(side.capacity, 20_000 * step) // step):
-            side.push(batches[i % 4])
+            import torch
 
-    def action(self, case):
+            torch.set_num_threads(1)
+        except ImportError:
+            pass
         kind, verb, size = case.split("/")
-        side, size = self.side(kind, verb.startswith("per_")), int(size)
+        side, size = SIDES[name](kind, verb.startswith("per_")), int(size)
+        fill(side)
+        if verb.startswith("per_"):
+            priorities = np.random.default_rng(0).random(512) + 0.1
+            side.update(side.sample(512), priorities)
         if verb.endswith("push"):
             prepared = side.prepare(transitions(kind, size))
-            return lambda: side.push(prepared), size
+            return repeated(lambda: side.push(prepared), size)
         if verb.endswith("sample"):
-            return lambda: side.sample(size), size
+            return repeated(lambda: side.sample(size), size)
         batch = side.sample(size)
         priorities = np.random.default_rng(0).random(size) + 0.1
-        return lambda: side.update(batch, priorities), size
+        return repeated(lambda: side.update(batch, priorities), size)
 
-    def measure(self, case, seconds):
-        action, size = self.action(case)
-        action()
-        # CPU time: nothing here waits, and it does not count what else the machine does.
-        calls, begin = 0, time.process_time()
-        while (elapsed := time.process_time() - begin) < seconds:
-            for _ in range(10):
-                action()
-            calls += 10
-        return calls * size / elapsed
+    return build
 
 
-def serve(name):
-    try:
-        import torch
+def repeated(act, size):
+    def piece():
+        for _ in range(20):
+            act()
+        return 20 * size
 
-        torch.set_num_threads(1)
-    except ImportError:
-        pass
-    server = Server(name)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        case, seconds = line.split()
-        try:
-            print(server.measure(case, float(seconds)), flush=True)
-        except (NotImplementedError, ImportError):
-            print("-", flush=True)
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1])
+    return piece

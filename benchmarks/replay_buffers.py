@@ -1,128 +1,59 @@
-"""Replay buffers side by side: this project, a hand-written floor, and peers.
+"""Replay buffers: items per second, and memory.
 
-    python benchmarks/replay_buffers.py --peer-python PEERS/bin/python
-
-Each side runs in a process of its own; all take turns, case by case and round by round, so that
-what else the machine does meets all alike. Printed are medians in items/s, and for the goals the
-ratio of medians with the least and the greatest ratio of a single round. ``--setup-peers`` makes
-the peers' virtual environment beside this file.
+Sides that come with a case's name in the form ``side:kind/verb/size``. This project's own are
+`ding` (columns, the naive buffer), `advanced` (columns, the pipelines' default), `rows` (lists of
+dicts, collated), `dicts` (single dicts of arrays).
 """
 
-import argparse
-import json
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from statistics import median
+
+from _buffer_sides import SIDES, work
+from _peers import peer_python
+from _timing import Figure, Work, command_line, in_turns
 
 HERE = Path(__file__).resolve().parent
-PEERS = HERE / ".peers" / "buffers"
-REQUIREMENTS = ["cpprb", "stable-baselines3", "tianshou", "torchrl"]
+OWN = {"ding", "advanced", "rows", "dicts", "floor"}
 
-CASES = [
-    *("cartpole/push/1", "cartpole/push/64", "cartpole/sample/64", "cartpole/sample/512"),
-    *("cartpole/per_push/64", "cartpole/per_sample/64", "cartpole/per_sample/512"),
-    *("cartpole/per_update/64", "cartpole/per_update/512"),
-    *("atari/push/64", "atari/sample/64"),
+#: Case; sides of this project; floor or peer and the least ratio wanted.
+GOALS: list[tuple[str, list[str], dict[str, float]]] = [
+    ("cartpole/sample/64", ["ding", "advanced"], {"cpprb": 1.5, "sb3": 1.5, "tianshou": 1.5}),
+    ("cartpole/sample/512", ["ding", "advanced"], {"cpprb": 1.0, "floor": 0.3}),
+    ("cartpole/push/64", ["ding", "advanced"], {"cpprb": 3.0}),
+    ("cartpole/push/1", ["dicts", "ding"], {"sb3": 1.0}),
+    ("cartpole/per_sample/64", ["advanced"], {"cpprb": 1.0}),
+    ("cartpole/per_sample/512", ["advanced"], {"cpprb": 2.0}),
+    ("cartpole/per_update/64", ["advanced"], {"tianshou": 1.0}),
+    ("atari/sample/64", ["ding", "advanced"], {"floor": 0.9}),
+    ("atari/push/64", ["ding"], {"floor": 0.3}),
+    # Columns against what DI-engine has, then rows against the same.
+    ("cartpole/push/64", ["ding", "advanced", "rows"], {"di-engine": 1.0}),
+    ("cartpole/sample/64", ["ding", "advanced", "rows"], {"di-engine": 1.0}),
+    ("cartpole/per_sample/64", ["advanced", "rows"], {"di-engine": 1.0}),
+    ("cartpole/per_update/64", ["advanced"], {"di-engine": 1.0}),
 ]
-OWN = ["ding", "ding advanced", "ding rows", "ding rows+collate", "ding array rows", "floor"]
-PEER = ["cpprb", "sb3", "tianshou", "torchrl"]
-
-#: Case, this project's side, the side to compare with, the least ratio wanted.
-GOALS = [
-    ("cartpole/sample/64", "ding", "cpprb", 1.5),
-    ("cartpole/sample/64", "ding advanced", "cpprb", 1.5),
-    ("cartpole/per_sample/64", "ding", "cpprb", 1.0),
-    ("cartpole/per_sample/512", "ding", "cpprb", 2.0),
-    ("cartpole/push/64", "ding", "cpprb", 3.0),
-    ("cartpole/push/64", "ding advanced", "cpprb", 3.0),
-    ("cartpole/push/1", "ding array rows", "sb3", 1.0),
-    ("cartpole/push/1", "ding", "sb3", 1.0),
-    ("atari/sample/64", "ding", "floor", 0.9),
-]
+#: Wanted of columns against DI-engine; rows must only not be slower.
+TIMES_DI_ENGINE = 30.0
 
 
-class Worker:
-    """A side in its own process."""
-
-    def __init__(self, name: str, python: str) -> None:
-        self.name = name
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
-        if name in OWN:
-            env["PYTHONPATH"] = str(HERE.parent)
-        self.process = subprocess.Popen(
-            [python, str(HERE / "_buffer_sides.py"), name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=env,
-        )
-
-    def measure(self, case: str, seconds: float) -> float | None:
-        """Items per second; None if the side does not have this, or is not installed."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(f"{case} {seconds}\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            return None
-        answer = self._line()
-        while answer and answer != "-" and not answer[0].isdigit():
-            answer = self._line()
-        return float(answer) if answer and answer != "-" else None
-
-    def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
-        self.process.wait()
-
-
-def measure(names: list[str], python: str, cases: list[str], rounds: int, seconds: float) -> dict:
-    """``{case: {side: [items per second of each round]}}``."""
-    workers = [Worker(name, sys.executable if name in OWN else python) for name in names]
-    results: dict = {}
-    try:
-        for case in cases:
-            rows: dict = {worker.name: [] for worker in workers}
-            for worker in workers:
-                worker.measure(case, 0.01)  # builds and fills the buffer
-            for _ in range(rounds):
-                for worker in workers:
-                    speed = worker.measure(case, seconds)
-                    if speed is not None:
-                        rows[worker.name].append(speed)
-            results[case] = {name: speeds for name, speeds in rows.items() if speeds}
-    finally:
-        for worker in workers:
-            worker.close()
-    return results
-
-
-def print_table(results: dict, names: list[str]) -> None:
-    print(f"{'items/s':26}" + "".join(f"{name:>19}" for name in names))
-    for case, rows in results.items():
-        cells = [f"{median(rows[n]):19,.0f}" if n in rows else f"{'-':>19}" for n in names]
-        print(f"{case:26}" + "".join(cells))
-
-
-def print_goals(results: dict) -> None:
-    print(f"\n{'goal':64}{'ratio':>7}  [min, max]")
-    for case, own, other, least in GOALS:
-        rows = results.get(case, {})
-        if own in rows and other in rows:
-            ratio = median(rows[own]) / median(rows[other])
-            single = [a / b for a, b in zip(rows[own], rows[other])]
-            verdict = "" if ratio >= least else "  MISSED"
-            goal = f"{case}: {own} at least {least:g} x {other}"
-            print(f"{goal:64}{ratio:7.2f}  [{min(single):.2f}, {max(single):.2f}]{verdict}")
+def measure(rounds: int, seconds: float) -> list[Figure]:
+    figures = []
+    for case, own, others in GOALS:
+        sides = {f"{name}:{case}": None for name in own}
+        for name in others:
+            env = "di-engine" if name == "di-engine" else "peers"
+            sides[f"{name}:{case}"] = None if name in OWN else peer_python(env)
+        speeds = in_turns(__file__, sides, rounds, seconds)
+        for name in own:
+            for other, goal in others.items():
+                ours, theirs = speeds.get(f"{name}:{case}"), speeds.get(f"{other}:{case}")
+                if other == "di-engine" and name != "rows":
+                    goal = TIMES_DI_ENGINE
+                if ours and theirs:
+                    figures.append(Figure(f"{case}, {name}", ours, theirs, other, goal))
+    return [*figures, *measure_memory()]
 
 
 MEMORY = """
@@ -155,9 +86,9 @@ print(resident() - before, raw * (n // step))
 """
 
 
-def print_memory(atari: int) -> None:
+def measure_memory(atari: int = 100_000) -> list[Figure]:
     """Growth of resident memory while a buffer fills, against the raw bytes of what it holds."""
-    print(f"\n{'memory':52}{'MB':>9}{'raw MB':>9}{'ratio':>7}")
+    figures = []
     for kind, n, once, what, most in (
         ("cartpole", 1_000_000, 0, "all columns", 1.2),
         ("atari", atari, 1, "one copy of each frame", 1.15),
@@ -167,43 +98,15 @@ def print_memory(atari: int) -> None:
         run = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True
         )
-        used, raw = map(int, run.stdout.split()[-2:])
-        verdict = "" if used / raw <= most else "  MISSED"
-        label = f"{n:,} {kind} transitions / {what}"
-        print(f"{label:52}{used / 1e6:9,.0f}{raw / 1e6:9,.0f}{used / raw:7.2f}{verdict}")
+        used, raw = (int(field) / 1e6 for field in run.stdout.split()[-2:])
+        name = f"{n:,} {kind} transitions"
+        figures.append(Figure(name, [used], [raw], what, most, "MB", smaller=True))
+    return figures
 
 
-def setup_peers() -> str:
-    """Make the peers' environment; what cannot be installed is left out of the table."""
-    python = str(PEERS / "bin" / "python")
-    if not PEERS.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        for requirement in REQUIREMENTS:
-            subprocess.run([python, "-m", "pip", "install", "-q", requirement], check=False)
-    return python
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer-python", help="Python of an environment that has the peers")
-    parser.add_argument("--setup-peers", action="store_true", help="make that environment")
-    parser.add_argument("--sides", nargs="*", help="only these")
-    parser.add_argument("--cases", nargs="*", default=CASES, help="only these")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
-    parser.add_argument("--atari", type=int, default=100_000, help="transitions; 0: no memory test")
-    parser.add_argument("--json", help="file for all measurements")
-    args = parser.parse_args()
-    python = setup_peers() if args.setup_peers else args.peer_python
-    names = args.sides or [*OWN, *(PEER if python else [])]
-    results = measure(names, python or sys.executable, args.cases, args.rounds, args.seconds)
-    print_table(results, names)
-    print_goals(results)
-    if args.atari:
-        print_memory(args.atari)
-    if args.json:
-        Path(args.json).write_text(json.dumps(results, indent=1))
-
+WORKS: dict[str, Work] = {
+    f"{name}:{case}": work(name, case) for name in SIDES for case, _, _ in GOALS
+}
 
 if __name__ == "__main__":
-    main()
+    command_line(__doc__, WORKS, measure)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ding.data.preallocate import Preallocator
+from ding.data.recycler import Recycler
 
 #: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
 MIN_FRAME_BYTES = 1024
@@ -34,6 +35,7 @@ class FramePair:
         rng = np.random.default_rng(0)
         words = self.row_bytes // 8 + self.row_bytes % 8
         self._weights = rng.integers(1 << 62, size=words, dtype=np.uint64) | np.uint64(1)
+        self._recycler = Recycler()
         self._by_print: dict[int, int] = {}
         self._free: list[int] = []
         self._used = 0
@@ -64,10 +66,14 @@ class FramePair:
         return self._used - len(self._free)
 
     def take_first(self, index: np.ndarray, *_: object) -> np.ndarray:
-        return self._frames.take(self._first.take(index), 0, None, "clip")
+        return self._gather(self._first.take(index))
 
     def take_second(self, index: np.ndarray, *_: object) -> np.ndarray:
-        return self._frames.take(self._second.take(index), 0, None, "clip")
+        return self._gather(self._second.take(index))
+
+    def _gather(self, slots: np.ndarray) -> np.ndarray:
+        out = self._recycler.empty((len(slots), *self._shape), self._dtype)
+        return self._frames.take(slots, 0, out, "clip")
 
     def write(self, start: int, first: np.ndarray, second: np.ndarray) -> None:
         """Write rows from slot `start` on; they must not reach past the end."""

@@ -101,8 +101,8 @@ class Priorities:
         assert self._sum is not None
         assert self._min is not None
         masses = self._masses(values)
-        self._sum.set_many(slots, masses)
-        self._min.set_many(slots, masses)
+        self._sum.set_trusted(slots, masses)
+        self._min.set_trusted(slots, masses)
 
     def _masses(self, values: np.ndarray) -> np.ndarray:
         return np.maximum(values, _LEAST) ** self.alpha
