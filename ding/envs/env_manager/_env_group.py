@@ -21,6 +21,10 @@ from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutErr
 _logger = logging.getLogger(__name__)
 
 
+# Ids, what to call for each, and whether that is `bare_step`.
+_NO_FNS: tuple[Sequence[int] | None, list[Callable], bool] = (None, [], False)
+
+
 class EnvState(enum.IntEnum):
     """Where an environment stands in its manager."""
 
@@ -75,8 +79,9 @@ class EnvGroup:
         self.episode_count = dict.fromkeys(env_fns, 0)
         self._env_fns = dict(env_fns)
         self._reset_fns: dict[int, Callable] = {}
-        self._known_fns: dict[bool, tuple[Sequence[int], list[Callable], bool]] = {}
-        self._bare_returns: dict[int, Any] = {}
+        self._known_fns = dict.fromkeys((False, True), _NO_FNS)  # by `plain`
+        self._bare_returns: dict[int, Any] = dict.fromkeys(env_fns, 0.0)
+        self._has_bare_returns = False
         self._seeds: dict[int, tuple[int, bool | None]] = {}
         self._to_seed: set[int] = set()
         self._renewals = dict.fromkeys(env_fns, 0)
@@ -137,7 +142,9 @@ class EnvGroup:
         """
         results: list[Any] = []
         failed: list[int] = []
-        fns, bare = self._fns(ids, plain)
+        known_ids, fns, bare = self._known_fns[plain]
+        if known_ids is not ids or bare is not self._has_bare_returns:
+            fns, bare = self._fns(ids, plain)
         todo = zip(fns, list(actions))
         while True:
             try:
@@ -151,9 +158,11 @@ class EnvGroup:
                 results.append(
                     (obs, None, False, False, info) if bare else (obs, None, False, info)
                 )
-        columns = self._transposed(ids, results, bare)
+        columns = tuple(zip(*results))
+        if len(columns) != (5 if bare else 4):
+            self._refuse(ids, results)
         obs, rewards, dones, infos = self._counted(ids, columns) if bare else columns
-        ended = [i for i, done in enumerate(dones) if done] if any(dones) else []
+        ended = [i for i, done in enumerate(dones) if done]
         if any(infos):
             reported = [i for i, info in enumerate(infos) if info and is_abnormal(info)]
             failed.extend(position for position in reported if position not in failed)
@@ -165,13 +174,13 @@ class EnvGroup:
         return step
 
     def _fns(self, ids: Sequence[int], plain: bool) -> tuple[list[Callable], bool]:
+        fns, bare = self._find_fns(ids, plain)
         # The manager asks for the same list of ids, the same object, step after step.
-        known = self._known_fns.get(plain)
-        if known is None or known[0] is not ids:
-            known = self._known_fns[plain] = (ids, *self._find_fns(ids, plain))
-        if self._bare_returns and not known[2]:
+        self._known_fns[plain] = ids, fns, bare
+        if self._has_bare_returns and not bare:
             self._hand_over_returns()
-        return known[1], known[2]
+        self._has_bare_returns = bare
+        return fns, bare
 
     def _find_fns(self, ids: Sequence[int], plain: bool) -> tuple[list[Callable], bool]:
         """What to call, and whether those are ``bare_step`` with their five results."""
@@ -184,13 +193,9 @@ class EnvGroup:
         fns = [env.step_raw if plain and _offers(env, "step_raw") else env.step for env in envs]
         return [timeout_wrapper(fn, limit) for fn in fns], False
 
-    def _transposed(self, ids: Sequence[int], results: list[Any], bare: bool) -> Any:
-        columns = tuple(zip(*results))
-        expected = 5 if bare else 4
-        if len(columns) == expected and len(results[0]) == expected:
-            return columns
+    def _refuse(self, ids: Sequence[int], results: list[Any]) -> None:
         sizes = [len(result) for result in results]
-        env_id = ids[max(range(len(ids)), key=lambda i: abs(sizes[i] - expected))]
+        env_id = ids[sizes.index(next((size for size in sizes if size != 4), 4))]
         raise EnvError(
             f"env {env_id} ({_env_name(self.envs[env_id])}) returned {sizes} values from step(); "
             "expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium environment in "
@@ -204,22 +209,24 @@ class EnvGroup:
         returns = self._bare_returns
         for env_id, reward in zip(ids, rewards):
             if reward is not None:
-                returns[env_id] = returns.get(env_id, 0.0) + reward
-        if not any(terminated) and not any(truncated):
-            return obs, rewards, terminated, infos
+                returns[env_id] += reward
+        if not (any(terminated) or any(truncated)):
+            return obs, rewards, (), infos
         dones = [bool(a or b) for a, b in zip(terminated, truncated)]
         infos = list(infos)
         for position, done in enumerate(dones):
             if done:
                 env = self.envs[ids[position]]
-                env.add_return(returns.pop(ids[position]))
+                env.add_return(returns[ids[position]])
+                returns[ids[position]] = 0.0
                 infos[position] = env.end_episode(infos[position], bool(terminated[position]))
         return obs, rewards, dones, infos
 
     def _hand_over_returns(self) -> None:
         for env_id, value in self._bare_returns.items():
-            self.envs[env_id].add_return(value)
-        self._bare_returns.clear()
+            if hasattr(self.envs[env_id], "add_return"):
+                self.envs[env_id].add_return(value)
+            self._bare_returns[env_id] = 0.0
 
     def start_next(self, ids: Sequence[int], step: GroupStep) -> dict[int, Any]:
         """Count the episodes that ended with `step` and start the next ones that are due.
@@ -325,7 +332,7 @@ class EnvGroup:
         """Close every environment; what fails in it is logged, not raised."""
         for env_id in list(self.envs):
             self._close_env(env_id)
-        self._known_fns.clear()
+        self._known_fns = dict.fromkeys((False, True), _NO_FNS)
         self._reset_fns.clear()
 
     # ---- inside -------------------------------------------------------------------------------
@@ -340,7 +347,7 @@ class EnvGroup:
             self.states[env_id] = EnvState.ERROR
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
-        self._known_fns.clear()
+        self._known_fns = dict.fromkeys((False, True), _NO_FNS)
         self._reset_fns[env_id] = timeout_wrapper(env.reset, self.settings.reset_timeout)
         self.states[env_id] = EnvState.INIT
 
@@ -377,7 +384,7 @@ class EnvGroup:
             self._seed_env(env_id)
         if self.before_reset is not None:
             self.before_reset()
-        self._bare_returns.pop(env_id, None)
+        self._bare_returns[env_id] = 0.0
         obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
         if holds_nan(obs):
             raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)

@@ -2,7 +2,8 @@
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class ColumnStore:
         self.layout = layout
         self.slot = 0
         self._env_num = env_num
-        self._all_rows = list(range(env_num))
+        self.all_rows = list(range(env_num))
         memory = np.zeros(layout_bytes(layout, env_num), np.uint8) if buffer is None else buffer
         offsets = iter(_offsets(layout, env_num))
         self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
@@ -57,8 +58,12 @@ class ColumnStore:
         self._shape = layout[0] if isinstance(layout, tuple) else None
         self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
-        self._floats = [
-            [leaf.reshape(-1) for leaf in _leaf_arrays(view) if leaf.dtype.kind == "f"]
+        self._float_sums = [
+            [
+                quick_sum_of(leaf.reshape(-1))
+                for leaf in _leaf_arrays(view)
+                if leaf.dtype.kind == "f"
+            ]
             for view in self._views
         ]
 
@@ -76,12 +81,22 @@ class ColumnStore:
         Returns:
             The observations as columns: a view until the next but one step, or a copy.
         """
-        if len(rows) == self._env_num and rows == self._all_rows:
-            slot = 1 - self.slot
-            if not self._copied_at_once(observations, slot):
+        if rows is self.all_rows or rows == self.all_rows:
+            self.slot = slot = 1 - self.slot
+            joined = self._joined[slot]
+            try:
+                shapes = [obs.shape for obs in observations]
+                if joined is not None and shapes.count(self._shape) == self._env_num:
+                    np.concatenate(observations, out=joined)
+                    return self._views[slot]
+            except (AttributeError, TypeError):
+                pass  # no arrays, or of another kind: one by one, to say which
+            try:
                 for row, obs in zip(rows, observations):
-                    self.write(row, obs, slot)
-            self.slot = slot
+                    self.write(row, obs)
+            except DataError:
+                self.slot = 1 - slot
+                raise
             return self._views[slot]
         for row, obs in zip(rows, observations):
             self.write(row, obs)
@@ -89,9 +104,10 @@ class ColumnStore:
 
     def nan_row(self) -> int | None:
         """The first environment whose observation has NaN."""
-        for flat in self._floats[self.slot]:
-            if has_nan(flat):
-                return nan_position(self.view())
+        for sum_up in self._float_sums[self.slot]:
+            total = sum_up()
+            if total != total:
+                return nan_position(self.view())  # None, if infinities add up to NaN
         return None
 
     def write_columns(self, columns: Any) -> Any:
@@ -112,18 +128,6 @@ class ColumnStore:
         """One environment's observation."""
         view = self._rows[self.slot if slot is None else slot][row]
         return copy_columns(view) if copied else view
-
-    def _copied_at_once(self, observations: Sequence[Any], slot: int) -> bool:
-        joined = self._joined[slot]
-        if joined is None:
-            return False
-        try:
-            if [obs.shape for obs in observations].count(self._shape) < self._env_num:
-                return False
-            np.concatenate(observations, out=joined)
-            return True
-        except (AttributeError, TypeError):  # no arrays, or of another kind
-            return False
 
     def _write_row(self, target: Any, obs: Any, row: int) -> None:
         if isinstance(target, dict):
@@ -277,10 +281,15 @@ def has_nan(flat: np.ndarray) -> bool:
 
 def quick_sum(flat: np.ndarray) -> Any:
     """The cheapest reduction that tells of NaN and infinity."""
+    return quick_sum_of(flat)()
+
+
+def quick_sum_of(flat: np.ndarray) -> Callable[[], Any]:
+    """:func:`quick_sum` of what `flat` holds whenever it is called."""
     ones = _ONES.get(flat.dtype.char)
     if ones is None or flat.size > _SMALL:
-        return np.add.reduce(flat)
-    return flat.dot(ones[: flat.size])
+        return partial(np.add.reduce, flat)
+    return partial(flat.dot, ones[: flat.size])
 
 
 # ---- layouts and trees ------------------------------------------------------------------------

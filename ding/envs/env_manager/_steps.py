@@ -32,7 +32,9 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
         strict: Whether rewards have to be numbers or arrays of one shape.
     """
     n = len(env_ids)
-    reward = reward_column(step.rewards, strict)
+    rewards = step.rewards
+    plain = type(rewards[0]) is float
+    reward = np.array(rewards, np.float32) if plain else reward_column(rewards, strict)
     if not step.ended and not step.abnormal:
         return VectorStep(env_ids, obs, reward, np.zeros(n, bool), np.zeros(n, bool))
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
@@ -83,7 +85,8 @@ def timesteps(step: VectorStep, rows: Rows) -> dict[int, BaseEnvTimestep]:
 def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
     """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards."""
     try:
-        if type(rewards[0]) is np.ndarray and rewards[0].shape == (1,):
+        first = rewards[0]
+        if type(first) is np.ndarray and first.shape == (1,):
             column = np.concatenate(rewards, dtype=np.float32, casting="unsafe")
         else:
             column = np.array(rewards, np.float32)
@@ -95,7 +98,7 @@ def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
             f"rewards of shapes {shapes} do not make a column: each has to be a number, or an "
             "array of one number per player"
         ) from error
-    if (column.ndim == 2 and column.shape[1] == 1) or len(column) != len(rewards):
+    if column.ndim == 2 and column.shape[1] == 1:
         return column.reshape(len(rewards))
     return column
 

@@ -209,7 +209,8 @@ class BaseEnvManager(EnvRequests):
             EnvError: An environment failed.
             DataError: NaN or infinity in rewards, NaN in observations.
         """
-        self._column_store()
+        if self._store is None or self._store.layout is None:
+            self._column_store()  # says what is wrong
         if env_ids is self._ready_ids and self._ready_list:
             ids = self._ready_list
         else:
@@ -301,7 +302,10 @@ class BaseEnvManager(EnvRequests):
         group = self._group
         self._step_count += 1
         step = group.step(ids, actions, plain=not want_rows)
-        obs = self._store_rows(ids, step.obs, want_rows)
+        if want_rows:
+            obs = self._store_rows(ids, step.obs, want_rows)
+        else:
+            obs = self._store.write_step(ids, step.obs)
         if step.ended:
             obs = obs_store.copy_columns(obs)
             fresh = group.start_next(ids, step)
@@ -310,7 +314,8 @@ class BaseEnvManager(EnvRequests):
             if len(fresh) < len(step.ended):
                 self._note_ready()
         rows = list(zip(step.rewards, step.infos)) if want_rows else ()
-        return vector_step(self._id_array(ids), obs, step, strict=not want_rows), rows
+        id_array = self._all_ids if ids is self._all_id_list else self._id_array(ids)
+        return vector_step(id_array, obs, step, strict=not want_rows), rows
 
     def _in_flight(self) -> Sequence[int]:
         """Environments whose step is under way; only a manager that does not wait has any."""
