@@ -200,7 +200,7 @@ class DQNPolicy(Policy):
         self._collect_model = model_wrap(self._model, "eps_greedy_sample")
 
     def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        quick = self._act_quickly("collect", obs, *args, **kwargs)
+        quick = self._act_quickly("collect", self._collect_model, obs, *args, **kwargs)
         return super()._collect_columns(obs, *args, **kwargs) if quick is None else quick
 
     def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
@@ -230,7 +230,7 @@ class DQNPolicy(Policy):
         self._eval_model = model_wrap(self._model, "argmax_sample")
 
     def _eval_columns(self, obs: Any) -> dict[str, torch.Tensor]:
-        quick = self._act_quickly("eval", obs)
+        quick = self._act_quickly("eval", self._eval_model, obs)
         return super()._eval_columns(obs) if quick is None else quick
 
     def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
@@ -239,14 +239,13 @@ class DQNPolicy(Policy):
             set_noise_mode(self._model, False)
         return _one_action(self._eval_model.forward(obs))
 
-    def _act_quickly(self, mode: str, obs: Any, *args: Any, **kwargs: Any) -> dict | None:
-        core = f"_forward_{mode}_batch"
-        if core in vars(self) or getattr(type(self), core) is not getattr(DQNPolicy, core):
-            return None  # a subclass's own
-        wrapped = getattr(self, f"_{mode}_model")
+    def _act_quickly(self, mode: str, wrapped: Any, obs: Any, *args: Any, **kwargs: Any) -> Any:
         actor = self._quick_actors.get(mode)
         if actor is None or actor.wrapped is not wrapped:
-            actor = self._quick_actors[mode] = QuickActor(wrapped)
+            core = f"_forward_{mode}_batch"
+            own_core = getattr(type(self), core) is not getattr(DQNPolicy, core)
+            actor = self._quick_actors[mode] = QuickActor(wrapped, enabled=not own_core)
+        self._train_mode(False)
         return actor.act(obs, *args, **kwargs)
 
 

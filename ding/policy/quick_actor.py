@@ -14,18 +14,20 @@ class QuickActor:
 
     Args:
         wrapped: The model as the policy wrapped it for acting.
+        enabled: False to leave everything to the wrapped model.
     """
 
-    def __init__(self, wrapped: Any) -> None:
+    def __init__(self, wrapped: Any, enabled: bool = True) -> None:
         self.wrapped = wrapped
+        self._enabled = enabled
         self._explores = type(wrapped) is EpsGreedySampleWrapper
-        known = self._explores or type(wrapped) is ArgmaxSampleWrapper
+        known = enabled and (self._explores or type(wrapped) is ArgmaxSampleWrapper)
         self._model: Any = wrapped._model if known else None
         self._network = self._read_network()
 
     def __reduce__(self) -> Any:
         # A copy of the views would not follow the copied parameters.
-        return QuickActor, (self.wrapped,)
+        return QuickActor, (self.wrapped, self._enabled)
 
     def act(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, np.ndarray] | None:
         """Actions int64 ``[n]`` and logits float32 ``[n, n_action]``.
@@ -38,9 +40,11 @@ class QuickActor:
             ``None`` if the wrapped model has to act itself: it is of another kind, or there is
             something in its input or output that it has to judge.
         """
+        if self._network is None:
+            return None
         if isinstance(obs, torch.Tensor):
             obs = obs.numpy(force=True)
-        if self._network is None or not _is_batch_of_vectors(obs):
+        if not isinstance(obs, np.ndarray) or obs.ndim != 2 or len(obs) > MAX_ROWS:
             return None
         eps = None
         if self._explores:
@@ -71,10 +75,6 @@ class QuickActor:
         logit = network(obs if obs.dtype == np.float32 else obs.astype(np.float32))
         total = np.add.reduce(logit, None)
         return logit if total == total else None  # NaN is for the wrapped model to report
-
-
-def _is_batch_of_vectors(obs: Any) -> bool:
-    return isinstance(obs, np.ndarray) and obs.ndim == 2 and len(obs) <= MAX_ROWS
 
 
 def _explore(action: np.ndarray, n_action: int, eps: float) -> None:

@@ -30,8 +30,9 @@ class ColumnRollout(Rollout):
         self._all_ids = np.arange(env.env_num)
         self._next_trajectory = env.env_num
         self._trajectory = np.arange(env.env_num)  # number of each env's running trajectory
-        self._traj_steps = np.zeros(env.env_num, np.int64)
-        self._episode_steps = np.zeros(env.env_num, np.int64)
+        self._steps = np.zeros((2, env.env_num), np.int64)  # of trajectories and of episodes
+        self._traj_steps, self._episode_steps = self._steps
+        self._longest = 0  # no running trajectory has more steps
 
     def step(
         self,
@@ -96,12 +97,12 @@ class ColumnRollout(Rollout):
 
     def _account(self, step: VectorStep, rows: Any) -> StepResult:
         env_ids = step.env_ids
-        self._traj_steps[rows] += 1
-        self._episode_steps[rows] += 1
+        self._steps[:, rows] += 1
+        self._longest += 1
         result = StepResult(len(env_ids), 0)
-        complete = self._traj_steps[rows] >= self.traj_len
-        if step.infos:
-            complete |= step.done
+        if not step.infos and self._longest < self.traj_len:
+            return result
+        complete = step.done | (self._traj_steps[rows] >= self.traj_len)
         if step.abnormal is not None and step.abnormal.any():
             failed = env_ids[step.abnormal]
             result.envsteps -= len(failed)
@@ -115,9 +116,9 @@ class ColumnRollout(Rollout):
             for trajectories in self._completed:
                 trajectories.append(self._trajectory[completed])
             self._start_trajectories(completed)
-        if step.infos:
-            for env_id in env_ids[step.done].tolist():
-                result.episodes.append(self._finish_episode(env_id, step.infos[env_id]))
+        self._longest = int(self._traj_steps.max())
+        for env_id in env_ids[step.done].tolist():
+            result.episodes.append(self._finish_episode(env_id, step.infos[env_id]))
         return result
 
     def _start_trajectories(self, env_ids: np.ndarray) -> None:
@@ -147,15 +148,19 @@ class ColumnRollout(Rollout):
         order = np.concatenate(completed)
         trajectory = log.column("trajectory")
         oldest = trajectory.min()
+        # Place of each trajectory in the order of completion; -1 if it is not complete.
         rank = np.full(self._next_trajectory - oldest, -1)
         rank[order - oldest] = np.arange(len(order))
-        row_rank = rank[trajectory - oldest]
+        running = np.zeros(len(rank), bool)
+        running[self._trajectory[self._trajectory >= oldest] - oldest] = True
+        number = trajectory - oldest
+        row_rank = rank[number]
         index = np.argsort(row_rank, kind="stable")
         index = index[np.searchsorted(row_rank[index], 0) :]
         lengths = np.bincount(row_rank[index], minlength=len(order))
         names = [name for name in log.names() if name not in _BOOKKEEPING]
         columns = log.gather(index, names)
-        log.keep(np.flatnonzero(np.isin(trajectory, self._trajectory)))
+        log.keep(np.flatnonzero(running[number]))
         if not train_samples:
             columns["reward"] = columns["reward"][:, None]
             return Columns(as_train_columns(columns)), lengths.tolist()
