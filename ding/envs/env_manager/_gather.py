@@ -25,8 +25,11 @@ class Gathered:
     def add(self, ids: Sequence[int], reply: StepReply | bytes) -> None:
         """Take in one worker's answer about the environments `ids`."""
         if isinstance(reply, bytes):
-            rewards = np.frombuffer(reply, np.float32, offset=1).reshape(len(ids), -1)
-            self.rewards.update(zip(ids, rewards))
+            rewards = np.frombuffer(reply, np.float32, offset=1)
+            players = len(rewards) // len(ids)
+            # Numbers as such, as in the answers that are pickled.
+            values = rewards.reshape(-1, players) if players > 1 else rewards.tolist()
+            self.rewards.update(zip(ids, values))
             return
         self.rewards.update(zip(ids, reply.rewards))
         infos = reply.infos if isinstance(reply.infos, Mapping) else dict(enumerate(reply.infos))

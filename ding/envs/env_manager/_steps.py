@@ -32,9 +32,7 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
         strict: Whether rewards have to be numbers or arrays of one shape.
     """
     n = len(env_ids)
-    rewards = step.rewards
-    plain = type(rewards[0]) is float
-    reward = np.array(rewards, np.float32) if plain else reward_column(rewards, strict)
+    reward = reward_column(step.rewards, strict)
     if not step.ended and not step.abnormal:
         return VectorStep(env_ids, obs, reward, np.zeros(n, bool), np.zeros(n, bool))
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
@@ -85,12 +83,10 @@ def timesteps(step: VectorStep, rows: Rows) -> dict[int, BaseEnvTimestep]:
 def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
     """float32 ``[n]`` or ``[n, players]``; zeros, unless `strict`, if there are other rewards."""
     try:
-        first = rewards[0]
-        if type(first) is np.ndarray and first.shape == (1,):
-            column = np.concatenate(rewards, dtype=np.float32, casting="unsafe")
-        else:
-            column = np.array(rewards, np.float32)
+        column = np.array(rewards, np.float32)
     except (TypeError, ValueError) as error:
+        if all(np.size(reward) == 1 for reward in rewards):  # some numbers, some arrays
+            return np.array([np.ravel(reward)[0] for reward in rewards], np.float32)
         if not strict:
             return np.zeros(len(rewards), np.float32)
         shapes = [np.shape(reward) for reward in rewards]

@@ -492,3 +492,13 @@ def test_wait():
     ready, positions = AsyncSubprocessEnvManager.wait([a for a, _ in ends], 2, 0.05)
     assert positions == [1]
     assert ready == [ends[1][0]]
+
+
+def test_workers_whose_answers_differ_in_kind(launch):
+    class Odd(CountEnv):
+        def step(self, action):
+            timestep = super().step(action)
+            return timestep._replace(reward=float(timestep.reward[0]))
+
+    manager = launch([*env_fns(Odd, 2, length=1), *env_fns(CountEnv, 2)], envs_per_worker=2)
+    assert manager.step_columns(ACTIONS, np.arange(4)).reward.tolist() == [1, 1, 1, 1]
