@@ -93,6 +93,8 @@ class PPOPolicy(Policy):
         self._recompute_adv = self._cfg.recompute_adv
         if cfg.ppo_param_init:
             init_parameters(self._model)
+            if self._cfg.get("multi_gpu", False):
+                self._broadcast_model(self._model)
         self._optimizer = Adam(
             self._model.parameters(),
             lr=cfg.learning_rate,

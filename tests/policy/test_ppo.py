@@ -38,7 +38,7 @@ def collect(policy, lengths, ends="terminated", seed=0, obs_dim=3):
     output = batched.forward(obs)
     done = np.zeros(n, bool)
     done[last] = ends == "terminated"
-    columns = {"obs": obs, "next_obs": next_obs, "action": output["action"].numpy()}
+    columns = {"obs": obs, "next_obs": next_obs, "action": np.asarray(output["action"])}
     for name in batched.transition_outputs:
         value = output[name]
         columns[name] = (
@@ -201,6 +201,17 @@ def test_parameter_init(make_ppo):
     assert mean.abs().max() < 0.1
     discrete = make_ppo()._model.actor_head.Q[-1].weight
     assert discrete.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
+
+
+def test_ranks_start_from_the_same_parameters(make_ppo, monkeypatch):
+    sent = []
+    monkeypatch.setattr("ding.policy.base_policy.get_world_size", lambda: 2)
+    monkeypatch.setattr(
+        "torch.distributed.broadcast", lambda tensor, rank: sent.append(tensor.clone())
+    )
+    model = make_ppo(multi_gpu=True)._model
+    state = list(model.state_dict().values())
+    assert all(torch.equal(a, b) for a, b in zip(sent[-len(state) :], state))
 
 
 def test_actions(make_ppo):
