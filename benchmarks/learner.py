@@ -101,7 +101,7 @@ class Ours:
         self.updates += 1
 
     def act(self, obs: np.ndarray) -> np.ndarray:
-        return self.forward(obs, eps=EPS)["action"].numpy()
+        return np.asarray(self.forward(obs, eps=EPS)["action"])
 
 
 def make_batches(count: int) -> list[Columns]:

@@ -181,8 +181,8 @@ def test_model_that_is_no_module(make_dqn):
 
 
 def test_training_mode_follows_use(make_dqn):
-    policy = make_dqn()
-    policy.eval_mode.forward(OBS)
+    policy = make_dqn(model=dict(obs_shape=3, action_shape=2, dropout=0.5))
+    assert len({float(policy.eval_mode.forward(OBS)[2]["logit"][0]) for _ in range(5)}) == 1
     assert not policy._model.training
     policy.learn_mode.forward(policy.collect_mode.get_train_sample(transitions(policy, 4)))
     assert policy._model.training
