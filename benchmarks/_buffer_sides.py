@@ -282,7 +282,9 @@ class DIEngine(Side):
         return rows if len(rows) > 1 else rows[0]
 
     def push(self, prepared):
-        self.buffer.push(prepared, 0)
+        # It writes into the dicts that it keeps: each has to be an object of its own.
+        single = isinstance(prepared, dict)
+        self.buffer.push(dict(prepared) if single else [dict(row) for row in prepared], 0)
 
     def sample(self, size):
         rows = self.buffer.sample(size, 1)

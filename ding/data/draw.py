@@ -17,6 +17,7 @@ class Draw:
 
     def __init__(self) -> None:
         self.rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
+        self._steps = np.arange(0.0)
         self._forget()
 
     def _forget(self) -> None:
@@ -55,7 +56,9 @@ class Draw:
     def spread(self, size: int, total: float) -> np.ndarray:
         """One number from each of `size` equal parts of ``[0, total)``, ascending; float64."""
         points = self.rng.random(size)
-        points += np.arange(size)
+        if len(self._steps) != size:
+            self._steps = np.arange(size, dtype=np.float64)
+        points += self._steps
         points *= total / size
         return points
 

@@ -152,7 +152,7 @@ class Priorities:
         else:
             assert self._min is not None
             slots = self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
-            least, masses = self._min.min, self._sum.get_many(slots)
+            least, masses = self._min.min, self._sum.get_trusted(slots)
         masses /= least
         return slots, (masses**-beta).astype(np.float32)
 
