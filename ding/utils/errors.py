@@ -7,6 +7,9 @@
     |-- UnknownTypeError (KeyError)       a name that no registry knows
     |-- DuplicateTypeError (AssertionError)   a name that is already registered
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
+    |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
+    |   |-- PortTakenError (OSError)      another program listens on the port
+    |   `-- NotJsonError (TypeError)      a message that JSON has no words for
     |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
     |   |-- CheckpointNotFoundError (FileNotFoundError)
     |   `-- CheckpointWriteError (OSError)    disk full, no permission; carries `errno`
@@ -88,3 +91,15 @@ class ActionError(EnvError, ValueError):
 
 class EnvDataError(EnvError, DataError):
     """An environment gave a reward or an observation that must not be learned from."""
+
+
+class InteractionError(DingError, RuntimeError):
+    """A master or slave cannot do what was asked of it."""
+
+
+class PortTakenError(InteractionError, OSError):
+    """Another program listens on the port; the message names host and port."""
+
+
+class NotJsonError(InteractionError, TypeError):
+    """A message between master and slave that JSON has no words for."""
