@@ -1,0 +1,80 @@
+"""Life cycles, tokens and small functional helpers."""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, TypeVar
+
+DEFAULT_TOKEN_LENGTH = 64
+_Self = TypeVar("_Self", bound="ControllableContext")
+
+
+def random_token(length: int | None = None) -> str:
+    """An unguessable token of lower-case hexadecimal digits.
+
+    Args:
+        length: Number of digits, 64 (256 bits) if not given.
+    """
+    length = DEFAULT_TOKEN_LENGTH if length is None else length
+    if length < 1:
+        raise ValueError(f"a token of {length} digits was asked for; at least 1 is needed")
+    return secrets.token_hex((length + 1) // 2)[:length]
+
+
+class ControllableContext(ABC):
+    """Something with a beginning and an end, usable in a ``with`` statement."""
+
+    @abstractmethod
+    def start(self) -> Any: ...
+
+    @abstractmethod
+    def close(self) -> Any: ...
+
+    def __enter__(self: _Self) -> _Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class ControllableService(ControllableContext):
+    """A context that works in threads of its own between `start` and the end of `join`."""
+
+    @abstractmethod
+    def shutdown(self) -> Any:
+        """Ask it to end; does not wait."""
+
+    @abstractmethod
+    def join(self) -> Any:
+        """Wait until it has ended."""
+
+    def close(self) -> None:
+        self.shutdown()
+        self.join()
+
+
+def translate_dict_func(d: Mapping[str, Callable[..., Any]]) -> Callable[..., dict[str, Any]]:
+    """A function that calls each value of `d` with its own arguments, and returns the results."""
+
+    def call_all(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        return {name: func(*args, **kwargs) for name, func in d.items()}
+
+    return call_all
+
+
+def default_func(
+    return_value: Any = None,
+) -> Callable[[Callable[..., Any] | None], Callable[..., Any]]:
+    """A function that replaces ``None`` by a function that always returns `return_value`."""
+
+    def choose(func: Callable[..., Any] | None) -> Callable[..., Any]:
+        return (lambda *args, **kwargs: return_value) if func is None else func
+
+    return choose

@@ -1,0 +1,212 @@
+"""Addresses, and a client that keeps its connection and tries again after passing failures."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.exceptions import ChunkedEncodingError, HTTPError, SSLError, Timeout
+
+from ding.utils.errors import NotJsonError
+
+from .common import translate_dict_func
+
+DEFAULT_RETRIES = 5
+DEFAULT_RETRY_WAITING = 1.0
+DEFAULT_TIMEOUT = 5.0
+#: Seconds a peer may take to accept a connection.
+CONNECT_TIMEOUT = 3.0
+#: Answers of a gateway whose peer may be back soon.
+TRANSIENT_STATUS = frozenset({502, 503, 504})
+_PORTS = {False: 80, True: 443}
+
+
+def get_host_ip() -> str | None:
+    """The address of this host that others are likely to reach, ``None`` without a network."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # chooses an interface; a datagram socket sends nothing
+            return probe.getsockname()[0]
+    except OSError:
+        return None
+
+
+def split_http_address(address: str, default_port: int | None = None) -> tuple[str, int, bool, str]:
+    """Host, port, whether HTTPS, and path of ``[http[s]://]host[:port][/path]``.
+
+    Args:
+        default_port: Port if the address has none; 80 or 443 if not given.
+
+    Raises:
+        ValueError: It is no such address.
+    """
+    parts = urlsplit(address if "://" in address else f"http://{address}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            f"{address!r} is not an HTTP address; expected [http[s]://]host[:port][/path]"
+        )
+    https = parts.scheme == "https"
+    port = parts.port
+    if port is None:
+        port = _PORTS[https] if default_port is None else default_port
+    return parts.hostname, port, https, parts.path
+
+
+class HttpEngine:
+    """Speaks JSON to one peer over connections that stay open; proxy settings are not looked at.
+
+    Threads may share it.
+
+    Attributes:
+        timeout: Seconds that the peer may take for one answer.
+    """
+
+    timeout: float = DEFAULT_TIMEOUT
+
+    def __init__(self, host: str, port: int, https: bool = False, path: str | None = None) -> None:
+        host = f"[{host}]" if ":" in host else host
+        path = "/" + path.strip("/") if path and path.strip("/") else ""
+        self._base = f"{'https' if https else 'http'}://{host}:{port}{path}"
+        self._closed = threading.Event()
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers.clear()
+        self._session.headers.update({"Accept": "application/json"})
+        # Threads share the session, and cookies are the one thing in it that answers change.
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+
+    def get_url(self, path: str | None = None) -> str:
+        return f"{self._base}/{path.lstrip('/')}" if path else self._base
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        data: Mapping[str, Any] | None = None,
+        headers: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        raise_for_status: bool = True,
+        retries: int | None = None,
+        retry_waiting: float | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> requests.Response:
+        """Send a request, again if its failure may pass by itself.
+
+        Args:
+            data: Body, sent as JSON.
+            raise_for_status: Whether a status of 400 and above is an error.
+            retries: How often to try again when the peer cannot be reached, is too slow, or a
+                gateway says that it is away. 5 if not given.
+            retry_waiting: Seconds between the tries, 1 if not given; `close` cuts them short.
+            timeout: As the attribute, for this request.
+
+        Raises:
+            NotJsonError: `data` cannot be written as JSON.
+            requests.RequestException: There was no answer, or it was an error.
+        """
+        request = self._prepare(method, path, data, headers, params)
+        left = DEFAULT_RETRIES if retries is None else retries
+        waiting = DEFAULT_RETRY_WAITING if retry_waiting is None else retry_waiting
+        limits = (CONNECT_TIMEOUT, self.timeout if timeout is None else timeout)
+        while True:
+            try:
+                response = self._session.send(request, timeout=limits, allow_redirects=False)
+                if raise_for_status:
+                    response.raise_for_status()
+                return response
+            except (HTTPError, requests.ConnectionError, Timeout, ChunkedEncodingError) as err:
+                if left <= 0 or not _is_transient(err) or self._closed.wait(waiting):
+                    if isinstance(err, HTTPError):
+                        raise self._translate_error(err) from err
+                    raise
+            left -= 1
+
+    def close(self) -> None:
+        """Close idle connections and let nobody try again."""
+        self._closed.set()
+        self._session.close()
+
+    def _prepare(
+        self,
+        method: str,
+        path: str,
+        data: Mapping[str, Any] | None,
+        headers: Mapping[str, Any] | None,
+        params: Mapping[str, Any] | None,
+    ) -> requests.PreparedRequest:
+        content = {} if data is None else {"Content-Type": "application/json"}
+        merged = {**content, **self._headers(), **(headers or {})}
+        request = requests.Request(
+            method,
+            self.get_url(path),
+            headers={name: str(value) for name, value in merged.items() if value is not None},
+            data=None if data is None else to_json(self._process_data(data)),
+            params=params,
+        )
+        return self._session.prepare_request(request)
+
+    def _headers(self) -> Mapping[str, Any]:
+        return {}
+
+    def _process_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        return data
+
+    def _translate_error(self, error: HTTPError) -> Exception:
+        return error
+
+
+def _is_transient(err: requests.RequestException) -> bool:
+    if isinstance(err, HTTPError):
+        return err.response is not None and err.response.status_code in TRANSIENT_STATUS
+    return not isinstance(err, SSLError)
+
+
+def to_json(data: Any) -> bytes:
+    """The bytes of a body.
+
+    Raises:
+        NotJsonError: JSON has no words for it.
+    """
+    try:
+        return json.dumps(data, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as err:
+        raise NotJsonError(
+            f"{err}; a message between master and slave may hold numbers, strings, booleans, "
+            "None, lists and dicts with string keys"
+        ) from err
+
+
+def get_http_engine_class(
+    headers: Mapping[str, Callable[..., Any]],
+    data_processor: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+    http_error_gene: Callable[[HTTPError], Exception] | None = None,
+) -> Callable[..., type[HttpEngine]]:
+    """A maker of engine classes.
+
+    Args:
+        headers: Functions that give the headers of each request (``None``: leave it out); called
+            with the arguments that the maker was called with.
+        data_processor: Applied to each body.
+        http_error_gene: Makes the exception that is raised for an answer that is an error.
+    """
+    get_headers = translate_dict_func(headers)
+
+    def make(*args: Any, **kwargs: Any) -> type[HttpEngine]:
+        class _Engine(HttpEngine):
+            def _headers(self) -> Mapping[str, Any]:
+                return get_headers(*args, **kwargs)
+
+            def _process_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+                return data if data_processor is None else data_processor(data)
+
+            def _translate_error(self, error: HTTPError) -> Exception:
+                return error if http_error_gene is None else http_error_gene(error)
+
+        return _Engine
+
+    return make

@@ -1,0 +1,14 @@
+"""The side that gives tasks."""
+
+from .connection import SlaveConnection, SlaveConnectionProxy
+from .master import Master
+from .task import Task, TaskResultType, TaskStatus
+
+__all__ = [
+    "Master",
+    "SlaveConnection",
+    "SlaveConnectionProxy",
+    "Task",
+    "TaskResultType",
+    "TaskStatus",
+]

@@ -1,0 +1,65 @@
+"""Finds slaves that give no sign of life."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from .connection import SlaveConnection
+
+
+class HeartbeatWatch:
+    """Gives up connected slaves that were not heard of for too long.
+
+    Args:
+        connections: Gives all connections.
+        tolerance: Seconds of silence after which a slave is lost.
+        check_span: Least seconds between two looks at all slaves.
+        on_lost: Told of the connection and the cause.
+    """
+
+    def __init__(
+        self,
+        connections: Callable[[], Iterable[SlaveConnection]],
+        tolerance: float,
+        check_span: float,
+        on_lost: Callable[[SlaveConnection, str], object],
+    ) -> None:
+        self._connections, self._on_lost = connections, on_lost
+        self._tolerance, self._span = tolerance, check_span
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat-watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        self._ending.set()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        # A slave that connects during a wait cannot be lost before `tolerance` is over.
+        due = time.monotonic() + min(self._span, self._tolerance)
+        while not self._ending.wait(max(0.0, due - time.monotonic())):
+            now = time.monotonic()
+            # A process that was itself stopped heard nobody: everyone gets a fresh start.
+            stalled = now - due > max(0.5, self._tolerance / 2)
+            earliest = now + self._tolerance
+            for connection in self._connections():
+                if not connection.is_connected:
+                    continue
+                if stalled:
+                    connection.seen()
+                silent = now - connection.last_seen
+                if silent > self._tolerance:
+                    self._lose(connection, silent)
+                else:
+                    earliest = min(earliest, connection.last_seen + self._tolerance)
+            due = max(earliest, now + self._span)
+
+    def _lose(self, connection: SlaveConnection, silent: float) -> None:
+        cause = (
+            f"slave {connection.name} is lost: no heartbeat for {silent:.1f} s, "
+            f"{self._tolerance:g} s are tolerated"
+        )
+        if connection.lose(cause):
+            self._on_lost(connection, cause)

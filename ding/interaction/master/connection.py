@@ -1,0 +1,271 @@
+"""A master's side of the connection to a slave."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import requests
+
+from ding.interaction.base.common import ControllableContext, default_func, random_token
+from ding.interaction.base.messages import AnswerMessage, ConnectMessage
+from ding.interaction.base.network import HttpEngine
+from ding.interaction.base.service import KEY_HEADER, make_engine
+from ding.interaction.base.threading import SerialExecutor
+from ding.interaction.config import (
+    DEFAULT_CHANNEL,
+    DEFAULT_MASTER_PORT,
+    DEFAULT_REQUEST_RETRIES,
+    DEFAULT_REQUEST_RETRY_WAITING,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_SLAVE_PORT,
+    LOCAL_HOST,
+)
+from ding.interaction.exception.base import ResponseException
+from ding.interaction.exception.slave import (
+    SlaveSlaveDisconnectionRefused,
+    get_slave_exception_by_error,
+)
+from ding.utils.errors import InteractionError
+
+from .task import Task, TaskResultType
+
+_logger = logging.getLogger(__name__)
+
+
+class _State(Enum):
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+
+
+class _Connection(ControllableContext):
+    """Connects and disconnects as a context."""
+
+    is_connected: bool
+
+    def connect(self) -> None:
+        raise NotImplementedError
+
+    def disconnect(self) -> None:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        self.connect()
+
+    def close(self) -> None:
+        self.disconnect()
+
+
+class SlaveConnection(_Connection):
+    """Connects to one slave and gives it tasks.
+
+    Args:
+        host: The slave's host.
+        port: Its port, 7236 if not given.
+        https: Whether it is spoken to by HTTPS.
+        channel: Number that both sides have to agree on.
+        my_address: Where the slave sends its answers.
+        token: What the two know each other by; a new one if not given.
+        request_retries: How often a request is tried again.
+        request_retry_waiting: Seconds between the tries.
+        key: The run's key.
+        request_timeout: Seconds that the slave may take for an answer.
+        name: What messages call the slave.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int | None = None,
+        https: bool = False,
+        channel: int | None = None,
+        my_address: str | None = None,
+        token: str | None = None,
+        request_retries: int | None = None,
+        request_retry_waiting: float | None = None,
+        *,
+        key: str | None = None,
+        request_timeout: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        port = DEFAULT_SLAVE_PORT if port is None else port
+        self._address = (host, port, https, "")
+        self.name = f"{host}:{port}" if name is None else f"{name} ({host}:{port})"
+        self.token = token or random_token()
+        channel = DEFAULT_CHANNEL if channel is None else channel
+        self._headers = {"Channel": str(channel), "Token": self.token, KEY_HEADER: key}
+        self._my_address = my_address or f"{LOCAL_HOST}:{DEFAULT_MASTER_PORT}"
+        retries = DEFAULT_REQUEST_RETRIES if request_retries is None else request_retries
+        waiting = request_retry_waiting
+        waiting = DEFAULT_REQUEST_RETRY_WAITING if waiting is None else waiting
+        self._trying: dict[str, Any] = dict(retries=retries, retry_waiting=waiting)
+        self._timeout = DEFAULT_REQUEST_TIMEOUT if request_timeout is None else request_timeout
+        self._lock = threading.Lock()
+        self._state = _State.IDLE
+        self._engine: HttpEngine | None = None
+        self._tasks: dict[UUID, Task] = {}
+        self._callbacks = SerialExecutor(f"callbacks-{self.name}")
+        self.last_seen = time.monotonic()
+
+    @property
+    def is_connected(self) -> bool:  # type: ignore[override]
+        return self._state is _State.CONNECTED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the slave's requests are to be heard: it is connected, or about to be."""
+        return self._state is not _State.IDLE
+
+    def connect(self) -> None:
+        """Ask the slave to work for this master.
+
+        Raises:
+            SlaveResponseException: It does not want to.
+            requests.RequestException: It cannot be reached.
+            InteractionError: It is connected already.
+        """
+        with self._lock:
+            if self._state is not _State.IDLE:
+                raise InteractionError(f"slave {self.name} is {self._state.value} already")
+            self._state, self.last_seen = _State.CONNECTING, time.monotonic()
+            self._engine = make_engine(
+                self._headers, self._address, self._timeout, get_slave_exception_by_error
+            )
+        try:
+            self._engine.request(
+                "POST", "connect", ConnectMessage.body(self._my_address), **self._trying
+            )
+        except BaseException:
+            self._drop("it could not be connected")
+            raise
+        with self._lock:
+            if self._state is _State.CONNECTING:
+                self._state, self.last_seen = _State.CONNECTED, time.monotonic()
+
+    def disconnect(self) -> None:
+        """Let the slave go; its open tasks fail. A slave that does not answer is let go, too.
+
+        Raises:
+            SlaveSlaveDisconnectionRefused: The slave wants to stay, and stays.
+        """
+        self._disconnect()
+
+    def new_task(self, data: Mapping[str, Any] | None = None) -> Task:
+        """A task for this slave, to be started."""
+        engine = self._engine
+        if engine is None or not self.is_connected:
+            raise InteractionError(f"slave {self.name} is not connected; connect it first")
+        task = Task(
+            engine,
+            {} if data is None else data,
+            before_task_start=lambda _: self._open_task(task, engine),
+            error_task_start=lambda task_id, _: self._tasks.pop(task_id, None),
+            submit=self._callbacks.submit,
+            **self._trying,
+        )
+        return task
+
+    # What the master calls
+
+    def seen(self) -> None:
+        """The slave gave a sign of life."""
+        self.last_seen = time.monotonic()
+
+    def end_task(self, kind: TaskResultType, answer: AnswerMessage) -> bool:
+        """Note the slave's answer; whether it was waited for."""
+        with self._lock:
+            task = self._tasks.pop(answer.id, None)
+        if task is None:
+            return False
+        cause = None
+        if kind is TaskResultType.FAILED:
+            cause = answer.message or "the slave says that it failed"
+        task.end(kind, answer.result, cause)
+        return True
+
+    def lose(self, cause: str) -> bool:
+        """Give the slave up without asking it; whether it was connected."""
+        return self._drop(cause)
+
+    def disconnect_now(self) -> None:
+        """Disconnect whatever the slave says, within about a second."""
+        try:
+            self._disconnect(timeout=1.0)
+        except ResponseException as err:
+            self._drop(f"the master shuts down; the slave said: {err}")
+
+    def join_callbacks(self, timeout: float) -> None:
+        """Wait for callbacks under way."""
+        thread = self._callbacks.close()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def _disconnect(self, timeout: float | None = None) -> None:
+        engine = self._engine
+        if engine is None or not self.is_connected:
+            return
+        try:
+            engine.request("DELETE", "disconnect", retries=0, timeout=timeout)
+        except SlaveSlaveDisconnectionRefused:
+            raise
+        except (requests.RequestException, ResponseException) as err:
+            _logger.info("slave %s did not say goodbye: %s", self.name, err)
+        self._drop("the master has disconnected the slave")
+
+    def _open_task(self, task: Task, engine: HttpEngine) -> None:
+        with self._lock:
+            if engine is not self._engine or self._state is not _State.CONNECTED:
+                raise InteractionError(f"slave {self.name} is not connected any more")
+            self._tasks[task.id] = task
+
+    def _drop(self, cause: str) -> bool:
+        with self._lock:
+            was_connected, self._state = self.is_connected, _State.IDLE
+            engine, self._engine = self._engine, None
+            tasks, self._tasks = list(self._tasks.values()), {}
+        if engine is not None:
+            engine.close()
+        for task in tasks:
+            task.end(TaskResultType.FAILED, {"type": "ConnectionLost", "message": cause}, cause)
+        return was_connected
+
+
+class SlaveConnectionProxy(_Connection):
+    """A connection that tells of connecting and disconnecting.
+
+    Args:
+        after_connect: Called without arguments when it is connected.
+        after_disconnect: Called without arguments when it is disconnected.
+    """
+
+    def __init__(
+        self,
+        connection: SlaveConnection,
+        after_connect: Callable[..., Any] | None = None,
+        after_disconnect: Callable[..., Any] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._after_connect = default_func()(after_connect)
+        self._after_disconnect = default_func()(after_disconnect)
+
+    @property
+    def is_connected(self) -> bool:  # type: ignore[override]
+        return self._connection.is_connected
+
+    def connect(self) -> None:
+        """As `SlaveConnection.connect`."""
+        self._connection.connect()
+        self._after_connect()
+
+    def disconnect(self) -> None:
+        """As `SlaveConnection.disconnect`."""
+        self._connection.disconnect()
+        self._after_disconnect()
+
+    def new_task(self, data: Mapping[str, Any] | None = None) -> Task:
+        """As `SlaveConnection.new_task`."""
+        return self._connection.new_task(data)

@@ -1,0 +1,219 @@
+"""A master connects to slaves, gives them tasks and hears how they ended."""
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+import flask
+
+from ding.interaction.base.messages import AnswerMessage, BadMessageError
+from ding.interaction.base.service import CheckCodes, HttpService, Route, refusal, same_secret
+from ding.interaction.config import (
+    DEFAULT_HEARTBEAT_CHECK_SPAN,
+    DEFAULT_HEARTBEAT_TOLERANCE,
+    DEFAULT_MASTER_PORT,
+    MIN_HEARTBEAT_CHECK_SPAN,
+)
+from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.utils.errors import InteractionError
+
+from ._watch import HeartbeatWatch
+from .connection import SlaveConnection, SlaveConnectionProxy
+from .task import TaskResultType
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds that callbacks and goodbyes may take when the master stops.
+STOP_TIMEOUT = 3.0
+
+
+class Master(HttpService):
+    """Holds connections to slaves by name.
+
+    Args:
+        host: Address to listen on, the loopback address if not given.
+        port: 7235 if not given, 0 for any free one.
+        heartbeat_tolerance: Seconds of silence after which a slave is lost, 17 if not given.
+        heartbeat_check_span: Least seconds between two looks at the slaves, 1 if not given.
+        request_retries: How often a request to a slave is tried again.
+        request_retry_waiting: Seconds between the tries.
+        channel: Number that both sides have to agree on.
+        my_address: Where slaves reach this master, if not at host and port.
+        key: The run's key. If given, it is shown to slaves, and slaves without it are refused.
+        request_timeout: Seconds that a slave may take for an answer.
+        max_body: Greatest size of a request's body in bytes.
+    """
+
+    _codes = CheckCodes(
+        Code.SYSTEM_SHUTTING_DOWN,
+        *(Code.CHANNEL_NOT_GIVEN, Code.CHANNEL_INVALID),
+        *(Code.SELF_TOKEN_NOT_GIVEN, Code.SELF_TOKEN_INVALID),
+        *(Code.SLAVE_TOKEN_NOT_GIVEN, Code.SLAVE_TOKEN_INVALID),
+    )
+
+    def __init__(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        heartbeat_tolerance: float | None = None,
+        heartbeat_check_span: float | None = None,
+        request_retries: int | None = None,
+        request_retry_waiting: float | None = None,
+        channel: int | None = None,
+        my_address: str | None = None,
+        *,
+        key: str | None = None,
+        request_timeout: float | None = None,
+        max_body: int | None = None,
+    ) -> None:
+        port = DEFAULT_MASTER_PORT if port is None else port
+        trying = request_retries, request_retry_waiting
+        super().__init__(host, port, *trying, channel, key, request_timeout, max_body)
+        tolerance, span = heartbeat_tolerance, heartbeat_check_span
+        self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
+        span = DEFAULT_HEARTBEAT_CHECK_SPAN if span is None else span
+        self._check_span = max(span, MIN_HEARTBEAT_CHECK_SPAN)
+        self._given_address = my_address
+        self._lock = threading.Lock()
+        self._slaves: dict[str, tuple[SlaveConnection, SlaveConnectionProxy]] = {}
+        self._by_token: dict[bytes, SlaveConnection] = {}
+        self._watch: HeartbeatWatch | None = None
+
+    @property
+    def my_address(self) -> str:
+        """Where slaves reach this master."""
+        return self._given_address or super().my_address
+
+    def new_connection(
+        self, name: str, host: str, port: int | None = None, https: bool = False
+    ) -> SlaveConnectionProxy:
+        """A connection to a slave, to be connected; replaces one of the same name.
+
+        Args:
+            name: What it is got by: ``master[name]``.
+            port: The slave's port, 7236 if not given.
+
+        Raises:
+            InteractionError: There is a connected slave of that name, or the master has to be
+                started first, to know its port.
+        """
+        connection = SlaveConnection(
+            host,
+            port,
+            https,
+            self._channel,
+            self.my_address,
+            request_retries=self._retries,
+            request_retry_waiting=self._retry_waiting,
+            key=self._key,
+            request_timeout=self._timeout,
+            name=name,
+        )
+        proxy = SlaveConnectionProxy(connection)
+        with self._lock:
+            self._forget(name)
+            self._slaves[name] = connection, proxy
+            self._by_token[_digest(connection.token)] = connection
+        return proxy
+
+    def __getitem__(self, name: str) -> SlaveConnectionProxy:
+        if name not in self._slaves:
+            known = ", ".join(map(repr, sorted(self._slaves))) or "none"
+            raise KeyError(f"no connection is called {name!r}; there are: {known}")
+        return self._slaves[name][1]
+
+    def __delitem__(self, name: str) -> None:
+        """Forget a slave that is not connected."""
+        self.__getitem__(name)
+        with self._lock:
+            self._forget(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._slaves
+
+    def _lost_connection(self, name: str, cause: str) -> None:
+        """Told when a slave was lost, after its open task has failed; for subclasses."""
+
+    def _forget(self, name: str) -> None:
+        connection, _ = self._slaves.get(name, (None, None))
+        if connection is None:
+            return
+        if connection.is_open:
+            raise InteractionError(f"slave {connection.name} is connected; disconnect it first")
+        del self._slaves[name], self._by_token[_digest(connection.token)]
+
+    def _routes(self) -> list[Route]:
+        complete = self._end_task(TaskResultType.COMPLETED)
+        fail = self._end_task(TaskResultType.FAILED)
+        return [
+            Route("GET", "/slave/heartbeat", self._check_slave, lambda _: "alive"),
+            Route("PUT", "/slave/task/complete", self._check_slave, complete),
+            Route("PUT", "/slave/task/fail", self._check_slave, fail),
+        ]
+
+    def _check_slave(self) -> SlaveConnection:
+        token = self._peer_token()
+        connection = self._by_token.get(_digest(token))
+        if connection is None or not (connection.is_open and same_secret(token, connection.token)):
+            raise refusal(Code.SLAVE_TOKEN_INVALID, "no slave has this token", HTTPStatus.FORBIDDEN)
+        connection.seen()
+        return connection
+
+    @staticmethod
+    def _end_task(kind: TaskResultType) -> Callable[[SlaveConnection], str]:
+        def handle(connection: SlaveConnection) -> str:
+            try:
+                answer = AnswerMessage.parse(flask.request.get_data())
+            except BadMessageError as err:
+                raise refusal(Code.TASK_DATA_INVALID, str(err), HTTPStatus.FORBIDDEN) from err
+            if not connection.end_task(kind, answer):
+                message = f"task {answer.id} is not waited for"
+                raise refusal(Code.TASK_DATA_INVALID, message, HTTPStatus.FORBIDDEN)
+            return "noted"
+
+        return handle
+
+    def _connections(self) -> list[SlaveConnection]:
+        with self._lock:
+            return [connection for connection, _ in self._slaves.values()]
+
+    def _on_start(self) -> None:
+        self._watch = HeartbeatWatch(
+            self._connections, self._tolerance, self._check_span, self._notice_loss
+        )
+        self._watch.start()
+
+    def _notice_loss(self, connection: SlaveConnection, cause: str) -> None:
+        _logger.warning("%s", cause)
+        with self._lock:
+            names = [name for name, (known, _) in self._slaves.items() if known is connection]
+        for name in names:
+            try:
+                self._lost_connection(name, cause)
+            except Exception:
+                _logger.exception("_lost_connection failed")
+
+    def _on_stop(self) -> None:
+        if self._watch is not None:
+            self._watch.stop(STOP_TIMEOUT)
+        connections = self._connections()
+        leaving = [
+            threading.Thread(target=connection.disconnect_now, daemon=True)
+            for connection in connections
+            if connection.is_connected
+        ]
+        for thread in leaving:
+            thread.start()
+        deadline = time.monotonic() + STOP_TIMEOUT
+        for thread in leaving:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for connection in connections:
+            connection.join_callbacks(max(0.0, deadline - time.monotonic()))
+
+
+def _digest(token: str) -> bytes:
+    """What a token is looked up by, so that the time of looking tells nothing about it."""
+    return hashlib.sha256(token.encode(errors="backslashreplace")).digest()

@@ -1,0 +1,198 @@
+"""A task that a master gives to a slave."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from enum import IntEnum, unique
+from typing import Any
+from uuid import UUID, uuid4
+
+from ding.interaction.base.common import default_func
+from ding.interaction.base.messages import TaskMessage
+from ding.interaction.base.network import HttpEngine
+from ding.utils.errors import InteractionError
+
+from .base import _AFTER_HOOK_TYPE, _BEFORE_HOOK_TYPE, _ERROR_HOOK_TYPE
+
+_logger = logging.getLogger(__name__)
+_CALLBACK_TYPE = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+
+
+@unique
+class TaskResultType(IntEnum):
+    COMPLETED = 1
+    FAILED = 2
+
+
+@unique
+class TaskStatus(IntEnum):
+    """Where a task is: ``IDLE -> STARTING -> STARTED -> WAITING -> COMPLETED | FAILED``.
+
+    A task that could not be given to the slave is ``START_FAILED``.
+    """
+
+    IDLE = 0x00
+    STARTING = 0x01
+    STARTED = 0x02
+    START_FAILED = 0x03
+    WAITING = 0x11
+    COMPLETED = 0x12
+    FAILED = 0x13
+
+
+_ENDED = frozenset({TaskStatus.START_FAILED, TaskStatus.COMPLETED, TaskStatus.FAILED})
+
+
+class Task:
+    """Starts on a slave, ends once, and tells its callbacks.
+
+    Args:
+        http_engine: Client to the slave.
+        data: What the slave shall work on, JSON.
+        task_id: A new one if not given.
+        before_task_start: Called with the id before the slave is asked.
+        after_task_start: Called with the id when the slave has accepted.
+        error_task_start: Called with the id and the error when it has not.
+        retries: How often asking the slave is tried again.
+        retry_waiting: Seconds between the tries.
+        submit: Where callbacks are called; in the thread that ends the task if not given.
+    """
+
+    def __init__(
+        self,
+        http_engine: HttpEngine,
+        data: Mapping[str, Any],
+        task_id: UUID | None = None,
+        before_task_start: _BEFORE_HOOK_TYPE | None = None,
+        after_task_start: _AFTER_HOOK_TYPE | None = None,
+        error_task_start: _ERROR_HOOK_TYPE | None = None,
+        *,
+        retries: int | None = None,
+        retry_waiting: float | None = None,
+        submit: Callable[[Callable[[], object]], object] | None = None,
+    ) -> None:
+        self._engine = http_engine
+        self._data = data
+        self._id = task_id or uuid4()
+        hooks = before_task_start, after_task_start, error_task_start
+        self._before_start, self._after_start, self._error_start = map(default_func(), hooks)
+        self._trying: dict[str, Any] = dict(retries=retries, retry_waiting=retry_waiting)
+        self._submit = submit or (lambda func: func())
+        self._lock = threading.Lock()
+        self._status = TaskStatus.IDLE
+        self._result: Any = None
+        self._cause: str | None = None
+        self._callbacks: list[tuple[TaskStatus, _CALLBACK_TYPE]] = []
+        self._ended = threading.Event()
+
+    @property
+    def id(self) -> UUID:
+        return self._id
+
+    @property
+    def status(self) -> TaskStatus:
+        return self._status
+
+    @property
+    def task(self) -> Mapping[str, Any]:
+        """What the slave works on."""
+        return self._data
+
+    @property
+    def result(self) -> Any:
+        """What the slave gave as result; ``None`` before it did."""
+        return self._result
+
+    @property
+    def cause(self) -> str | None:
+        """Why it failed, in one line; ``None`` if it did not."""
+        return self._cause
+
+    def start(self) -> "Task":
+        """Give it to the slave.
+
+        Raises:
+            SlaveResponseException: The slave does not take it.
+            requests.RequestException: The slave cannot be reached.
+            InteractionError: It was started before, is not JSON, or the slave is not connected.
+        """
+        if not self._move(TaskStatus.IDLE, TaskStatus.STARTING):
+            raise InteractionError(f"task {self._id} was started before; make a new one")
+        try:
+            self._before_start(self._id)
+            message = TaskMessage.body(self._id, self._data)
+            self._engine.request("POST", "task/new", message, **self._trying)
+        except Exception as err:
+            if self._move(TaskStatus.STARTING, TaskStatus.START_FAILED):
+                self._cause = f"it could not be started: {type(err).__name__}: {err}"
+                self._ended.set()
+                self._error_start(self._id, err)
+                raise
+            return self  # it ended while it was asked for: its status and cause tell how
+        self._move(TaskStatus.STARTING, TaskStatus.STARTED)
+        self._after_start(self._id)
+        self._move(TaskStatus.STARTED, TaskStatus.WAITING)
+        return self
+
+    def join(self, timeout: float | None = None) -> "Task":
+        """Wait until it has ended and its callbacks were called.
+
+        Args:
+            timeout: Seconds to wait at most; `status` tells whether it has ended.
+
+        Raises:
+            InteractionError: It was not started.
+        """
+        if self._status is TaskStatus.IDLE:
+            raise InteractionError(f"task {self._id} was not started, so it will not end")
+        self._ended.wait(timeout)
+        return self
+
+    def on_complete(self, callback: _CALLBACK_TYPE) -> "Task":
+        """Have ``callback(data, result)`` called when the slave has done it; at once if it has."""
+        return self._on(TaskStatus.COMPLETED, callback)
+
+    def on_fail(self, callback: _CALLBACK_TYPE) -> "Task":
+        """Have ``callback(data, result)`` called when it has failed; at once if it has."""
+        return self._on(TaskStatus.FAILED, callback)
+
+    def end(self, kind: TaskResultType, result: Any, cause: str | None = None) -> None:
+        """Note how it ended, and call the callbacks; only the first end counts."""
+        status = TaskStatus.COMPLETED if kind is TaskResultType.COMPLETED else TaskStatus.FAILED
+        with self._lock:
+            if self._status in _ENDED:
+                return
+            self._status, self._result, self._cause = status, result, cause
+            callbacks = [callback for when, callback in self._callbacks if when is status]
+        if callbacks:
+            self._submit(lambda: self._finish(callbacks))
+        else:
+            self._ended.set()
+
+    def _on(self, status: TaskStatus, callback: _CALLBACK_TYPE) -> "Task":
+        with self._lock:
+            self._callbacks.append((status, callback))
+            late = self._status is status
+        if late:
+            self._call(callback)
+        return self
+
+    def _finish(self, callbacks: list[_CALLBACK_TYPE]) -> None:
+        try:
+            for callback in callbacks:
+                self._call(callback)
+        finally:
+            self._ended.set()
+
+    def _call(self, callback: _CALLBACK_TYPE) -> None:
+        try:
+            callback(self._data, self._result)
+        except Exception:
+            _logger.exception("a callback of task %s failed", self._id)
+
+    def _move(self, old: TaskStatus, new: TaskStatus) -> bool:
+        with self._lock:
+            moved = self._status is old
+            if moved:
+                self._status = new
+        return moved

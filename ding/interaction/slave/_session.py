@@ -1,0 +1,101 @@
+"""A slave's side of the connection to its master."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ding.interaction.base.messages import AnswerMessage
+from ding.interaction.base.network import HttpEngine
+from ding.interaction.exception.master import MasterTaskDataInvalid
+from ding.utils.errors import NotJsonError
+
+_logger = logging.getLogger(__name__)
+
+
+class MasterSession:
+    """Beats until it is closed or the master is lost, and carries answers to the master.
+
+    Args:
+        address: The master's address.
+        token: What the two know each other by.
+        engine: Client to the master.
+        span: Seconds from beat to beat.
+        retries: How often a request is tried again before the master counts as lost.
+        retry_waiting: Seconds between the tries.
+        on_lost: Told once, with the cause, when the master is lost.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        engine: HttpEngine,
+        span: float,
+        retries: int,
+        retry_waiting: float,
+        on_lost: "Callable[[MasterSession, Exception], object]",
+    ) -> None:
+        self.address, self.token = address, token
+        self._engine, self._span = engine, span
+        self._trying: dict[str, Any] = dict(retries=retries, retry_waiting=retry_waiting)
+        self._on_lost = on_lost
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{address}", daemon=True)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> bool:
+        """Stop beating; whether it was open. Does not wait."""
+        with self._lock:
+            was_open = not self.closed
+            self._closed.set()
+        self._engine.close()
+        return was_open
+
+    def join(self, timeout: float) -> None:
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def answer(self, kind: str, message: AnswerMessage, *, last: bool = False) -> None:
+        """Tell the master how a task ended; if it cannot be told, it is lost.
+
+        Args:
+            kind: ``complete`` or ``fail``.
+            last: Try once only: there is no time for more.
+
+        Raises:
+            NotJsonError: The result cannot be written as JSON.
+        """
+        trying = dict(retries=0, timeout=1.0) if last else self._trying
+        try:
+            self._engine.request("PUT", f"slave/task/{kind}", message.body(), **trying)
+        except NotJsonError:
+            raise
+        except Exception as err:
+            if isinstance(err, MasterTaskDataInvalid):
+                _logger.info("the master has no use for the answer to task %s", message.id)
+            else:
+                self._lose(err)
+
+    def _beat(self) -> None:
+        due = time.monotonic()
+        while not self._closed.wait(max(0.0, due - time.monotonic())):
+            due = time.monotonic() + self._span
+            try:
+                self._engine.request(
+                    "GET", "slave/heartbeat", timeout=max(2.0, self._span), **self._trying
+                )
+            except Exception as err:
+                self._lose(err)
+
+    def _lose(self, err: Exception) -> None:
+        if self.close():
+            self._on_lost(self, err)

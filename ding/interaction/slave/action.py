@@ -1,0 +1,50 @@
+"""What a slave's hooks raise to refuse, and its work to fail."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ding.interaction.base.app import ResponsibleException
+from ding.interaction.exception.slave import SlaveErrorCode
+
+
+class ConnectionRefuse(ResponsibleException):
+    """Raise it in ``_before_connection``: this slave does not want that master."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(
+            SlaveErrorCode.SLAVE_CONNECTION_REFUSED, "the slave refuses to connect", data
+        )
+
+
+class DisconnectionRefuse(ResponsibleException):
+    """Raise it in ``_before_disconnection``: this slave wants to stay connected."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(
+            SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED, "the slave refuses to disconnect", data
+        )
+
+
+class TaskRefuse(ResponsibleException):
+    """Raise it in ``_before_task``: this slave does not take that task."""
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(SlaveErrorCode.TASK_REFUSED, "the slave refuses the task", data)
+
+
+class TaskFail(Exception):
+    """Raise it in ``_process_task``: the task failed, for a reason that is foreseen.
+
+    Args:
+        result: What the master gets as result, JSON.
+        message: Why it failed.
+    """
+
+    def __init__(self, result: Mapping[str, Any] | None = None, message: str | None = None) -> None:
+        super().__init__(message or "")
+        self._result = result or {}
+        self.message = message
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        return self._result
