@@ -11,7 +11,9 @@ class LogDict(dict):
     """A dict whose tensors become numbers (one element) or lists as they are put in."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key, map_leaves(_detached, value))
+        if type(value) is not float:
+            value = map_leaves(_detached, value)
+        super().__setitem__(key, value)
 
     def update(self, data: dict) -> None:  # type: ignore[override]
         for key, value in data.items():

@@ -12,7 +12,6 @@ from easydict import EasyDict
 from ding.data import Columns
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
-from ding.utils.autolog import TickTime
 from ding.utils.data import AsyncDataLoader
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.learner.learner_hook import (
@@ -22,7 +21,7 @@ from ding.worker.learner.learner_hook import (
     add_learner_hook,
     build_learner_hook_by_cfg,
 )
-from ding.worker.learner.monitor import TickMonitor, get_simple_monitor_type
+from ding.worker.learner.monitor import MonitorFeed, TickMonitor, get_simple_monitor_type
 
 __all__ = ["BaseLearner", "TickMonitor", "create_learner", "get_simple_monitor_type"]
 
@@ -97,8 +96,8 @@ class BaseLearner:
             self.policy = policy
 
     def _set_up_logging(self, tb_logger: Any) -> None:
-        self._tick_time = TickTime()
-        self._monitor: TickMonitor | None = None
+        self._feed: MonitorFeed | None = None
+        self._train_time = self._data_time = 0.0
         self._logger: logging.Logger | None = None
         self._owns_writer = tb_logger is None
         self._tb_logger = tb_logger
@@ -130,6 +129,8 @@ class BaseLearner:
             raise ConfigError(f"{self._instance_name} has no policy: set learner.policy first")
         if envstep >= 0:
             self._collector_envstep = envstep
+        # Those of the batch before must not pass for this one's.
+        self._priority_info = {}
         self.call_hook("before_iter")
         start = time.perf_counter()
         # Asked before the policy can turn columns into rows.
@@ -142,20 +143,19 @@ class BaseLearner:
             self._last_iter.add(1)
 
     def _take_log(self, log_vars: dict[str, Any], identity: dict[str, Any]) -> None:
-        log_vars = dict(log_vars)
-        priority = log_vars.pop("priority", None)
-        if priority is not None:
-            self._priority_info = {"priority": priority, **identity}
         scalar = self._log_buffer["scalar"]
         for name, value in log_vars.items():
-            if name.startswith("[scalars]"):
+            if name == "priority":
+                if value is not None:
+                    self._priority_info = {"priority": value, **identity}
+            elif name.startswith("[scalars]"):
                 self._log_buffer["scalars"][name.partition("]")[2]] = value
             elif name.startswith("[histogram]"):
                 self._log_buffer["histogram"][name.partition("]")[2]] = value
             else:
-                if value != value and "loss" in name:
-                    raise self._nan_error(name)
                 scalar[name] = value
+                if "loss" in name and type(seen := scalar[name]) is float and seen != seen:
+                    raise self._nan_error(name)
 
     def _nan_error(self, name: str) -> DataError:
         return DataError(
@@ -209,8 +209,7 @@ class BaseLearner:
             )
         start = time.perf_counter()
         data = next(self._dataloader)
-        if self._monitor is not None:
-            self._monitor.data_time = time.perf_counter() - start
+        self._data_time = time.perf_counter() - start
         return data
 
     def close(self) -> None:
@@ -261,19 +260,13 @@ class BaseLearner:
 
     def update_monitor(self) -> None:
         """Move the newest log values into the monitor and its clock on by one iteration."""
-        monitor = self._monitor
-        if monitor is None:
-            return
-        monitor.train_time = self._train_time
-        names = self._monitor_names
-        for name, value in self._log_buffer["scalar"].items():
-            if name in names:
-                setattr(monitor, name, value)
-        self._tick_time.step()
+        if self._feed is not None:
+            times = {"train_time": self._train_time, "data_time": self._data_time}
+            self._feed.add({**self._log_buffer["scalar"], **times})
 
     def log_monitor(self) -> None:
         """Write the monitor's averages to the log and the writer."""
-        monitor = self._monitor
+        monitor = self.monitor
         if monitor is None:
             return
         iteration = self._last_iter.val
@@ -305,15 +298,15 @@ class BaseLearner:
         return {
             "last_iter": self._last_iter.val,
             "collector_envstep": self._collector_envstep,
-            "monitor": {} if self._monitor is None else self._monitor.window(),
+            "monitor": {} if self._feed is None else self._feed.monitor.window(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on counting and averaging."""
         self._last_iter.update(state_dict["last_iter"])
         self._collector_envstep = state_dict["collector_envstep"]
-        if self._monitor is not None:
-            self._monitor.load_window(state_dict["monitor"])
+        if self._feed is not None:
+            self._feed.monitor.load_window(state_dict["monitor"])
 
     # ------------------------------------------------------------------ properties
 
@@ -346,7 +339,8 @@ class BaseLearner:
 
     @property
     def monitor(self) -> TickMonitor:
-        return self._monitor  # type: ignore[return-value]
+        """Times and losses of the last iterations; ``None`` on ranks that do not monitor."""
+        return None if self._feed is None else self._feed.monitor  # type: ignore[return-value]
 
     @property
     def only_monitor_rank0(self) -> bool:
@@ -394,11 +388,9 @@ class BaseLearner:
     def policy(self, _policy: Any) -> None:
         self._policy = _policy
         self._logged_names = list(_policy.monitor_vars())
-        self._monitor_names = frozenset(self._logged_names)
-        self._logged_names.append("train_time")
+        names, self._logged_names = self._logged_names, [*self._logged_names, "train_time"]
         if self._rank == 0 or not self.only_monitor_rank0:
-            kind = get_simple_monitor_type(sorted(self._monitor_names))
-            self._monitor = kind(self._tick_time, expire=10)
+            self._feed = MonitorFeed(sorted(set(names)))
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
 
@@ -426,8 +418,8 @@ _IDENTITY = ("replay_buffer_idx", "replay_unique_id")
 
 def _identity(data: Any) -> dict[str, Any]:
     """Which items of the replay buffer a batch is made of."""
-    if isinstance(data, Columns) and data.is_columnar:
-        columns = data.columns
+    columns = data.columns_or_none() if isinstance(data, Columns) else None
+    if columns is not None:
         return {name: columns[name] for name in _IDENTITY if name in columns}
     if isinstance(data, Iterable) and not isinstance(data, dict):
         rows = [row for row in data if isinstance(row, dict)]

@@ -257,7 +257,7 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
         elif value:
             kind, position, priority, arg = _SHORT_FORMS[name]
             ext_args = {} if arg is None else {arg: value}
-            if (kind, position) == ("save_ckpt", "after_iter"):
+            if kind == "save_ckpt":
                 ext_args["keep"] = keep
             args = EasyDict(ext_args)
             hook = hook_mapping[kind](name, priority, position=position, ext_args=args)

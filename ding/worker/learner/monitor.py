@@ -1,12 +1,16 @@
 """What a learner knows of its last iterations."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ding.utils.autolog import LoggedModel, LoggedValue
+from ding.utils.autolog import LoggedModel, LoggedValue, TickTime
+
+#: Iterations that a learner looks back.
+WINDOW = 10
 
 
 class TickMonitor(LoggedModel):
@@ -86,3 +90,37 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
         return TickMonitor
     values = {name: LoggedValue(float) for name in dict.fromkeys(properties)}
     return type("SimpleTickMonitor", (TickMonitor,), values)
+
+
+class MonitorFeed:
+    """A monitor that is filled when it is looked at, not at each iteration.
+
+    Args:
+        names: Values to monitor, beside ``train_time`` and ``data_time``.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._tick = TickTime()
+        self._monitor = get_simple_monitor_type(names)(self._tick, expire=WINDOW)
+        self._names = frozenset(self._monitor.value_names())
+        self._unread: deque[Mapping[str, Any]] = deque(maxlen=WINDOW)
+        self._unread_count = 0
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Take the values of one iteration; those that are not monitored are left out."""
+        self._unread.append(values)
+        self._unread_count += 1
+
+    @property
+    def monitor(self) -> TickMonitor:
+        forgotten = self._unread_count - len(self._unread)
+        if forgotten:
+            self._tick.step(forgotten)
+        for values in self._unread:
+            for name, value in values.items():
+                if name in self._names:
+                    setattr(self._monitor, name, value)
+            self._tick.step()
+        self._unread.clear()
+        self._unread_count = 0
+        return self._monitor

@@ -1,0 +1,237 @@
+"""Hooks: what a config builds, their order, and the built-in ones."""
+
+import errno
+import os
+
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.torch_utils import CountVar, build_log_buffer
+from ding.utils import read_file, save_file
+from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
+from ding.worker.learner import (
+    Hook,
+    LearnerHook,
+    LoadCkptHook,
+    SaveCkptHook,
+    add_learner_hook,
+    build_learner_hook_by_cfg,
+    find_char,
+    merge_hooks,
+    register_learner_hook,
+    show_hooks,
+)
+
+
+class Note(LearnerHook):
+    """Notes in ``engine.calls`` that it was called."""
+
+    def __init__(self, *args, ext_args=EasyDict(), **kwargs):
+        super().__init__(*args, **kwargs)
+        self.ext_args = ext_args
+
+    def __call__(self, engine):
+        engine.calls.append(self.name)
+
+
+class Engine:
+    def __init__(self):
+        self.calls, self.lines = [], []
+        self.rank, self.exp_name, self.instance_name = 0, "exp", "learner"
+        self.last_iter, self.collector_envstep, self.ckpt_name = CountVar(0), 0, None
+        self.policy, self.weight = self, torch.zeros(2)
+        self.log_buffer = {"scalar": build_log_buffer()}
+
+    def info(self, line):
+        self.lines.append(line)
+
+    def state_dict(self):
+        return {"weight": self.weight}
+
+    def load_state_dict(self, state):
+        if set(state) != {"weight"}:
+            raise KeyError(f"unknown {sorted(state)}")
+        self.weight = state["weight"]
+
+
+def names(hooks, position):
+    return [hook.name for hook in hooks[position]]
+
+
+class TestBuild:
+    def test_short_forms(self):
+        hooks = build_learner_hook_by_cfg(
+            EasyDict(
+                load_ckpt_before_run="a/path",
+                log_show_after_iter=100,
+                save_ckpt_after_iter=10000,
+                save_ckpt_after_run=True,
+                log_reduce_after_iter=True,
+            )
+        )
+        assert names(hooks, "before_run") == ["load_ckpt_before_run"]
+        assert names(hooks, "before_iter") == []
+        assert names(hooks, "after_run") == ["save_ckpt_after_run"]
+        # Averaging over ranks comes before what shows the averages.
+        assert names(hooks, "after_iter") == [
+            *("log_reduce_after_iter", "log_show_after_iter", "save_ckpt_after_iter"),
+        ]
+
+    def test_what_is_off_is_not_built(self):
+        off = EasyDict(load_ckpt_before_run="", save_ckpt_after_run=False, log_show_after_iter=None)
+        assert not any(build_learner_hook_by_cfg(off).values())
+
+    def test_full_form(self):
+        register_learner_hook("note", Note)
+        full = dict(
+            name="mine", type="note", priority=5, position="before_iter", ext_args=dict(freq=3)
+        )
+        hooks = build_learner_hook_by_cfg(EasyDict(anything=full))
+        (hook,) = hooks["before_iter"]
+        assert (hook.name, hook.priority, hook.ext_args.freq) == ("mine", 5, 3)
+
+    def test_full_form_of_a_built_in_one(self):
+        full = dict(type="save_ckpt", position="after_iter", ext_args=dict(freq=2, keep=1))
+        (hook,) = build_learner_hook_by_cfg(EasyDict(saver=full))["after_iter"]
+        engine = Engine()
+        for number in range(5):
+            engine.last_iter.update(number)
+            hook(engine)
+        assert os.listdir("exp/ckpt") == ["iteration_4.pth.tar"]
+
+    @pytest.mark.parametrize(
+        ("cfg", "words"),
+        [
+            (dict(save_after_iter=3), "unknown hook 'save_after_iter'"),
+            (dict(a=dict(type="nothing", position="after_iter")), "unknown type 'nothing'"),
+            (dict(a=dict(type="save_ckpt", position="later")), "position must be one of"),
+            (
+                dict(a=dict(type="save_ckpt", position="after_run", priority=-1)),
+                "priority must be >= 0",
+            ),
+        ],
+    )
+    def test_nonsense_is_refused(self, cfg, words):
+        with pytest.raises(ConfigError, match=words):
+            build_learner_hook_by_cfg(EasyDict(cfg))
+
+
+class TestOrder:
+    def test_lower_priority_first_and_stable(self):
+        hooks = build_learner_hook_by_cfg(EasyDict())
+        for name, priority in (("b", 2), ("a", 1), ("c", 2), ("d", 0)):
+            add_learner_hook(hooks, Note(name, priority, position="after_iter"))
+        assert names(hooks, "after_iter") == ["d", "a", "b", "c"]
+
+    def test_merge(self):
+        one, two = build_learner_hook_by_cfg(EasyDict()), build_learner_hook_by_cfg(EasyDict())
+        for hooks, *pairs in ((one, ("a", 1), ("b", 3)), (two, ("c", 1), ("d", 2))):
+            for name, priority in pairs:
+                add_learner_hook(hooks, Note(name, priority, position="before_run"))
+        assert names(merge_hooks(one, two), "before_run") == ["a", "c", "d", "b"]
+        assert names(one, "before_run") == ["a", "b"]
+        with pytest.raises(ConfigError, match="different positions"):
+            merge_hooks(one, {"before_run": []})
+
+    def test_show(self, capsys):
+        show_hooks(build_learner_hook_by_cfg(EasyDict(save_ckpt_after_run=True)))
+        assert "after_run: save_ckpt_after_run(20)" in capsys.readouterr().out
+
+
+def test_only_learner_hooks_are_registered():
+    with pytest.raises(ConfigError, match="subclass of LearnerHook"):
+        register_learner_hook("plain", Hook)
+
+
+def test_find_char():
+    assert find_char("a_b_c", "_", 2) == 3
+    assert find_char("a_b_c", "_", 1, reverse=True) == 3
+    with pytest.raises(ValueError, match="2 times"):
+        find_char("a_b_c", "_", 3)
+
+
+class TestSave:
+    def hook(self, position="after_iter", **ext_args):
+        return SaveCkptHook("save", 20, position=position, ext_args=EasyDict(ext_args))
+
+    def test_frequency_and_content(self):
+        engine, hook = Engine(), self.hook(freq=3)
+        for number in range(7):
+            engine.last_iter.update(number)
+            engine.collector_envstep = 10 * number
+            hook(engine)
+        files = sorted(os.listdir("exp/ckpt"))
+        assert files == [f"iteration_{n}.pth.tar" for n in (0, 3, 6)]
+        state = read_file("exp/ckpt/iteration_6.pth.tar")
+        assert (state["last_iter"], state["last_step"]) == (6, 60)
+        assert state["weight"].tolist() == [0, 0]
+
+    def test_keeps_the_newest_even_if_numbers_begin_again(self):
+        engine, hook = Engine(), self.hook(freq=1, keep=2)
+        for number in (7, 8, 9, 3, 4):
+            engine.last_iter.update(number)
+            hook(engine)
+            stamp = os.stat("exp/ckpt").st_mtime_ns
+            path = f"exp/ckpt/iteration_{number}.pth.tar"
+            os.utime(path, ns=(stamp, stamp))
+        assert sorted(os.listdir("exp/ckpt")) == ["iteration_3.pth.tar", "iteration_4.pth.tar"]
+
+    def test_other_files_are_never_removed(self):
+        engine, hook = Engine(), self.hook(freq=1, keep=1)
+        for name in ("ckpt_best.pth.tar", "iteration_one.pth.tar"):
+            save_file(f"exp/ckpt/{name}", {})
+        for number in range(3):
+            engine.last_iter.update(number)
+            hook(engine)
+        assert sorted(os.listdir("exp/ckpt")) == [
+            *("ckpt_best.pth.tar", "iteration_2.pth.tar", "iteration_one.pth.tar"),
+        ]
+
+    @pytest.fixture
+    def full_disk(self, monkeypatch):
+        def fail(descriptor):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", fail)
+
+    def test_full_disk_between_iterations_is_a_warning(self, full_disk):
+        engine = Engine()
+        with pytest.warns(RuntimeWarning, match="No space left on device.*training goes on"):
+            self.hook(freq=1)(engine)
+        assert any("without a checkpoint" in line for line in engine.lines)
+        assert os.listdir("exp/ckpt") == []
+
+    def test_full_disk_at_the_end_is_an_error(self, full_disk):
+        with pytest.raises(CheckpointWriteError, match="iteration_0"):
+            self.hook("after_run")(Engine())
+
+
+class TestLoad:
+    def hook(self, path):
+        return LoadCkptHook("load", 20, position="before_run", ext_args=EasyDict(load_path=path))
+
+    def test_empty_path_does_nothing(self):
+        self.hook("")(Engine())
+
+    def test_restores_policy_and_counters(self):
+        state = {"weight": torch.ones(2), "last_iter": 5, "last_step": 50, "eval_result": 1.0}
+        save_file("a.pth.tar", state)
+        engine = Engine()
+        self.hook("a.pth.tar")(engine)
+        assert engine.weight.tolist() == [1, 1]
+        assert (engine.last_iter.val, engine.collector_envstep) == (5, 50)
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ([1], "holds a list"),
+            ({"other": 1}, "a.pth.tar does not fit this policy"),
+            (None, "there is no file"),
+        ],
+    )
+    def test_wrong_file_is_named(self, content, words):
+        if content is not None:
+            save_file("a.pth.tar", content)
+        with pytest.raises(CheckpointError, match=words):
+            self.hook("a.pth.tar")(Engine())
