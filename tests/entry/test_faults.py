@@ -1,0 +1,263 @@
+"""Whatever goes wrong in a run ends in one error that names the cause, and loses nothing."""
+
+import errno
+import json
+import os
+import time
+
+import pytest
+
+from ding.entry import serial_pipeline, state_keeper
+from ding.utils import read_file
+from ding.utils.errors import (
+    ActionError,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    DingError,
+    EnvDiedError,
+    EnvError,
+    EnvTimeoutError,
+)
+from tests.entry.runs import run_json, walk_config, walk_envs
+
+LIMITED = dict(manager=dict(step_timeout=0.5, reset_timeout=0.5))
+
+
+def train(manager="base", envs=None, policy="dqn", limit=90, **changes):
+    config = walk_config(manager=manager, policy=policy, **changes)
+    return serial_pipeline(config, env_setting=envs or walk_envs(), max_train_iter=limit)
+
+
+def resume(limit, **model):
+    config = walk_config()
+    config[0].policy.learn.resume_training = True
+    config[0].policy.model.update(model)
+    return serial_pipeline(config, env_setting=walk_envs(), max_train_iter=limit)
+
+
+def assert_failed(error, words):
+    """The run says why it failed; its last state is whole."""
+    record = run_json()
+    assert record["status"] == "failed"
+    assert record["reason"].startswith(type(error).__name__)
+    assert words in record["reason"]
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+@pytest.mark.parametrize(
+    ("fault", "where", "at", "kind", "words"),
+    [
+        ("raise", "init", 0, EnvError, "env 1 (WalkEnv) could not be made: ValueError: the env's"),
+        ("raise", "reset", 1, EnvError, "env 1 (WalkEnv) failed in reset(): ValueError: the env's"),
+        ("raise", "reset", 5, EnvError, "env 1 (WalkEnv) failed in reset(): ValueError: the env's"),
+        ("raise", "step", 60, EnvError, "env 1 (WalkEnv) failed in step(): ValueError: the env's"),
+        ("hang", "reset", 5, EnvTimeoutError, "env 1 (WalkEnv) did not finish reset() within"),
+        ("hang", "step", 60, EnvTimeoutError, "env 1 (WalkEnv) did not finish step() within"),
+        ("nan_reward", "step", 60, DataError, "env 1"),
+        ("nan_obs", "step", 60, DataError, "env 1"),
+    ],
+)
+def test_failing_env_is_named(manager, fault, where, at, kind, words):
+    envs = walk_envs(fault=fault, where=where, at=at)
+    with pytest.raises(kind) as caught:
+        train(manager, envs, env=LIMITED)
+    assert words.replace("WalkEnv", "<lambda>") in str(caught.value) or words in str(caught.value)
+    assert caught.value.env_id == 1
+    assert_failed(caught.value, "env 1")
+    if at == 60:
+        assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] > 20
+        assert read_file("run/ckpt/iteration_20.pth.tar")["last_iter"] == 20
+
+
+@pytest.mark.parametrize("fault", ["kill", "deaf_hang"])
+def test_lost_env_process_is_named(fault):
+    start = time.monotonic()
+    with pytest.raises((EnvDiedError, EnvTimeoutError), match="env 1") as caught:
+        train("subprocess", walk_envs(fault=fault, at=60), env=LIMITED)
+    assert ("SIGKILL" if fault == "kill" else "step_timeout") in str(caught.value)
+    assert_failed(caught.value, "env 1")
+    assert time.monotonic() - start < 20
+    assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] > 20
+
+
+def test_childs_traceback_is_shown():
+    with pytest.raises(EnvError) as caught:
+        train("subprocess", walk_envs(fault="raise", at=60))
+    chain, error = "", caught.value
+    while error is not None:
+        chain, error = f"{chain}{error}\n", error.__cause__
+    assert "_maybe_fail" in chain
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+def test_failing_env_is_renewed_if_config_says_so(manager):
+    settings = dict(max_retry=2, retry_type="renew", retry_waiting_time=0.0)
+    train(manager, walk_envs(fault="raise", at=60), env=dict(manager=settings))
+    assert run_json()["status"] == "finished"
+
+
+def test_env_process_that_dies_is_renewed_if_config_says_so():
+    settings = dict(max_retry=2, retry_type="renew", retry_waiting_time=0.0)
+    train("subprocess", walk_envs(fault="kill", at=60), env=dict(manager=settings))
+    assert run_json()["status"] == "finished"
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+def test_failure_during_evaluation_is_named(manager):
+    envs = walk_envs(evaluator=dict(fault="raise", at=20))
+    with pytest.raises(EnvError, match="the env's own words") as caught:
+        train(manager, envs)
+    assert_failed(caught.value, "env 0")
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        ("bad_action", ActionError, "env 0"),
+        ("nan_action", DingError, "action"),
+        ("nan_weights", DingError, "NaN|finite|nan"),
+        ("nan_loss", DataError, "total_loss = NaN at iteration 12"),
+        ("nan_priority", DataError, "priority 3 of 8 is nan"),
+        ("negative_priority", DataError, "priority 3 of 8 is -1"),
+        ("short_priority", DataError, "7 priorities came for 8 items"),
+        ("no_priority", ConfigError, "no 'priority'"),
+    ],
+)
+def test_faulty_policy_is_named(fault, kind, words):
+    config = walk_config(policy="faulty_dqn")
+    config[0].policy.other.fault = fault
+    with pytest.raises(kind, match=words) as caught:
+        serial_pipeline(config, env_setting=walk_envs(), max_train_iter=90)
+    assert_failed(caught.value, "")
+
+
+class TestDisk:
+    """A disk that fills up while files are written."""
+
+    @pytest.fixture
+    def disk(self, monkeypatch):
+        """Fails the writing of files whose name contains ``disk.full_for``."""
+
+        class Disk:
+            full_for: str | None = None
+
+        disk, replace = Disk(), os.replace
+
+        def full(source, target):
+            if disk.full_for is not None and disk.full_for in os.fspath(target):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", full)
+        return disk
+
+    def test_failed_periodic_checkpoint_is_told_and_the_run_goes_on(self, disk):
+        disk.full_for = "iteration_20.pth.tar"
+        with pytest.warns(RuntimeWarning, match="iteration_20.*No space left.*training goes on"):
+            train(limit=60)
+        assert run_json()["status"] == "finished"
+        assert os.path.exists("run/ckpt/iteration_40.pth.tar")
+        assert not [name for name in os.listdir("run/ckpt") if name.startswith(".")]
+
+    @pytest.mark.parametrize("name", ["resume.pth.tar", "iteration_60.pth.tar"])
+    def test_failed_last_save_is_told_and_the_policy_returned(
+        self, disk, name, capsys, monkeypatch
+    ):
+        monkeypatch.setenv("DING_CONSOLE", "plain")
+        disk.full_for = name
+        assert train(limit=60) is not None
+        assert run_json()["status"] == "finished"
+        assert "No space left" in run_json()["reason"]
+        assert "warning: could not save" in capsys.readouterr().out
+        assert not os.path.exists(f"run/ckpt/{name}")
+
+    def test_failed_save_leaves_previous_state(self, disk):
+        train(limit=30)
+        before = read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"]
+        disk.full_for = "resume"
+        resume(60)
+        assert run_json()["train_iter"] >= 60
+        assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] == before
+
+    def test_best_policy_is_saved_later(self, disk, monkeypatch):
+        disk.full_for = "ckpt_best"
+        tries = []
+        retry = state_keeper.StateKeeper._retry_best
+
+        def free_disk(self):
+            disk.full_for = None
+            tries.append(self._unsaved_best)
+            retry(self)
+
+        monkeypatch.setattr(state_keeper.StateKeeper, "_retry_best", free_disk)
+        train(limit=60)
+        assert tries[0] is not None
+        state = read_file("run/ckpt/ckpt_best.pth.tar")
+        assert state["eval_result"] == run_json()["best_return"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "garbage", "missing"])
+def test_damaged_state_is_named(damage):
+    train(limit=30)
+    path = "run/ckpt/resume.pth.tar"
+    with open(path, "rb") as file:
+        content = file.read()
+    wrong = {"truncated": content[: len(content) // 2], "empty": b"", "garbage": b"PK nonsense" * 9}
+    if damage == "missing":
+        os.remove(path)
+    else:
+        with open(path, "wb") as file:
+            file.write(wrong[damage])
+    with pytest.raises(CheckpointError, match=r"resume\.pth\.tar") as caught:
+        resume(60)
+    assert_failed(caught.value, "resume.pth.tar")
+
+
+def test_state_of_another_network_is_named():
+    train(limit=30)
+    with pytest.raises(CheckpointError, match="does not fit this config"):
+        resume(60, encoder_hidden_size_list=[32, 32])
+
+
+def test_truncated_best_checkpoint_is_replaced(capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    train(limit=30)
+    with open("run/ckpt/ckpt_best.pth.tar", "r+b") as file:
+        file.truncate(100)
+    resume(60)
+    assert "ckpt_best.pth.tar is cut short" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("load", ["missing.pth.tar", "cut.pth.tar"])
+def test_unreadable_start_checkpoint_is_named(load):
+    if load == "cut.pth.tar":
+        with open(load, "wb") as file:
+            file.write(b"PK\x03\x04 and no more")
+    config = walk_config()
+    config[0].policy.learn.learner.hook.load_ckpt_before_run = load
+    with pytest.raises(CheckpointError, match=load):
+        serial_pipeline(config, env_setting=walk_envs(), max_train_iter=60)
+
+
+def test_folder_that_cannot_be_made_is_named():
+    with open("file", "w"):
+        pass
+    with pytest.raises((ConfigError, OSError), match="file/run"):
+        train(exp_name="file/run")
+
+
+def test_components_are_closed_when_one_cannot_be_built():
+    config = walk_config(manager="subprocess")
+    config[0].policy.eval.evaluator.type = "battle_interaction"
+    config[1].evaluator = dict(type="battle_interaction")
+    config[0].policy.eval.evaluator.opponent = "nobody"
+    with pytest.raises(ConfigError, match="opponent"):
+        serial_pipeline(config, env_setting=walk_envs(), max_train_iter=60)
+
+
+def test_record_is_valid_after_failure():
+    with pytest.raises(EnvError):
+        train(envs=walk_envs(fault="raise", at=60))
+    with open("run/metrics.jsonl") as file:
+        assert all(isinstance(json.loads(line), dict) for line in file)

@@ -1,0 +1,204 @@
+"""A resumed run is the run that was never interrupted."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
+from ding.entry.components import build_components, load_config
+from ding.entry.run_state import load_run_state, save_run_state
+from ding.utils import read_file, save_file
+from ding.utils.log_writer import DistributedWriter
+from tests.entry.runs import (
+    episodes,
+    metrics,
+    run_json,
+    start_python,
+    untimed_metrics,
+    walk_config,
+    walk_envs,
+)
+
+
+def build(policy, manager="base", seed=0, **learn):
+    config = walk_config(policy=policy, manager=manager)
+    config[0].policy.learn.update(learn)
+    cfg = load_config(config, seed, walk_envs(), renew_dir=False)
+    return build_components(cfg, DistributedWriter("run/log/serial"), walk_envs())
+
+
+def flatten(tree, path=""):
+    if isinstance(tree, dict):
+        return {
+            k: v for name, part in tree.items() for k, v in flatten(part, f"{path}.{name}").items()
+        }
+    if isinstance(tree, list | tuple):
+        return {
+            k: v for i, part in enumerate(tree) for k, v in flatten(part, f"{path}.{i}").items()
+        }
+    return {path: tree}
+
+
+def assert_same(tree, other):
+    tree, other = flatten(tree), flatten(other)
+    assert tree.keys() == other.keys()
+    for name, value in tree.items():
+        same = (
+            np.array_equal if isinstance(value, np.ndarray | torch.Tensor) else lambda a, b: a == b
+        )
+        assert same(value, other[name]), name
+
+
+def collect(parts, count):
+    """Rounds of data that are learned from later, so that both runs see the same."""
+    rounds = []
+    for _ in range(count):
+        settings = parts.commander.step()
+        rounds.append(parts.collector.collect(train_iter=7, policy_kwargs=settings))
+    return rounds
+
+
+def learn(parts, rounds):
+    """Updates on given data; everything that they can be seen by."""
+    seen = []
+    for data in rounds:
+        if parts.replay_buffer is None:
+            parts.learner.train(data, parts.collector.envstep)
+        else:
+            parts.replay_buffer.push(data, cur_collector_envstep=parts.collector.envstep)
+            for _ in range(3):
+                batch = parts.replay_buffer.sample(8, parts.learner.train_iter)
+                seen.append(
+                    {name: np.asarray(batch.columns[name]) for name in ("IS", "use", "obs")}
+                )
+                parts.learner.train(batch, parts.collector.envstep)
+                parts.replay_buffer.update(parts.learner.priority_info)
+        monitor = parts.learner.monitor
+        names = [name for name in monitor.value_names() if not name.endswith("_time")]
+        seen.append({name: monitor.avg[name]() for name in names})
+    return seen
+
+
+@pytest.mark.parametrize("policy", ["dqn", "ppo"])
+def test_updates_after_resume_are_bit_for_bit_those_of_the_uninterrupted_run(policy):
+    parts = build(policy)
+    learn(parts, collect(parts, 12))
+    later = collect(parts, 8)
+    save_run_state(parts)
+    uninterrupted = learn(parts, later)  # the process goes on, nothing is loaded
+    resumed = build(policy, seed=5)
+    load_run_state(resumed)
+    assert_same(learn(resumed, later), uninterrupted)
+    assert_same(resumed.learner.policy.state_dict(), parts.learner.policy.state_dict())
+    if policy == "dqn":
+        assert_same(resumed.replay_buffer.state_dict(), parts.replay_buffer.state_dict())
+    assert resumed.commander.step() == parts.commander.step()
+    parts.close()
+    resumed.close()
+
+
+def run(policy="dqn", limit=60, resume=False, **changes):
+    config = walk_config(policy=policy, **changes)
+    config[0].policy.learn.resume_training = resume
+    pipeline = serial_pipeline if policy == "dqn" else serial_pipeline_onpolicy
+    return pipeline(config, seed=0, env_setting=walk_envs(), max_train_iter=limit)
+
+
+@pytest.mark.parametrize("policy", ["dqn", "ppo"])
+def test_run_goes_on_in_its_folder(policy):
+    run(policy)
+    first = run_json()
+    run(policy, limit=150, resume=True)
+    second = run_json()
+    assert [r["reason"] for r in second["earlier_runs"]] == ["reached max_train_iter 60"]
+    assert second["train_iter"] >= 150
+    assert second["envstep"] > first["envstep"]
+    assert os.listdir(".") == ["run"]
+    steps = [int(row["envstep"]) for row in episodes() if row["source"] == "collector"]
+    assert steps == sorted(steps)
+    judged = [row["step"] for row in metrics() if "evaluator_iter/reward_mean" in row]
+    assert judged == sorted(judged)
+    assert judged.count(0) == 1
+
+
+def test_environments_do_not_play_the_same_episodes_again():
+    parts = build("dqn")
+    before = [np.asarray(data.columns["obs"])[:, :2] for data in collect(parts, 10)]
+    save_run_state(parts)
+    resumed = build("dqn")
+    load_run_state(resumed)
+    after = [np.asarray(data.columns["obs"])[:, :2] for data in collect(resumed, 10)]
+    seen = {tuple(row) for rows in before for row in rows.tolist()}
+    assert not seen & {tuple(row) for rows in after for row in rows.tolist()}
+    parts.close()
+    resumed.close()
+
+
+def test_first_evaluation_does_not_replace_a_better_best():
+    run()
+    best = read_file("run/ckpt/ckpt_best.pth.tar")
+    save_file("run/ckpt/ckpt_best.pth.tar", {**best, "eval_result": 100.0})  # after the last state
+    run(limit=120, resume=True)
+    assert read_file("run/ckpt/ckpt_best.pth.tar")["eval_result"] == 100.0
+    assert run_json()["best_return"] == 100.0
+
+
+def resume_from(checkpoint, limit):
+    config = walk_config()
+    config[0].policy.learn.resume_training = True
+    config[0].policy.learn.learner.hook.load_ckpt_before_run = checkpoint
+    serial_pipeline(config, seed=0, env_setting=walk_envs(), max_train_iter=limit)
+
+
+def test_going_on_from_a_checkpoint_of_the_run_keeps_the_best(capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    run()
+    best = read_file("run/ckpt/ckpt_best.pth.tar")
+    save_file("run/ckpt/ckpt_best.pth.tar", {**best, "eval_result": 100.0})
+    step = read_file("run/ckpt/iteration_20.pth.tar")["last_step"]
+    resume_from("run/ckpt/iteration_20.pth.tar", 40)
+    assert f"resumed at iteration 20, environment step {step}" in capsys.readouterr().out
+    assert 40 <= run_json()["train_iter"] < 50
+    assert read_file("run/ckpt/ckpt_best.pth.tar")["eval_result"] == 100.0
+
+
+def test_run_that_began_from_a_checkpoint_goes_on_from_its_own_state():
+    run()
+    os.rename("run/ckpt/iteration_20.pth.tar", "pretrained.pth.tar")
+    resume_from("pretrained.pth.tar", 90)
+    assert 90 <= run_json()["train_iter"] < 100
+    assert run_json()["earlier_runs"][0]["reason"] == "reached max_train_iter 60"
+
+
+def test_state_is_saved_seldom_if_that_takes_long(monkeypatch):
+    saves = []
+
+    def slow_save(parts):
+        saves.append(parts.learner.train_iter)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(state_keeper, "save_run_state", slow_save)
+    run(limit=200)
+    # Ten times 20 updates; each save may come only after 50 times 0.2 s.
+    assert len(saves) == 2
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+def test_same_seed_gives_same_run(manager):
+    script = (
+        "import sys; from tests.entry.runs import *; from ding.entry import serial_pipeline\n"
+        "config = walk_config(exp_name=sys.argv[1], manager=sys.argv[2])\n"
+        "serial_pipeline(config, seed=4, env_setting=walk_envs(), max_train_iter=120)\n"
+    )
+    for process in [start_python(script, name, manager) for name in ("one", "two")]:
+        output, _ = process.communicate(timeout=50)
+        assert process.returncode == 0, output
+    assert untimed_metrics("one") == untimed_metrics("two")
+    assert len(untimed_metrics("one")) > 10
+    assert episodes("one") == episodes("two")
+    first, second = (read_file(f"{name}/ckpt/resume.pth.tar") for name in ("one", "two"))
+    assert_same(first["policy"], second["policy"])
+    assert_same(first["rng"], second["rng"])

@@ -1,0 +1,131 @@
+"""A run from its start to its end: the folder, the limits, the closing words."""
+
+import os
+
+import pytest
+
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.utils import read_file
+from ding.utils.errors import ConfigError
+from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
+
+PIPELINES = {"dqn": serial_pipeline, "ppo": serial_pipeline_onpolicy}
+
+
+def train(policy="dqn", manager="base", limits=None, seed=0, envs=None, **changes):
+    limits = limits or dict(max_train_iter=60)
+    pipeline = PIPELINES[policy]
+    config = walk_config(manager=manager, policy=policy, **changes)
+    return pipeline(config, seed=seed, env_setting=envs or walk_envs(), **limits)
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+@pytest.mark.parametrize("policy", ["dqn", "ppo"])
+def test_run_folder_holds_all_that_happened(policy, manager):
+    train(policy, manager)
+    record = run_json()
+    assert record["status"] == "finished"
+    assert record["reason"] == "reached max_train_iter 60"
+    assert record["seed"] == 0
+    assert record["train_iter"] >= 60
+    assert record["best_return"] >= 0
+    assert {"torch", "numpy", "gymnasium", "python"} <= record["versions"].keys()
+    for name in ("total_config.py", "formatted_total_config.py", "metrics.jsonl"):
+        assert os.path.getsize(os.path.join("run", name)) > 0
+    assert any("tfevents" in name for _, _, names in os.walk("run/log") for name in names)
+    ckpts = set(os.listdir("run/ckpt"))
+    assert {"ckpt_best.pth.tar", "resume.pth.tar"} <= ckpts
+    assert f"iteration_{record['train_iter']}.pth.tar" in ckpts
+
+
+def test_metrics_and_episodes_come_from_all_parts():
+    train(limits=dict(max_train_iter=120))
+    names = {name.split("/")[0] for row in metrics() for name in row}
+    assert {"learner_iter", "learner_step", "evaluator_iter", "collector_iter"} <= names
+    rows = episodes()
+    assert {row["source"] for row in rows} == {"collector", "evaluator"}
+    assert all(row["length"] == "10" for row in rows)
+    judged = [row for row in metrics() if "evaluator_iter/reward_mean" in row]
+    first = [float(row["return"]) for row in rows if row["source"] == "evaluator"][:2]
+    assert judged[0]["evaluator_iter/reward_mean"] == pytest.approx(sum(first) / 2)
+
+
+def test_goal_ends_run_but_not_before_training():
+    train(env=dict(stop_value=0.0))
+    record = run_json()
+    assert record["status"] == "converged"
+    assert record["train_iter"] > 0
+    assert "reached stop_value 0" in record["reason"]
+
+
+@pytest.mark.parametrize("limits", [{"max_train_iter": 20}, {"max_train_iter": 1}])
+def test_update_limit_ends_run_after_the_round_that_reaches_it(limits):
+    train(limits={**limits, "max_env_step": None})
+    limit = limits["max_train_iter"]
+    assert limit <= run_json()["train_iter"] < limit + 3
+
+
+@pytest.mark.parametrize("limits", [{"max_env_step": 41}, {"max_env_step": 1}])
+def test_step_limit_ends_run_after_the_round_that_reaches_it(limits):
+    train(limits={**limits, "max_train_iter": None})
+    limit = limits["max_env_step"]
+    assert limit <= run_json()["envstep"] < limit + 16
+
+
+def test_limit_of_zero_only_evaluates():
+    train(limits=dict(max_train_iter=0))
+    assert (run_json()["train_iter"], run_json()["envstep"]) == (0, 0)
+    assert run_json()["best_return"] is not None
+
+
+@pytest.mark.parametrize("value", [-1, "many"])
+@pytest.mark.parametrize("name", ["max_train_iter", "max_env_step"])
+def test_nonsense_limit_is_refused(name, value):
+    with pytest.raises(ConfigError, match=name):
+        train(limits={name: value})
+
+
+def test_last_policy_is_evaluated():
+    train(limits=dict(max_train_iter=10))
+    at = [row["step"] for row in metrics() if "evaluator_iter/reward_mean" in row]
+    assert at == [0, run_json()["train_iter"]]
+
+
+def test_best_checkpoint_holds_its_result():
+    train()
+    state = read_file("run/ckpt/ckpt_best.pth.tar")
+    assert state["eval_result"] == run_json()["best_return"]
+    assert {"model", "last_iter", "last_step"} <= state.keys()
+
+
+def test_newest_checkpoints_are_kept():
+    hook = dict(save_ckpt_after_iter=5, keep_ckpt=2)
+    config = walk_config()
+    config[0].policy.learn.learner.hook = hook
+    serial_pipeline(config, env_setting=walk_envs(), max_train_iter=40)
+    numbered = sorted(n for n in os.listdir("run/ckpt") if n.startswith("iteration"))
+    assert numbered == ["iteration_40.pth.tar", f"iteration_{run_json()['train_iter']}.pth.tar"]
+
+
+def test_closing_words_name_result_folder_and_next_commands(capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    train(exp_name="my run", seed=3)
+    words = capsys.readouterr().out.partition("finished: ")[2]
+    assert "reached max_train_iter 60; best mean return" in words
+    config = "'my run/formatted_total_config.py'"
+    assert f"ding -m eval -c {config} -s 3 --load-path 'my run/ckpt/ckpt_best.pth.tar'" in words
+    assert f"ding -m serial -c {config} -s 3 --resume" in words
+
+
+def test_random_collection_comes_first():
+    config = walk_config()
+    config[0].policy.random_collect_size = 40
+    serial_pipeline(config, env_setting=walk_envs(), max_env_step=41)
+    assert run_json()["envstep"] >= 48
+    steps = [row["envstep"] for row in episodes() if row["source"] == "collector"]
+    assert steps[0] <= "20"
+
+
+def test_wrong_input_is_refused():
+    with pytest.raises(ConfigError, match="pair"):
+        serial_pipeline((1, 2, 3))

@@ -1,0 +1,163 @@
+"""Signals end a run in good order: saved, closed, with its reason and its exit status."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from ding.entry import serial_pipeline
+from ding.entry.stop_signal import StopNow, Stopping, StopSignal
+from ding.utils import read_file
+from tests.entry.runs import episodes, metrics, run_json, start_python, walk_config, walk_envs
+
+SCRIPT = """
+import sys, json, os
+from ding.entry import serial_pipeline, training_run
+from tests.entry.runs import walk_config, walk_envs
+os.setpgid(0, 0)
+options = json.loads(sys.argv[1])
+training_run._GRACE_SECONDS = options.get("grace", 5.0)
+config = walk_config(manager=options["manager"])
+config[0].policy.learn.resume_training = options.get("resume", False)
+collector, evaluator = options.get("collector", {}), options.get("evaluator", {})
+serial_pipeline(config, env_setting=walk_envs(evaluator, **collector), max_train_iter=10**6)
+"""
+
+
+def wait_for(condition, seconds=40.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+class Run:
+    """A run in another process, once its environment has reached a step."""
+
+    def __init__(self, manager, **options):
+        self.process = start_python(SCRIPT, json.dumps({"manager": manager, **options}))
+        wait_for(lambda: os.path.exists("marker") or self.process.poll() is not None)
+
+    def signal(self, number, group=False):
+        os.kill(-self.process.pid if group else self.process.pid, number)
+
+    def end(self, within):
+        start = time.monotonic()
+        output, _ = self.process.communicate(timeout=30)
+        assert time.monotonic() - start < within, output
+        return self.process.returncode, output
+
+    def assert_nobody_is_left(self):
+        def gone():
+            try:
+                os.killpg(self.process.pid, 0)
+            except ProcessLookupError:
+                return True
+            return False
+
+        wait_for(gone, 5)
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "manager", "group"),
+    [
+        (signal.SIGINT, 130, "base", False),
+        (signal.SIGTERM, 143, "subprocess", False),
+        (signal.SIGINT, 130, "subprocess", True),
+    ],
+)
+def test_signal_saves_and_ends_with_its_status(number, status, manager, group):
+    run = Run(manager, collector=dict(fault="mark", at=100))
+    run.signal(number, group)
+    code, output = run.end(within=10)
+    assert code == status, output
+    run.assert_nobody_is_left()
+    name = {130: "Ctrl-C", 143: "SIGTERM"}[status]
+    assert (run_json()["status"], run_json()["reason"]) == ("interrupted", name)
+    assert f"interrupted: {name}" in output
+    assert "Traceback" not in output
+    assert (
+        "ding -m serial -c run/formatted_total_config.py -s 0 --train-iter 1000000 --resume"
+        in output
+    )
+    before = read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"]
+    assert before == run_json()["train_iter"]
+    config = walk_config()
+    config[0].policy.learn.resume_training = True
+    serial_pipeline(config, env_setting=walk_envs(), max_train_iter=before + 5)
+    assert before + 5 <= run_json()["train_iter"] < before + 9
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+def test_signal_does_not_wait_for_an_evaluation(manager):
+    run = Run(manager, evaluator=dict(fault="mark", at=12, seconds=0.2))
+    run.signal(signal.SIGTERM)
+    code, output = run.end(within=10)
+    assert code == 143, output
+    run.assert_nobody_is_left()
+    state = read_file("run/ckpt/resume.pth.tar")
+    # It is due again when the run goes on.
+    assert state["evaluator"]["last_eval_iter"] < state["learner"]["last_iter"]
+
+
+def test_signal_lets_a_collection_end_but_not_for_long():
+    run = Run("base", grace=0.4, collector=dict(fault="mark", at=1, seconds=0.3))
+    run.signal(signal.SIGINT)
+    code, output = run.end(within=10)
+    assert code == 130, output
+    # Eight samples take four steps of both environments: what was begun does not count.
+    assert read_file("run/ckpt/resume.pth.tar")["collector"]["stats"]["total_envstep"] == 0
+
+
+def test_second_signal_ends_at_once():
+    run = Run("subprocess", collector=dict(fault="mark", at=1, seconds=4.0))
+    run.signal(signal.SIGTERM)
+    time.sleep(1)
+    run.signal(signal.SIGTERM)
+    code, output = run.end(within=7)
+    assert code == 143, output
+    assert run_json()["status"] == "interrupted"
+    assert "not saved" in run_json()["reason"]
+    run.assert_nobody_is_left()
+
+
+def test_killed_run_goes_on_from_its_last_state():
+    run = Run("subprocess", collector=dict(fault="mark", at=300))
+    run.signal(signal.SIGKILL)
+    run.process.communicate(timeout=10)
+    run.assert_nobody_is_left()
+    assert run_json()["status"] == "running"
+    last = read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"]
+    assert last >= 20
+    config = walk_config()
+    config[0].policy.learn.resume_training = True
+    serial_pipeline(config, env_setting=walk_envs(), max_train_iter=last + 5)
+    assert run_json()["train_iter"] >= last + 5
+    assert metrics()
+    assert episodes()
+
+
+class TestStopSignal:
+    def test_impatient_signal_is_raised(self):
+        with pytest.raises(StopNow), StopSignal():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+
+    def test_patient_signal_is_noted(self):
+        with StopSignal() as stop:
+            stop.patient = True
+            stop.check(0)
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)  # the same request, forwarded by somebody
+            assert (stop.name, stop.exit_status) == ("Ctrl-C", 130)
+            stop.check(grace=60)
+            with pytest.raises(Stopping):
+                stop.check(grace=0)
+
+    def test_handlers_are_put_back(self):
+        before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+        with StopSignal():
+            assert signal.getsignal(signal.SIGINT) != before[0]
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
