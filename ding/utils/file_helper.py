@@ -164,9 +164,9 @@ def _why_unreadable(path: str, error: Exception) -> str:
         )
     if size == 0:
         return f"{path} is empty: use another checkpoint"
-    cause = str(error).strip().splitlines()[0]
+    cause = str(error).strip().splitlines()[0].rstrip(".")
     return (
-        f"{path} cannot be loaded as plain data: {cause} "
+        f"{path} cannot be loaded as plain data: {cause}. "
         f"If it is an old pickled checkpoint that you trust, set DING_ALLOW_PICKLE=1 or pass "
         f"allow_pickle=True; otherwise it is damaged or not a checkpoint"
     )
