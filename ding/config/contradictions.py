@@ -72,7 +72,7 @@ def _check_shapes(cfg: Mapping[str, Any], problems: Problems) -> None:
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _check_evaluation(cfg: Mapping[str, Any], problems: Problems) -> None:
@@ -108,7 +108,7 @@ def _check_collection(cfg: Mapping[str, Any], complete: bool, problems: Problems
 
 
 def _check_window(
-    cfg: Mapping[str, Any], n_sample: int, collect: Mapping[str, Any], problems: Problems
+    cfg: Mapping[str, Any], n_sample: Any, collect: Mapping[str, Any], problems: Problems
 ) -> None:
     nstep = at(cfg, "policy.nstep") or 1
     unroll_len = collect.get("unroll_len") or 1

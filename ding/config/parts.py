@@ -132,12 +132,12 @@ def given_parts(
             "with create_cfg=dict(policy=dict(type='dqn'), ...)"
         )
     if collector is None:
-        parts.collector = SERIAL_COLLECTOR_REGISTRY.get(_DEFAULT_TYPES["collector"])
+        parts.collector = _registered("collector", _DEFAULT_TYPES["collector"])
     on_policy = at(user, "policy.on_policy")
     if on_policy is None:
         on_policy = at(default_config(policy), "on_policy")
     if buffer is None and not on_policy:
-        parts.replay_buffer = BUFFER_REGISTRY.get(_DEFAULT_TYPES["replay_buffer"])
+        parts.replay_buffer = _registered("replay_buffer", _DEFAULT_TYPES["replay_buffer"])
     return parts
 
 
@@ -161,7 +161,7 @@ def is_ours(part: type | None) -> bool:
     return part is not None and part.__module__.split(".")[0] == "ding"
 
 
-def default_config(cls: type | None) -> EasyDict:
+def default_config(cls: Any) -> EasyDict:
     """A class's defaults; empty if it has none."""
     return cls.default_config() if hasattr(cls, "default_config") else EasyDict()
 
@@ -203,7 +203,11 @@ def _lookup(name: str, create: EasyDict) -> Any:
         if missing.split(".")[0] != "dizoo":
             raise
         raise ConfigError(_no_dizoo(name, section, where)) from error
-    return COMPONENTS[name][0].get(section.type)
+    return _registered(name, section.type)
+
+
+def _registered(name: str, type_: str) -> Any:
+    return COMPONENTS[name][0].get(type_)
 
 
 def import_names(modules: Any, where: str) -> None:

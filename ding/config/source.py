@@ -59,7 +59,7 @@ class Source:
                 ("", self._layout(item, f"{path}[{index}]", indent + 4))
                 for index, item in enumerate(value)
             ]
-        left, right = {dict: "{}", list: "[]", tuple: "()"}[type(value)]
+        left, right = {dict: ("{", "}"), list: ("[", "]"), tuple: ("(", ")")}[type(value)]
         parts = [key + text for key, text in items]
         comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
         flat = f"{left}{', '.join(parts)}{comma}{right}"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ding import __version__
-from ding.utils.errors import DingError
+from ding.utils.errors import DingError, EnvError
 
 _MODES = ("serial", "serial_onpolicy", "eval")
 
@@ -106,7 +106,9 @@ def main(query: str | None, debug: bool, plain: bool, quiet: bool, **options: An
     except DingError as error:
         if debug:
             raise
-        _fail(str(error))
+        is_code = isinstance(error, EnvError) and error.__cause__ is not None
+        hint = "\n(--debug shows where in its code)" if is_code else ""
+        _fail(f"{error}{hint}")
     except KeyboardInterrupt:
         click.echo("Ctrl-C", err=True)
         sys.exit(130)

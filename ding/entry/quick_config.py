@@ -34,13 +34,11 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     threshold = gymnasium.spec(env_id).reward_threshold
     if threshold is not None:
         env_cfg["stop_value"] = threshold
-    main = dict(
-        exp_name=f"exp/{_file_name(env_id)}_{policy}",
-        env=env_cfg,
-        policy=_POLICIES[policy](env_id, action_space),
-    )
-    main["policy"]["model"]["obs_shape"] = obs_shape
-    main["env"].update(main["policy"].pop("env", {}))
+    policy_cfg = _POLICIES[policy](env_id, action_space)
+    policy_cfg["model"]["obs_shape"] = obs_shape
+    if policy_cfg.get("action_space") == "continuous":
+        env_cfg["act_scale"] = True
+    main = dict(exp_name=f"exp/{_file_name(env_id)}_{policy}", env=env_cfg, policy=policy_cfg)
     create = dict(
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
     )
@@ -58,6 +56,11 @@ def _obs_shape(env_id: str, space: spaces.Space) -> int | list[int]:
             "array"
         )
     shape = [int(size) for size in space.shape]
+    if len(shape) == 3 and shape[-1] in (1, 3, 4):
+        raise ConfigError(
+            f"env {env_id!r} has images of {shape} with the colours last; networks want them "
+            "first: write a config file with env.env_wrapper (such as 'atari_default')"
+        )
     return shape[0] if len(shape) == 1 else shape
 
 
@@ -82,15 +85,11 @@ def _dqn(env_id: str, space: spaces.Space) -> dict[str, Any]:
 
 
 def _ppo(env_id: str, space: spaces.Space) -> dict[str, Any]:
-    if isinstance(space, spaces.Box):
-        kind, scaled = "continuous", {"act_scale": True}
-    elif isinstance(space, spaces.Discrete):
-        kind, scaled = "discrete", {}
-    else:
+    if not isinstance(space, spaces.Box | spaces.Discrete):
         raise ConfigError(f"env {env_id!r} has actions of {space}: policy 'ppo' does not know them")
+    kind = "continuous" if isinstance(space, spaces.Box) else "discrete"
     return dict(
         action_space=kind,
-        env=scaled,
         model=dict(
             action_shape=_action_shape(space),
             action_space=kind,
