@@ -169,7 +169,11 @@ class Columns(list):
         return Columns({name: tree_map(apply, col) for name, col in self.columns.items()})
 
     def collated(self) -> dict[str, Any]:
-        """A dict of batched tensors that share memory with the columns; ids stay as they are."""
+        """A dict of batched tensors that share memory with the columns; ids stay as they are.
+
+        One float64 per row, which is a Python number in the rows, becomes float32, as when rows
+        are collated.
+        """
         return {name: tree_map(_as_tensor, col) for name, col in self.columns.items()}
 
     # ------------------------------------------------------------------ sequence
@@ -385,7 +389,11 @@ def _clone(leaf: Any) -> Any:
 
 
 def _as_tensor(leaf: Any) -> Any:
-    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    if leaf.ndim == 1 and leaf.dtype == np.float64:
+        leaf = leaf.astype(np.float32)
+    return torch.from_numpy(leaf)
 
 
 def _stack_mappings(rows: Sequence[Mapping[str, Any]], path: str) -> dict[str, Column]:

@@ -187,3 +187,10 @@ class TestFromRows:
     def test_error_names_the_column(self):
         with pytest.raises(DataError, match=r"info\.x"):
             Columns.from_rows([{"info": {"x": 1}}, {"info": {"x": "a"}}])
+
+
+def test_numbers_of_rows_collate_to_float32():
+    cols = Columns.from_rows([{"r": 0.5, "x": np.zeros(2), "n": 3}] * 2).collated()
+    assert cols["r"].dtype is torch.float32
+    assert cols["x"].dtype is torch.float64
+    assert cols["n"].dtype is torch.int64
