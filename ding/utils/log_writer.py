@@ -43,6 +43,8 @@ class DistributedWriter:
         self, logdir: str | os.PathLike, metrics_path: str | os.PathLike | None = None
     ) -> None:
         self.logdir = os.fspath(logdir)
+        # The event file is opened later, when the process may have gone to another folder.
+        self._folder = os.path.abspath(self.logdir)
         if metrics_path is None:
             metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
         self._enabled = is_writing_rank()
@@ -135,7 +137,7 @@ class DistributedWriter:
     def _write_event(self, data: bytes) -> None:
         with self._lock:
             if self._events is None:
-                path = os.path.join(self.logdir, new_event_file_name())
+                path = os.path.join(self._folder, new_event_file_name())
                 self._events = AppendFile(path, lines=False)
                 self._events.write(first_record())
             self._events.write(data)
