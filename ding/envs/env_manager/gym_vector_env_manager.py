@@ -91,6 +91,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         self._episode_count = np.zeros(self._env_num, np.int64)
         self._returns = np.zeros(self._env_num, np.float64)
         self._sits_out = np.zeros(self._env_num, bool)  # reset by the vector env's next step
+        self._has_done = False
         self._idle_actions: Any = None
 
     def _restart(self, params: Mapping[int, dict | None], recount: bool) -> dict[int, Any]:
@@ -105,6 +106,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         done = [self._env_states[env_id] == EnvState.DONE for env_id in ids]
         self._episode_count[ids] *= 0 if recount else np.logical_not(done)
         self._env_states.update(dict.fromkeys(ids, EnvState.RUN))
+        self._has_done = EnvState.DONE in self._env_states.values()
         if self._store is None:
             return {env_id: _row(obs, env_id) for env_id in ids}
         for env_id in ids:
@@ -143,58 +145,72 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
                 "a vector env steps all of its members at once"
             )
         self._step_count += 1
-        obs, reward, done, truncated, infos = self._step_members(ids, actions)
-        last = self._last_obs(obs, done, infos) if done.any() else obs
+        ready = self._ready_ids
+        in_order = ids is self._ready_list or ids == self._ready_list
+        index = ready if in_order else np.array(ids, np.int64)
+        obs, reward, done, truncated, infos = self._step_members(index, actions)
+        any_done = bool(done.any())
         step = VectorStep(
-            self._id_array(ids),
-            *(_rows_of(part, ids, self._env_num) for part in (last, reward, done, truncated)),
+            index,
+            *(
+                obs_store.take_rows(part, index, self._env_num)
+                for part in (
+                    self._last_obs(obs, done, infos) if any_done else obs,
+                    reward,
+                    done,
+                    truncated,
+                )
+            ),
         )
         rows = self._rows(ids, reward, infos) if want_rows else ()
-        if done.any():
+        was_partial = len(ids) < self._env_num
+        if any_done:
             step.infos = self._end_episodes(np.flatnonzero(done), truncated, infos)
-        elif len(ids) < self._env_num:
+        if any_done or was_partial:
             self._note_ready()
+            if not self._ready_list and not self.done:
+                # All sit out: their step asks nothing of the caller.
+                self._step_members(self._ready_ids, np.zeros(0))
+                self._note_ready()
         if want_rows:
             rows = [(r, {**info, **step.infos.get(i, {})}) for i, (r, info) in zip(ids, rows)]
         return step, rows
 
-    def _step_members(self, ids: list[int], actions: Any) -> tuple[Any, ...]:
-        """Step all members; of those not in `ids` nothing is reported but the observations."""
-        if len(ids) < self._env_num:
+    def _step_members(self, index: np.ndarray, actions: Any) -> tuple[Any, ...]:
+        """Step all members; of those not in `index` nothing is reported but the observations."""
+        actions = np.asarray(actions)
+        if index is not self._all_ids:
             some, actions = actions, self._idle().copy()
-            actions[ids] = np.asarray(some)
-        else:
-            actions = np.asarray(actions)
+            actions[index] = some.reshape(len(index), *actions.shape[1:])
         space = self._venv.action_space
-        actions = actions.reshape(space.shape).astype(space.dtype, copy=False)
+        if actions.shape != space.shape or actions.dtype != space.dtype:
+            actions = actions.reshape(space.shape).astype(space.dtype, copy=False)
         obs, reward, terminated, truncated, infos = self._guarded(self._venv.step, actions)
         reward = np.asarray(reward, np.float32)
         done = np.logical_or(terminated, truncated)
-        truncated = np.logical_and(truncated, np.logical_not(terminated))
+        truncated = done & ~np.asarray(terminated)
         obs = self._store.write_columns(obs)
         self._returns += reward
-        if len(ids) < self._env_num:
+        if len(index) < self._env_num:
             idle = np.ones(self._env_num, bool)
-            idle[ids] = False
-            self._close_idle(idle, done)
+            idle[index] = False
+            self._returns[idle] = 0
+            self._sits_out[idle] = False
+            useless = idle & done
+            if useless.any():  # of those that have played their episodes, but are stepped anyway
+                if self._mode == DISABLED:
+                    self._reset_members(np.flatnonzero(useless).tolist())
+                done = done & ~useless
         return obs, reward, done, truncated, infos
 
-    def _close_idle(self, idle: np.ndarray, done: np.ndarray) -> None:
-        """After a step that some members only sat out, or that is of no use to them."""
-        self._returns[idle & self._sits_out] = 0
-        self._sits_out[idle] = False
-        useless = idle & done
-        if useless.any():  # of those that have played their episodes, but are stepped all the same
-            if self._mode == DISABLED:
-                self._reset_members(np.flatnonzero(useless).tolist())
-            done[useless] = False
-
     def _last_obs(self, obs: Any, done: np.ndarray, infos: Mapping[str, Any]) -> Any:
+        if self._mode == NEXT_STEP:
+            return obs
         last = obs_store.copy_columns(obs)
         if self._mode == SAME_STEP:
             finals = infos.get("final_obs", infos.get("final_observation"))
             for env_id in np.flatnonzero(done):
-                obs_store.put_row(last, env_id, finals[env_id])
+                obs_store.put_row(last, env_id, _row(finals, env_id))
         return last
 
     def _end_episodes(
@@ -203,32 +219,32 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         """Count and start the next ones; what is known of those that ended, by env id."""
         finals = infos.get("final_info", infos)
         result = {}
-        for env_id in ended.tolist():
-            info = {"eval_episode_return": float(self._returns[env_id]), **_member(finals, env_id)}
-            info["truncated"] = bool(truncated[env_id])
-            info["terminated"] = not info["truncated"]
+        ids = ended.tolist()
+        for env_id, value, cut in zip(
+            ids, self._returns[ended].tolist(), truncated[ended].tolist()
+        ):
+            info = _member(finals, env_id) if finals else {}
+            info.setdefault("eval_episode_return", value)
+            info["truncated"], info["terminated"] = cut, not cut
             result[env_id] = info
         self._returns[ended] = 0
         self._episode_count[ended] += 1
-        for env_id in ended.tolist():
-            if self._episode_count[env_id] >= self._cfg.episode_num:
-                self._env_states[env_id] = EnvState.DONE
+        for env_id in ended[self._episode_count[ended] >= self._cfg.episode_num].tolist():
+            self._env_states[env_id] = EnvState.DONE
+            self._has_done = True
         if self._mode == NEXT_STEP:
             self._sits_out[ended] = True
         elif self._mode == DISABLED:
-            obs = self._reset_members(ended.tolist())
-            for env_id in ended:
+            obs = self._reset_members(ids)
+            for env_id in ids:
                 self._store.write(env_id, _row(obs, env_id))
-        self._note_ready()
-        if not len(self._ready_list) and not self.done:
-            # All sit out: their step asks nothing of the caller.
-            self._step_members([], np.zeros(0))
-            self._note_ready()
         return result
 
     def _note_ready(self) -> None:
-        states = self._env_states.items()
-        self._set_ready([i for i, s in states if s == EnvState.RUN and not self._sits_out[i]])
+        waits = ~self._sits_out
+        if self._has_done:
+            waits &= [state == EnvState.RUN for state in self._env_states.values()]
+        self._set_ready(np.flatnonzero(waits).tolist())
 
     def _rows(self, ids: list[int], reward: np.ndarray, infos: Mapping[str, Any]) -> Rows:
         return [(reward[i : i + 1].copy(), _member(infos, i)) for i in ids]
@@ -324,14 +340,6 @@ def _row(columns: Any, position: int) -> Any:
     if isinstance(columns, Mapping):
         return {key: _row(part, position) for key, part in columns.items()}
     return columns[position]
-
-
-def _rows_of(columns: Any, ids: list[int], env_num: int) -> Any:
-    if len(ids) == env_num:
-        return columns
-    if isinstance(columns, Mapping):
-        return {key: _rows_of(part, ids, env_num) for key, part in columns.items()}
-    return columns[ids]
 
 
 def _member(infos: Any, env_id: int) -> dict[str, Any]:
