@@ -223,10 +223,8 @@ def column_row(columns: Any, position: int) -> Any:
     return _map(lambda leaf: np.array(leaf[position]), columns)
 
 
-def take_rows(columns: Any, index: np.ndarray, row_num: int) -> Any:
-    """Some rows, copied; the columns themselves if those are all `row_num` of them, in order."""
-    if len(index) == row_num and (index[0] == 0 and index[-1] == row_num - 1):
-        return columns
+def take_rows(columns: Any, index: np.ndarray) -> Any:
+    """Some rows, copied."""
     return _map(lambda leaf: leaf.take(index, 0), columns)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from ding.envs.env.base_env import BaseEnv, is_truncated
@@ -20,6 +21,30 @@ DISABLED = "DISABLED"  # when asked to
 
 MASK = "reset_mask"
 
+_CARTPOLE = f"{CartPoleVectorEnv.__module__}:{CartPoleVectorEnv.__name__}"
+
+
+class PromptCartPole(CartPoleVectorEnv):
+    """gymnasium's vector CartPole, but members whose episode ended are reset in the same step.
+
+    So no member ever sits out a step, which would leave callers with a ragged batch most of the
+    time. ``infos['final_obs']`` holds all members' observations before the resets.
+    """
+
+    metadata: dict[str, Any] = {**CartPoleVectorEnv.metadata, "autoreset_mode": SAME_STEP}
+
+    def step(self, action: np.ndarray) -> tuple[Any, ...]:
+        obs, reward, terminated, truncated, infos = super().step(action)
+        ended = self.prev_done
+        count = np.count_nonzero(ended)
+        if count:
+            infos = {"final_obs": obs, "_final_obs": ended}
+            self.state[:, ended] = self.np_random.uniform(self.low, self.high, (4, count))
+            self.steps[ended] = 0
+            self.prev_done = np.zeros(self.num_envs, bool)
+            obs = self.state.T.astype(np.float32)
+        return obs, reward, terminated, truncated, infos
+
 
 def native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:
     """gymnasium's own vector version of an environment, if it has one.
@@ -31,6 +56,9 @@ def native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> Vect
     if spec is None or spec.vector_entry_point is None:
         return None
     try:
+        if spec.vector_entry_point == _CARTPOLE:
+            limit = {"max_episode_steps": spec.max_episode_steps}
+            return PromptCartPole(env_num, **{**limit, **spec.kwargs, **kwargs})
         return gymnasium.make_vec(env_id, env_num, "vector_entry_point", **kwargs)
     except Exception as error:
         raise EnvError(f"cannot make the vector env {env_id!r}: {error}") from error
@@ -56,7 +84,7 @@ def vector_env_of(env_fns: Sequence[Callable], processes: bool, shared_memory: b
 def autoreset_mode(venv: VectorEnv) -> str:
     """One of the three modes above; what does not say follows gymnasium's first convention."""
     mode = (venv.metadata or {}).get("autoreset_mode")
-    return getattr(mode, "name", NEXT_STEP)
+    return mode if isinstance(mode, str) else getattr(mode, "name", NEXT_STEP)
 
 
 class _MemberFn:

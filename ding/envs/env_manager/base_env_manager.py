@@ -67,6 +67,8 @@ class BaseEnvManager(EnvRequests):
         "retry_waiting_time": 0.1,
     }
     _columns_fit_rows = True
+    #: Whether a step answers for just those environments that it was given actions for.
+    in_lockstep = True
 
     def __init_subclass__(cls, columns_fit_rows: bool = False, **kwargs: Any) -> None:
         # A subclass that changes what a step does, but only in the dict API, must not be

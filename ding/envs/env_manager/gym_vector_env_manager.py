@@ -27,6 +27,8 @@ from ding.utils.errors import DataError, DingError, EnvError
 
 __all__ = ["GymVectorEnvManager"]
 
+_FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
+
 
 @ENV_MANAGER_REGISTRY.register("gym_vector")
 class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
@@ -149,24 +151,16 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         in_order = ids is self._ready_list or ids == self._ready_list
         index = ready if in_order else np.array(ids, np.int64)
         obs, reward, done, truncated, infos = self._step_members(index, actions)
-        any_done = bool(done.any())
-        step = VectorStep(
-            index,
-            *(
-                obs_store.take_rows(part, index, self._env_num)
-                for part in (
-                    self._last_obs(obs, done, infos) if any_done else obs,
-                    reward,
-                    done,
-                    truncated,
-                )
-            ),
-        )
+        any_done = np.count_nonzero(done) > 0  # several times quicker than any()
+        columns = (self._last_obs(obs, done, infos) if any_done else obs, reward, done, truncated)
+        if index is not self._all_ids:
+            columns = tuple(obs_store.take_rows(part, index) for part in columns)
+        step = VectorStep(index, *columns)
         rows = self._rows(ids, reward, infos) if want_rows else ()
         was_partial = len(ids) < self._env_num
         if any_done:
-            step.infos = self._end_episodes(np.flatnonzero(done), truncated, infos)
-        if any_done or was_partial:
+            step.infos = self._end_episodes(done.nonzero()[0], truncated, infos)
+        if (any_done and (self._mode == NEXT_STEP or self._has_done)) or was_partial:
             self._note_ready()
             if not self._ready_list and not self.done:
                 # All sit out: their step asks nothing of the caller.
@@ -206,9 +200,11 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     def _last_obs(self, obs: Any, done: np.ndarray, infos: Mapping[str, Any]) -> Any:
         if self._mode == NEXT_STEP:
             return obs
+        finals = infos.get("final_obs", infos.get("final_observation"))
+        if self._mode == SAME_STEP and type(finals) is np.ndarray and finals.dtype != object:
+            return finals  # of all members
         last = obs_store.copy_columns(obs)
         if self._mode == SAME_STEP:
-            finals = infos.get("final_obs", infos.get("final_observation"))
             for env_id in np.flatnonzero(done):
                 obs_store.put_row(last, env_id, _row(finals, env_id))
         return last
@@ -218,20 +214,23 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     ) -> dict[int, dict[str, Any]]:
         """Count and start the next ones; what is known of those that ended, by env id."""
         finals = infos.get("final_info", infos)
+        if isinstance(finals, Mapping) and finals.keys() <= _FINALS:
+            finals = None
         result = {}
         ids = ended.tolist()
         for env_id, value, cut in zip(
             ids, self._returns[ended].tolist(), truncated[ended].tolist()
         ):
-            info = _member(finals, env_id) if finals else {}
+            info = _member(finals, env_id) if finals is not None else {}
             info.setdefault("eval_episode_return", value)
             info["truncated"], info["terminated"] = cut, not cut
             result[env_id] = info
         self._returns[ended] = 0
         self._episode_count[ended] += 1
-        for env_id in ended[self._episode_count[ended] >= self._cfg.episode_num].tolist():
-            self._env_states[env_id] = EnvState.DONE
-            self._has_done = True
+        if self._cfg.episode_num != float("inf"):
+            for env_id in ended[self._episode_count[ended] >= self._cfg.episode_num].tolist():
+                self._env_states[env_id] = EnvState.DONE
+                self._has_done = True
         if self._mode == NEXT_STEP:
             self._sits_out[ended] = True
         elif self._mode == DISABLED:
@@ -348,7 +347,7 @@ def _member(infos: Any, env_id: int) -> dict[str, Any]:
         return dict(infos[env_id] or {})
     info = {}
     for name, values in infos.items():
-        if name.startswith("_") or name in ("final_obs", "final_info", "final_observation"):
+        if name.startswith("_") or name in _FINALS:
             continue
         if f"_{name}" in infos and not infos[f"_{name}"][env_id]:
             continue

@@ -73,6 +73,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
     environments are made anew in another process instead, and their steps are abnormal.
     """
 
+    in_lockstep = False
     config: dict[str, Any] = {
         "episode_num": float("inf"),
         "max_retry": 1,
@@ -313,6 +314,7 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
     environments: a step wakes each worker once.
     """
 
+    in_lockstep = True
     config: dict[str, Any] = {
         "episode_num": float("inf"),
         "max_retry": 1,
