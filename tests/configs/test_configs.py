@@ -1,0 +1,73 @@
+"""Every shipped config compiles, runs for a moment, runs again as it was saved, and is a script."""
+
+import importlib.util
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+import ding.entry
+from ding.config import read_config
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+PATHS = sorted(CONFIGS.rglob("*_config.py"))
+EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
+SAMPLES = 128
+
+
+def read(path):
+    main_config, create_config = read_config(str(path))
+    if "box2d" in path.read_text() and importlib.util.find_spec("Box2D") is None:
+        pytest.skip("LunarLander needs the extra [box2d]")
+    return main_config, create_config
+
+
+def pipeline_of(create_config):
+    on_policy = create_config.policy.type.startswith("ppo")
+    return "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
+
+
+def made_small(main_config, exp_name):
+    main_config.exp_name = str(exp_name)
+    main_config.env.update(evaluator_env_num=1, n_evaluator_episode=1, stop_value=float("inf"))
+    collect = main_config.policy.collect
+    collect.n_sample = min(collect.n_sample, SAMPLES)
+    return main_config
+
+
+def test_there_are_configs():
+    assert {path.parent.name for path in PATHS} >= {
+        "cartpole",
+        "coin_race",
+        "lunarlander",
+        "pendulum",
+    }
+
+
+@EACH
+def test_runs_and_runs_again_as_saved(path, tmp_path):
+    main_config, create_config = read(path)
+    assert main_config.exp_name == f"exp/{path.stem.removesuffix('_config')}"
+    pipeline = getattr(ding.entry, pipeline_of(create_config))
+    first = tmp_path / "first"
+    pipeline((made_small(main_config, first), create_config), max_env_step=2 * SAMPLES)
+    again = read_config(str(first / "formatted_total_config.py"))
+    again[0].exp_name = str(tmp_path / "again")
+    pipeline(again, max_env_step=2 * SAMPLES)
+    ends = [json.loads((tmp_path / run / "run.json").read_text()) for run in ("first", "again")]
+    assert ends[0]["envstep"] == ends[1]["envstep"] >= 2 * SAMPLES
+    assert ends[0]["best_return"] == ends[1]["best_return"]
+    assert ends[0]["train_iter"] == ends[1]["train_iter"] > 0
+
+
+@EACH
+def test_is_a_script(path, monkeypatch):
+    started = []
+    for name in ("serial_pipeline", "serial_pipeline_onpolicy"):
+        monkeypatch.setattr(
+            ding.entry, name, lambda cfg, seed, name=name: started.append((name, *cfg))
+        )
+    script = runpy.run_path(str(path), run_name="__main__")
+    create_config = script["create_config"]
+    assert started == [(pipeline_of(create_config), script["main_config"], create_config)]
