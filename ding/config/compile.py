@@ -19,7 +19,14 @@ from ding.config.defaults import (
     required_model_keys,
 )
 from ding.config.known_keys import CREATE_SECTIONS
-from ding.config.parts import Parts, create_config_of, default_config, find_parts, given_parts
+from ding.config.parts import (
+    Parts,
+    create_config_of,
+    default_config,
+    find_parts,
+    given_parts,
+    is_ours,
+)
 from ding.config.save import save_config
 from ding.utils import broadcast_object_list, deep_merge_dicts, get_rank, get_world_size
 from ding.utils.errors import ConfigError
@@ -104,6 +111,7 @@ def compile_run_config(
     own_envs: bool = False,
     env: type | None = None,
     own_model: bool = False,
+    on_policy: bool | None = None,
     save_cfg: bool = True,
     renew_dir: bool = True,
 ) -> EasyDict:
@@ -116,6 +124,7 @@ def compile_run_config(
         own_envs: Environments are given; the env type of the config is not looked at.
         env: Class of the given environments, for its defaults.
         own_model: A network is given; ``policy.model`` need not describe one.
+        on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
         save_cfg: As for :func:`compile_config`.
         renew_dir: As for :func:`compile_config`.
     """
@@ -126,6 +135,8 @@ def compile_run_config(
     parts = find_parts(create, user, env, look_up_env=not own_envs)
     merged = _merge(user, create, parts, {}, seed)
     problems = Problems()
+    if on_policy is not None:
+        _check_pipeline(merged, parts, on_policy, problems)
     if not own_envs:
         _require_envs(merged, problems)
     if not own_model:
@@ -212,6 +223,22 @@ def _pass_on(cfg: EasyDict, user: EasyDict) -> None:
         for key in ("priority", "priority_IS_weight"):
             if key in buffer and at(user, f"policy.other.replay_buffer.{key}") is None:
                 buffer[key] = policy.get(key, False)
+
+
+def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Problems) -> None:
+    suits = bool(cfg.policy.get("on_policy", False)) == on_policy
+    # Somebody else's policy may be on-policy and not say so; it cannot need a buffer and say not.
+    if suits or (on_policy and not is_ours(parts.policy)):
+        return
+    source, other = (
+        ("a replay buffer", "serial_pipeline (CLI: -m serial)")
+        if on_policy
+        else ("what it has just collected", "serial_pipeline_onpolicy (CLI: -m serial_onpolicy)")
+    )
+    type_ = str(cfg.policy.get("type")).removesuffix("_command")
+    problems.add(
+        f"policy {type_!r} (policy.on_policy={not on_policy}) learns from {source}: use {other}"
+    )
 
 
 def _require_envs(cfg: EasyDict, problems: Problems) -> None:

@@ -58,7 +58,7 @@ def run(
     seeds = seeds or [main.get("seed") or 0]
     if mode == "eval":
         return _evaluate((main, create), seeds[0], load_path, replay_path)
-    mode = _settle_mode(mode, main, create)
+    mode = mode or _suiting_mode(main, create)
     _set_start(main, config, load_path, resume)
     limits = {"max_train_iter": train_iter, "max_env_step": env_step}
     if len(seeds) == 1:
@@ -73,18 +73,14 @@ def _plain_dict(config: Any, path: str) -> dict[str, Any]:
     return plain(config)
 
 
-def _settle_mode(mode: str | None, main: dict[str, Any], create: dict[str, Any]) -> str:
-    """The mode that suits the policy; an error if another one was asked for."""
+def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
+    """The mode that the policy wants."""
     on_policy = at(main, "policy.on_policy")
     if on_policy is None:
         # Copies: types that are missing are filled in.
         parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), None, look_up_env=False)
         on_policy = default_config(parts.policy).get("on_policy", False)
-    wanted = "serial_onpolicy" if on_policy else "serial"
-    if mode is not None and mode != wanted:
-        kind = "learns only from" if on_policy else "learns from a replay buffer, not from"
-        raise ConfigError(f"this policy {kind} what it has just collected: use -m {wanted}")
-    return wanted
+    return "serial_onpolicy" if on_policy else "serial"
 
 
 def _set_start(

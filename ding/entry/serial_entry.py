@@ -50,7 +50,7 @@ def serial_pipeline(
         DingError: See its tree: config, environments, data and files each have their own.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
     """
-    cfg = load_config(input_cfg, seed, env_setting, model)
+    cfg = load_config(input_cfg, seed, env_setting, model, on_policy=False)
     return train(
         *(cfg, off_policy_round, env_setting, model),
         *(max_train_iter, max_env_step, dynamic_seed),

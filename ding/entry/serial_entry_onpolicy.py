@@ -22,7 +22,7 @@ def serial_pipeline_onpolicy(
 
     Arguments, return value and errors are those of :func:`ding.entry.serial_pipeline`.
     """
-    cfg = load_config(input_cfg, seed, env_setting, model)
+    cfg = load_config(input_cfg, seed, env_setting, model, on_policy=True)
     return train(cfg, on_policy_round, env_setting, model, max_train_iter, max_env_step, True)
 
 

@@ -144,6 +144,17 @@ def test_the_same_window_fits_with_more_samples(main, create):
     compile_run_config(main, create, save_cfg=False)
 
 
+def test_pipeline_that_does_not_suit(main, create):
+    with pytest.raises(
+        ConfigError, match=r"'dqn'.*learns from a replay buffer: use serial_pipeline "
+    ):
+        compile_run_config(main, create, on_policy=True, save_cfg=False)
+    main["policy"]["collect"]["n_sample"] = 64
+    create["policy"]["type"] = "ppo"
+    with pytest.raises(ConfigError, match="just collected: use serial_pipeline_onpolicy"):
+        compile_run_config(main, create, on_policy=False, save_cfg=False)
+
+
 def test_all_problems_at_once(main, create):
     put(main, "policy.learn.batch_size", "64")
     put(main, "policy.priorty", True)

@@ -226,7 +226,8 @@ def test_wrong_setting(config, setting, expected):
 def test_wrong_mode(config):
     status, _, err = run("-m", "serial_onpolicy", "-c", config)
     assert status == 1
-    assert "use -m serial" in err
+    assert "-m serial)" in err
+    assert os.listdir() == [config]
 
 
 def test_other_errors_show_where(config):
