@@ -10,8 +10,8 @@ from easydict import EasyDict
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import batch_check, check_one
-from ding.envs.env_manager._env_group import (
-    EnvGroup,
+from ding.envs.env_manager._env_group import EnvGroup
+from ding.envs.env_manager._env_types import (
     EnvState,
     GroupSettings,
     close_quietly,
@@ -21,7 +21,12 @@ from ding.envs.env_manager._settings import (
     merged_config,
     spread,
 )
-from ding.envs.env_manager._stacked import actions_by_id, stacked_ready_obs, with_env_ids
+from ding.envs.env_manager._stacked import (
+    EnvIdTimestep,
+    actions_by_id,
+    stacked_ready_obs,
+    with_env_ids,
+)
 from ding.envs.env_manager._steps import Rows, check_step, timesteps, vector_step
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import VectorStep
@@ -67,6 +72,12 @@ class BaseEnvManager(EnvRequests):
         "retry_waiting_time": 0.1,
     }
     _columns_fit_rows = True
+    # Unset before the launch; every use follows a check that there was one.
+    _group: Any
+    _store: Any
+    _check_actions: Callable | None
+    _ready_ids: np.ndarray
+    _ready_list: list[int]
     #: Whether a step answers for just those environments that it was given actions for.
     in_lockstep = True
 
@@ -236,7 +247,7 @@ class BaseEnvManager(EnvRequests):
         return {env_id: self._store.row(env_id) for env_id in self._ready_list}
 
     @property
-    def ready_obs_id(self) -> list[int]:
+    def ready_obs_id(self) -> list[int]:  # type: ignore[override]
         """Ids of the environments that wait for an action."""
         self._require_launched()
         return list(self._ready_list)
@@ -297,9 +308,7 @@ class BaseEnvManager(EnvRequests):
             self._write_first(env_id, group.restart(env_id, param, recount))
         return {}
 
-    def _step_envs(
-        self, ids: list[int], actions: Sequence[Any], want_rows: bool
-    ) -> tuple[VectorStep, Rows]:
+    def _step_envs(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
         """Step `ids`; ``Rows`` may be empty unless they are wanted."""
         group = self._group
         self._step_count += 1
@@ -333,9 +342,9 @@ class BaseEnvManager(EnvRequests):
     # ---- inside -------------------------------------------------------------------------------
 
     def _forget_envs(self) -> None:
-        self._group: EnvGroup | None = None
-        self._store: obs_store.ColumnStore | obs_store.ObjectStore | None = None
-        self._check_actions: Callable | None = None
+        self._group = None
+        self._store = None
+        self._check_actions = None
         self._all_id_list = list(range(self._env_num))
         self._all_ids = _constant(self._all_id_list)
         self._set_ready([])
@@ -343,7 +352,7 @@ class BaseEnvManager(EnvRequests):
     def _make_store(self, first: Mapping[int, Any]) -> Any:
         return obs_store.store_for([first[env_id] for env_id in range(self._env_num)])
 
-    def _store_rows(self, ids: list[int], observations: list[Any], may_differ: bool) -> Any:
+    def _store_rows(self, ids: list[int], observations: Sequence[Any], may_differ: bool) -> Any:
         """Store a step's observations; those of the dict API may change their shapes."""
         try:
             return self._store.write_step(ids, observations)
@@ -414,7 +423,7 @@ class BaseEnvManagerV2(BaseEnvManager, columns_fit_rows=True):
         """Stacked observations of the environments in ``ready_obs_id``."""
         return stacked_ready_obs(super().ready_obs)
 
-    def step(self, actions: list[np.ndarray]) -> list[BaseEnvTimestep]:  # type: ignore[override]
+    def step(self, actions: list[np.ndarray]) -> list[EnvIdTimestep]:  # type: ignore[override]
         """Step the environments in ``ready_obs_id``.
 
         Args:
@@ -438,7 +447,7 @@ def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable]) -> BaseEnv
 def get_env_manager_cls(cfg: EasyDict) -> type:
     """The class registered as ``cfg.type``, after importing ``cfg.import_names``."""
     import_module(cfg.get("import_names", []))
-    return ENV_MANAGER_REGISTRY.get(cfg["type"])
+    return ENV_MANAGER_REGISTRY.get(cfg["type"])  # type: ignore[return-value]
 
 
 def _constant(ids: Sequence[int]) -> np.ndarray:

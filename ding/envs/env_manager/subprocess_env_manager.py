@@ -5,7 +5,6 @@ import os
 import platform
 import time
 import weakref
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,10 +16,19 @@ import numpy as np
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._env_group import EnvState, GroupStep, is_abnormal
+from ding.envs.env_manager._env_types import (
+    EnvState,
+    GroupStep,
+    is_abnormal,
+)
 from ding.envs.env_manager._gather import Gathered
 from ding.envs.env_manager._requests import Asked
-from ding.envs.env_manager._stacked import actions_by_id, stacked_ready_obs, with_env_ids
+from ding.envs.env_manager._stacked import (
+    EnvIdTimestep,
+    actions_by_id,
+    stacked_ready_obs,
+    with_env_ids,
+)
 from ding.envs.env_manager._steps import Rows, vector_step
 from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
 from ding.envs.env_manager._worker import serve
@@ -42,7 +50,7 @@ __all__ = [
 _CLOSE_PATIENCE_S = 5.0
 
 
-def is_abnormal_timestep(timestep: namedtuple) -> bool:  # type: ignore[valid-type]
+def is_abnormal_timestep(timestep: Any) -> bool:
     """Whether the environment failed and was recovered, so that the step does not count."""
     return is_abnormal(timestep.info)
 
@@ -91,6 +99,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         "reset_inplace": False,
         "envs_per_worker": None,
     }
+    _pool: Any  # a WorkerPool from launch to close
 
     @property
     def ready_env(self) -> list[int]:
@@ -206,7 +215,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
 
     def _forget_envs(self) -> None:
         super()._forget_envs()
-        self._pool: WorkerPool | None = None
+        self._pool = None
         self._is_shared = False
 
     def _envs_per_worker(self) -> int:
@@ -360,7 +369,7 @@ class SubprocessEnvManagerV2(SyncSubprocessEnvManager, columns_fit_rows=True):
         """Stacked observations of the environments in ``ready_obs_id``."""
         return stacked_ready_obs(super().ready_obs)
 
-    def step(self, actions: list[np.ndarray] | np.ndarray) -> list[BaseEnvTimestep]:  # type: ignore[override]
+    def step(self, actions: list[np.ndarray] | np.ndarray) -> list[EnvIdTimestep]:  # type: ignore[override]
         """Step the environments in ``ready_obs_id``.
 
         Args:

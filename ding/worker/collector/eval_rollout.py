@@ -25,8 +25,10 @@ class EvalRollout:
         self._policies = policies
         self._battle = battle
         self._lengths = np.zeros(env.env_num, np.int64)
-        self._columnar = getattr(env, "supports_columns", False) and all(
-            getattr(policy, "batched", None) is not None for policy in policies
+        self._columnar = (
+            getattr(env, "in_lockstep", True)
+            and getattr(env, "supports_columns", False)
+            and all(getattr(policy, "batched", None) is not None for policy in policies)
         )
 
     def take_length(self, env_id: int) -> int:
@@ -68,7 +70,8 @@ class EvalRollout:
         outputs = []
         for player, policy in enumerate(self._policies):
             own = {i: value[player] for i, value in obs.items()} if self._battle else obs
-            outputs.append(policy.forward(own, **policy_kwargs))
+            # None may be ready: then the answers to earlier actions are waited for.
+            outputs.append(policy.forward(own, **policy_kwargs) if own else {})
         actions = {i: [output[i]["action"] for output in outputs] for i in obs}
         timesteps = self._env.step(
             actions if self._battle else {i: action[0] for i, action in actions.items()}

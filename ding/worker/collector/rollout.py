@@ -95,12 +95,16 @@ class Rollout(ABC):
 def make_rollout(
     env: Any, policies: Sequence[Any], battle: bool, traj_len: float, **row_options: Any
 ) -> Rollout:
-    """A columnar rollout where env manager and policies allow it; rows otherwise."""
+    """A columnar rollout where env manager and policies allow it; rows otherwise.
+
+    Where a step answers for others than it was given, rows pair what belongs together by id.
+    """
     from ding.worker.collector.rollout_columns import ColumnRollout
     from ding.worker.collector.rollout_rows import RowRollout
 
     columnar = (
         not any(row_options.values())
+        and getattr(env, "in_lockstep", True)
         and getattr(env, "supports_columns", False)
         and all(getattr(policy, "batched", None) is not None for policy in policies)
         and all(policy.get_attribute("unroll_len") == 1 for policy in policies)

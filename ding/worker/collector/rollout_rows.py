@@ -38,6 +38,8 @@ class RowRollout(Rollout):
         self._reward_shaping = reward_shaping
         self._completed: list[list[Sequence[dict[str, Any]]]] = [[] for _ in policies]
         self._episode_steps = np.zeros(env.env_num, np.int64)
+        # By env id, for each player what it saw and its output, until the environment answers.
+        self._acted: dict[int, list[tuple[Any, Any]]] = {}
         self.drop_running()
 
     def step(
@@ -54,14 +56,21 @@ class RowRollout(Rollout):
             obs = copy.deepcopy(obs)
         if self._transform_obs:
             obs = to_tensor(obs, dtype=None)
+        seen = [self._of_player(obs, player) for player in range(len(self._policies))]
+        # None may be ready: then the answers to earlier actions are waited for.
         outputs = [
-            policy.forward(self._of_player(obs, player), **policy_kwargs[player])
-            for player, policy in enumerate(self._policies)
+            policy.forward(own, **kwargs) if own else {}
+            for policy, own, kwargs in zip(self._policies, seen, policy_kwargs)
         ]
-        timesteps = self._env.step(self._actions(obs, outputs))
+        actions = self._actions(obs, outputs)
+        for env_id in obs:
+            self._acted[env_id] = [(own[env_id], out[env_id]) for own, out in zip(seen, outputs)]
+        timesteps = self._env.step(actions)
         result = StepResult(0, 0)
         for env_id, timestep in timesteps.items():
-            if _is_abnormal(timestep):
+            acted = self._acted.pop(env_id, None)
+            # Without: the answer to an action from before a reset.
+            if acted is None or _is_abnormal(timestep):
                 self._drop_env(env_id)
                 continue
             extra = {"collect_iter": train_iter}
@@ -69,9 +78,7 @@ class RowRollout(Rollout):
                 extra["seed"] = level_seeds[env_id]
             for player, policy in enumerate(self._policies):
                 transition = policy.process_transition(
-                    self._of_player(obs, player)[env_id],
-                    outputs[player][env_id],
-                    self._player_timestep(timestep, player),
+                    *acted[player], self._player_timestep(timestep, player)
                 )
                 transition.update(extra)
                 self._running[env_id][player].append(transition)
