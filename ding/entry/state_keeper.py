@@ -103,7 +103,7 @@ class StateKeeper:
             self._unsaved_best = None
 
     def _fail(self, what: str, error: Exception) -> None:
-        self.error = f"{type(error).__name__}: {error}"
+        self.error = f"could not save {what}: {str(error).partition(';')[0]}"
         self._not_before = time.monotonic() + _RETRY_SECONDS
         self._tell(f"could not save {what}: {error}")
 

@@ -11,7 +11,7 @@ from ding.entry.components import Components
 from ding.entry.run_state import load_best_result, load_run_state, state_path
 from ding.entry.state_keeper import StateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
-from ding.utils.console import Console, print_line
+from ding.utils.console import Console
 from ding.utils.errors import EnvError
 from ding.utils.run_log import RunLog
 
@@ -180,9 +180,8 @@ class TrainingRun:
             self._console.log(f"{self._stop.name}: saving, then ending (again: end at once)")
 
     def _warn(self, text: str) -> None:
-        print_line(f"warning: {text}", important=True)
         self._log.logger.warning(text)
-        self._log.note(save_error=text)
+        self._log.note(warning=text)
 
     # ------------------------------------------------------------------ the end
 
@@ -202,7 +201,7 @@ class TrainingRun:
                 self._evaluate()
         status, reason = self._verdict()
         if self._keeper.error is not None:
-            reason += f"; not everything could be saved: {self._keeper.error}"
+            reason += f"; {self._keeper.error}"
         self._log.finish(status, reason, **self._facts())
         return self._closing_words(status, reason)
 

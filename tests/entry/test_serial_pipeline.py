@@ -19,7 +19,7 @@ def train(policy="dqn", manager="base", limits=None, seed=0, envs=None, **change
     return pipeline(config, seed=seed, env_setting=envs or walk_envs(), **limits)
 
 
-@pytest.mark.parametrize("manager", ["base", "subprocess"])
+@pytest.mark.parametrize("manager", ["base", "subprocess", "async_subprocess"])
 @pytest.mark.parametrize("policy", ["dqn", "ppo"])
 def test_run_folder_holds_all_that_happened(policy, manager):
     train(policy, manager)

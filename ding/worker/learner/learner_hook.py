@@ -3,7 +3,6 @@
 import glob
 import os
 import re
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -123,8 +122,7 @@ class SaveCkptHook(LearnerHook):
         except CheckpointWriteError as error:
             if self.position != "after_iter":
                 raise
-            engine.info(f"{engine.instance_name} goes on without a checkpoint: {error}")
-            warnings.warn(f"{error}; training goes on", RuntimeWarning, stacklevel=2)
+            engine.logger.warning("%s; training goes on", error)
 
     def _prune(self, folder: str) -> None:
         numbered = []

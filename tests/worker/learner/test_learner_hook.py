@@ -2,6 +2,7 @@
 
 import errno
 import os
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -41,6 +42,7 @@ class Engine:
         self.rank, self.exp_name, self.instance_name = 0, "exp", "learner"
         self.last_iter, self.collector_envstep, self.ckpt_name = CountVar(0), 0, None
         self.policy, self.weight = self, torch.zeros(2)
+        self.logger = SimpleNamespace(warning=lambda text, *args: self.lines.append(text % args))
         self.log_buffer = {"scalar": build_log_buffer()}
 
     def info(self, line):
@@ -197,9 +199,10 @@ class TestSave:
 
     def test_full_disk_between_iterations_is_a_warning(self, full_disk):
         engine = Engine()
-        with pytest.warns(RuntimeWarning, match="No space left on device.*training goes on"):
-            self.hook(freq=1)(engine)
-        assert any("without a checkpoint" in line for line in engine.lines)
+        self.hook(freq=1)(engine)
+        (line,) = engine.lines
+        assert "No space left on device" in line
+        assert line.endswith("training goes on")
         assert os.listdir("exp/ckpt") == []
 
     def test_full_disk_at_the_end_is_an_error(self, full_disk):
