@@ -1,0 +1,207 @@
+"""Peers that die, stop, or are slow: every open task ends with a cause, and work goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import requests
+
+from ding.interaction import Master
+from ding.interaction.exception import ResponseException
+from ding.interaction.master.task import TaskStatus
+from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process
+
+TOLERANCE = MASTER["heartbeat_tolerance"]
+
+
+class NotingMaster(Master):
+    """Notes the slaves it has lost."""
+
+    def __init__(self, **kwargs) -> None:
+        super().__init__(**{**MASTER, **kwargs})
+        self.lost: list[tuple[str, str]] = []
+
+    def _lost_connection(self, name, cause):
+        self.lost.append((name, cause))
+
+
+def connected(connection) -> bool:
+    try:
+        connection.connect()
+    except (ResponseException, requests.RequestException):
+        return False
+    return True
+
+
+def test_a_killed_slave_fails_its_task():
+    with process("slave") as child, NotingMaster() as master:
+        connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
+        connection.connect()
+        failed = []
+        task = connection.new_task({"do": "sleep", "seconds": 60}).start()
+        task.on_fail(lambda *args: failed.append(args))
+        child.kill()
+        begin = time.monotonic()
+        assert task.join(30).status is TaskStatus.FAILED
+        assert time.monotonic() - begin < 10
+        assert "no heartbeat" in task.cause
+        assert "worker" in task.cause
+        assert failed == [({"do": "sleep", "seconds": 60}, task.result)]
+        assert not connection.is_connected
+        eventually(lambda: master.lost == [("worker", task.cause)])
+
+
+def test_a_killed_slave_can_be_replaced():
+    with Master(**MASTER) as master:
+        for again in (False, True):
+            if again:
+                eventually(lambda: not master["worker"].is_connected)
+            with process("slave") as child:
+                port = int(child.stdout.readline())
+                connection = master.new_connection("worker", "127.0.0.1", port)
+                connection.connect()
+                assert connection.new_task().start().join(30).status is TaskStatus.COMPLETED
+
+
+def test_a_stopped_slave_is_lost_and_comes_back():
+    with process("slave") as child, NotingMaster() as master:
+        connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
+        connection.connect()
+        task = connection.new_task({"do": "sleep", "seconds": 0.2}).start()
+        os.kill(child.pid, signal.SIGSTOP)
+        assert task.join(30).status is TaskStatus.FAILED
+        assert "no heartbeat" in task.cause
+        os.kill(child.pid, signal.SIGCONT)
+        eventually(lambda: connected(connection))
+        assert task.status is TaskStatus.FAILED  # its late answer changes nothing
+        eventually(lambda: works(connection))
+
+
+def works(connection) -> bool:
+    """Whether a task is done; the one of before may still be worked on."""
+    try:
+        return connection.new_task().start().join(30).status is TaskStatus.COMPLETED
+    except ResponseException:
+        return False
+
+
+def test_a_short_stop_is_tolerated():
+    with (
+        process("slave") as child,
+        Master(**{**MASTER, "heartbeat_tolerance": 10.0}) as master,
+        master.new_connection("worker", "127.0.0.1", int(child.stdout.readline())) as connection,
+    ):
+        task = connection.new_task({"do": "sleep", "seconds": 0.1}).start()
+        os.kill(child.pid, signal.SIGSTOP)
+        assert task.join(0.5).status is TaskStatus.WAITING
+        os.kill(child.pid, signal.SIGCONT)
+        assert task.join(30).status is TaskStatus.COMPLETED
+
+
+def test_starting_a_task_on_a_stopped_slave_ends():
+    with process("slave") as child, Master(**{**MASTER, "request_timeout": 1.5}) as master:
+        connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
+        connection.connect()
+        os.kill(child.pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        task = connection.new_task().start()
+        assert time.monotonic() - begin < 10
+        assert task.join(1).status is TaskStatus.FAILED
+        assert "no heartbeat" in task.cause
+
+
+def test_a_killed_master_is_noticed():
+    with DoingSlave() as slave:
+        task = json.dumps({"do": "wait"})
+        with process("master", str(slave.port), task) as child:
+            assert child.stdout.readline() == "started\n"
+        assert slave.noticed.wait(30)
+        address, err = slave.lost[0]
+        assert address.startswith("127.0.0.1:")
+        assert isinstance(err, requests.RequestException)
+        slave.release.set()
+        with Master(**MASTER) as master, master.new_connection("w", "127.0.0.1", slave.port) as new:
+            eventually(lambda: works(new))
+        assert len(slave.lost) == 1
+
+
+def test_a_stopped_master_keeps_its_slaves():
+    """It has heard nobody while it was stopped, and does not take that for their silence."""
+    with DoingSlave(request_retries=20) as slave:
+        with process("master", str(slave.port), json.dumps({"do": "wait"})) as child:
+            assert child.stdout.readline() == "started\n"
+            os.kill(child.pid, signal.SIGSTOP)
+            time.sleep(2 * TOLERANCE)
+            os.kill(child.pid, signal.SIGCONT)
+            time.sleep(TOLERANCE)
+            slave.release.set()
+            assert child.stdout.readline() == "COMPLETED None\n"
+        assert not slave.lost
+
+
+class SlowSlave(DoingSlave):
+    """Each answer takes half a second."""
+
+    def _make_app(self):
+        app = super()._make_app()
+        app.before_request(lambda: time.sleep(0.5))
+        return app
+
+
+class SlowMaster(Master):
+    def _make_app(self):
+        app = super()._make_app()
+        app.before_request(lambda: time.sleep(0.5))
+        return app
+
+
+def test_slow_answers_are_waited_for():
+    with SlowSlave() as slave, SlowMaster(**{**MASTER, "heartbeat_tolerance": 5.0}) as master:
+        with master.new_connection("worker", "127.0.0.1", slave.port) as connection:
+            for _ in range(2):
+                assert connection.new_task().start().join(30).status is TaskStatus.COMPLETED
+            assert connection.is_connected
+        assert not slave.lost
+
+
+def test_an_answer_that_cannot_be_delivered_ends_the_connection():
+    with pair() as (slave, master, connection):
+        task = connection.new_task({"do": "wait"}).start()
+        master._server._server.app = lambda environ, start: start("500 Broken", []) or [b""]
+        slave.release.set()
+        assert slave.noticed.wait(10)
+        assert task.join(30).status is TaskStatus.FAILED
+
+
+def test_a_slave_that_is_not_there():
+    with Master(**MASTER) as master:
+        connection = master.new_connection("worker", "127.0.0.1", 1)
+        with pytest.raises(requests.ConnectionError):
+            connection.connect()
+        assert not connection.is_connected
+        with pytest.raises(requests.ConnectionError):
+            connection.connect()
+
+
+def test_proxies_of_the_environment_are_ignored(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pair() as (slave, _, connection):
+        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
+        assert slave.ping()
+
+
+def test_importing_loads_no_torch():
+    code = (
+        "import sys, ding.interaction.master.master, ding.interaction.slave.slave\n"
+        "from ding.interaction import Master, Slave, TaskFail\n"
+        "assert 'torch' not in sys.modules and 'gymnasium' not in sys.modules"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env, timeout=60)

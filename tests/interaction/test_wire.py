@@ -1,0 +1,255 @@
+"""What a foreign master or slave sees: requests by hand, every code with its HTTP status."""
+
+import re
+from uuid import uuid4
+
+import pytest
+from flask import Flask, jsonify, request
+
+from ding.interaction import Master
+from ding.interaction.base.server import HttpServer
+from ding.interaction.master.task import TaskStatus
+from tests.interaction.peers import MASTER, DoingSlave, Wire, eventually, pair
+
+ADDRESS = {"master": {"address": "127.0.0.1:1"}}
+
+
+class ForeignMaster:
+    """A master as others may write one: it notes what slaves tell it."""
+
+    def __init__(self) -> None:
+        app = Flask("foreign")
+        self.told: list[tuple[str, str, dict | None]] = []
+
+        @app.route("/slave/<path:what>", methods=["GET", "PUT"])
+        def slave(what):
+            token = request.headers["Token"]
+            self.told.append((what, token, request.get_json(silent=True)))
+            return jsonify(success=True, code=0, message="", data=None)
+
+        self.server = HttpServer(app, "127.0.0.1", 0, 10000)
+        self.address = {"master": {"address": f"127.0.0.1:{self.server.port}"}}
+
+    def __enter__(self) -> "ForeignMaster":
+        self.server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.stop()
+        assert self.server.join(10)
+
+    def answers(self) -> list[tuple[str, dict]]:
+        return [(what, body["task"]) for what, _, body in self.told if what != "heartbeat"]
+
+
+@pytest.fixture
+def slave():
+    with DoingSlave(channel=7) as slave:
+        yield slave
+        slave.clinging = False
+        slave.release.set()
+
+
+@pytest.fixture
+def wire(slave):
+    return Wire(slave.port, Channel="7", Token="mine")
+
+
+class TestSlave:
+    ROUTES = [("POST", "connect"), ("DELETE", "disconnect"), ("POST", "task/new")]
+    OWN = [("GET", "ping"), ("DELETE", "shutdown")]
+
+    @pytest.mark.parametrize(("method", "path"), ROUTES + OWN)
+    def test_channel(self, wire, method, path):
+        assert wire(method, path, headers={"Token": "mine"}) == (400, 201)
+        assert wire(method, path, headers={"Channel": "8", "Token": "mine"}) == (403, 202)
+        assert wire(method, path, headers={"Channel": "no", "Token": "mine"}) == (403, 202)
+
+    @pytest.mark.parametrize(("method", "path"), ROUTES)
+    def test_master_token_is_missing(self, wire, method, path):
+        assert wire(method, path, headers={"Channel": "7"}) == (400, 301)
+        assert wire(method, path, headers={"Channel": "7", "Token": ""}) == (400, 301)
+
+    @pytest.mark.parametrize(("method", "path"), OWN)
+    def test_own_token(self, slave, wire, method, path):
+        assert wire(method, path, headers={"Channel": "7"}) == (400, 401)
+        assert wire(method, path) == (403, 402)
+        assert wire(method, path, headers={"Channel": "7", "Token": slave._self_token}) == (200, 0)
+
+    def test_without_a_connection(self, wire):
+        assert wire("DELETE", "disconnect") == (400, 502)
+        assert wire("POST", "task/new", {"task": {"id": str(uuid4()), "data": {}}}) == (400, 502)
+
+    def test_connection(self, slave, wire):
+        with ForeignMaster() as master:
+            assert wire("POST", "connect", {**master.address, "unwanted": 1}) == (400, 503)
+            assert wire.body["data"] == {"reason": "unwanted"}
+            assert wire("POST", "connect", master.address) == (200, 0)
+            assert wire("POST", "connect", master.address) == (400, 501)
+            other = Wire(slave.port, Channel="7", Token="other")
+            assert other("POST", "connect", master.address) == (400, 501)
+            assert other("DELETE", "disconnect") == (403, 302)
+            assert other("POST", "task/new") == (403, 302)
+            eventually(lambda: ("heartbeat", "mine", None) in master.told)
+            slave.clinging = True
+            assert wire("DELETE", "disconnect") == (400, 504)
+            slave.clinging = False
+            assert wire("DELETE", "disconnect") == (200, 0)
+            assert wire("DELETE", "disconnect") == (400, 502)
+            assert other("POST", "connect", master.address) == (200, 0)
+
+    @pytest.mark.parametrize(
+        "body",
+        [None, [], "text", {}, {"master": 1}, {"master": {}}, {"master": {"address": 5}}]
+        + [{"master": {"address": "ftp://x"}}, {"master": {"address": "x:y"}}],
+    )
+    def test_malformed_connection(self, slave, wire, body):
+        assert wire("POST", "connect", body) == (400, 503)
+        assert slave.seen == []
+
+    def test_tasks(self, slave, wire):
+        first, second = str(uuid4()), str(uuid4())
+        with ForeignMaster() as master:
+            wire("POST", "connect", master.address)
+            task = {"task": {"id": first, "data": {"do": "wait"}}}
+            assert wire("POST", "task/new", task) == (200, 0)
+            assert wire("POST", "task/new", task) == (200, 0)  # sent again: its answer was lost
+            assert wire("POST", "task/new", {"task": {"id": second, "data": {}}}) == (400, 601)
+            slave.release.set()
+            eventually(lambda: master.answers())
+            refused = {"task": {"id": second, "data": {"do": "refuse"}}}
+            assert wire("POST", "task/new", refused) == (400, 602)
+            beside = {"task": {"id": second}, "data": {"do": "fail"}}
+            assert wire("POST", "task/new", beside) == (200, 0)
+            eventually(lambda: len(master.answers()) == 2)
+        done, failed = master.answers()
+        assert done == ("task/complete", {"id": first, "result": {"echo": {"do": "wait"}}})
+        assert failed == (
+            "task/fail",
+            {"id": second, "result": {"reason": 42}, "message": "as foreseen"},
+        )
+        assert {token for _, token, _ in master.told} == {"mine"}
+        assert (
+            len([1 for what, data in slave.seen if (what, data) == ("task", {"do": "wait"})]) == 1
+        )
+
+    @pytest.mark.parametrize(
+        "task", [None, 5, {}, {"id": 7}, {"id": "7"}, {"id": str(uuid4()), "data": [1]}]
+    )
+    def test_malformed_task(self, slave, wire, task):
+        with ForeignMaster() as master:
+            wire("POST", "connect", master.address)
+            assert wire("POST", "task/new", {"task": task}) == (400, 602)
+            assert slave._task is None
+
+    def test_shutting_down(self, slave, wire):
+        with ForeignMaster() as master:
+            wire("POST", "connect", master.address)
+            slave._shutting_down.set()
+            for method, path in self.ROUTES + self.OWN:
+                assert wire(method, path) == (401, 101)
+
+    def test_run_key(self):
+        with DoingSlave(key="secret") as slave:
+            wire = Wire(slave.port, Channel="0", Token="mine")
+            assert wire("POST", "connect", ADDRESS) == (400, 301)
+            wire.headers["Run-Key"] = "wrong"
+            assert wire("POST", "connect", ADDRESS) == (403, 302)
+            wire.headers["Run-Key"] = "secret"
+            assert wire("POST", "connect", ADDRESS) == (200, 0)
+
+    def test_what_does_not_exist(self, wire):
+        assert wire("GET", "nowhere") == (404, 1)
+        assert wire("GET", "connect") == (405, 1)
+
+
+class TestMaster:
+    ROUTES = [
+        ("GET", "slave/heartbeat"),
+        ("PUT", "slave/task/complete"),
+        ("PUT", "slave/task/fail"),
+    ]
+    OWN = [("GET", "ping"), ("DELETE", "shutdown")]
+
+    @pytest.fixture
+    def parts(self):
+        with pair() as (slave, master, connection):
+            token = master._slaves["worker"][0].token
+            yield slave, master, connection, Wire(master.port, Channel="0", Token=token)
+
+    @pytest.mark.parametrize(("method", "path"), ROUTES + OWN)
+    def test_channel(self, parts, method, path):
+        wire = parts[-1]
+        token = wire.headers["Token"]
+        assert wire(method, path, headers={"Token": token}) == (400, 201)
+        assert wire(method, path, headers={"Channel": "8", "Token": token}) == (403, 202)
+
+    @pytest.mark.parametrize(("method", "path"), ROUTES)
+    def test_slave_token(self, parts, method, path):
+        wire = parts[-1]
+        assert wire(method, path, headers={"Channel": "0"}) == (400, 501)
+        assert wire(method, path, headers={"Channel": "0", "Token": "wrong"}) == (403, 502)
+        wrong = "wr\u00f6ng".encode()
+        assert wire(method, path, headers={"Channel": "0", "Token": wrong}) == (403, 502)
+        parts[2].disconnect()
+        assert wire(method, path) == (403, 502)
+
+    @pytest.mark.parametrize(("method", "path"), OWN)
+    def test_own_token(self, parts, method, path):
+        _, master, _, wire = parts
+        own = {"Channel": "0", "Token": master._self_token}
+        assert wire(method, path, headers={"Channel": "0"}) == (400, 401)
+        assert wire(method, path) == (403, 402)
+        assert wire(method, path, headers=own) == (200, 0)
+
+    def test_heartbeat(self, parts):
+        assert parts[-1]("GET", "slave/heartbeat") == (200, 0)
+
+    @pytest.mark.parametrize(
+        ("path", "status"), [("complete", TaskStatus.COMPLETED), ("fail", TaskStatus.FAILED)]
+    )
+    def test_answers(self, parts, path, status):
+        slave, _, connection, wire = parts
+        task = connection.new_task({"do": "wait"}).start()
+        answer = {"task": {"id": str(task.id), "result": {"x": 1}}}
+        assert wire("PUT", f"slave/task/{path}", answer) == (200, 0)
+        assert task.join(5).status is status
+        assert task.result == {"x": 1}
+        assert wire("PUT", f"slave/task/{path}", answer) == (403, 601)
+        slave.release.set()  # its own answer comes too late and changes nothing
+        assert task.result == {"x": 1}
+        eventually(lambda: slave._task is None)
+        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
+
+    @pytest.mark.parametrize(
+        "body",
+        [None, [], 7, {}, {"task": []}, {"task": {"id": "x"}}, {"task": {"id": None}}]
+        + [{"task": {"id": str(uuid4()), "result": {}}}],
+    )
+    def test_data_invalid(self, parts, body):
+        _, _, connection, wire = parts
+        task = connection.new_task({"do": "wait"}).start()
+        for path in ("complete", "fail"):
+            assert wire("PUT", f"slave/task/{path}", body) == (403, 601)
+        assert task.status is TaskStatus.WAITING
+
+    def test_message_has_to_be_text(self, parts):
+        _, _, connection, wire = parts
+        task = connection.new_task({"do": "wait"}).start()
+        body = {"task": {"id": str(task.id), "result": {}, "message": 5}}
+        assert wire("PUT", "slave/task/fail", body) == (403, 601)
+        assert re.search("message.*expected str", wire.body["message"])
+
+    def test_shutting_down(self, parts):
+        _, master, _, wire = parts
+        master._shutting_down.set()
+        for method, path in self.ROUTES + self.OWN:
+            assert wire(method, path) == (401, 101)
+
+    def test_run_key(self):
+        with Master(**{**MASTER, "key": "secret"}) as master:
+            master.new_connection("worker", "127.0.0.1", 1)
+            wire = Wire(master.port, Channel="0", Token="any")
+            assert wire("GET", "slave/heartbeat") == (400, 501)
+            wire.headers["Run-Key"] = "wrong"
+            assert wire("GET", "slave/heartbeat") == (403, 502)
