@@ -22,6 +22,8 @@ DEFAULT_TIMEOUT = 5.0
 CONNECT_TIMEOUT = 3.0
 #: Answers of a gateway whose peer may be back soon.
 TRANSIENT_STATUS = frozenset({502, 503, 504})
+#: Prepared requests that an engine keeps.
+MAX_BLANKS = 64
 _PORTS = {False: 80, True: 443}
 
 
@@ -74,8 +76,7 @@ class HttpEngine:
         self._closed = threading.Event()
         self._session = requests.Session()
         self._session.trust_env = False
-        self._session.headers.clear()
-        self._session.headers.update({"Accept": "application/json"})
+        self._blanks: dict[tuple[str, str], requests.PreparedRequest] = {}
         # Threads share the session, and cookies are the one thing in it that answers change.
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
@@ -141,14 +142,18 @@ class HttpEngine:
     ) -> requests.PreparedRequest:
         content = {} if data is None else {"Content-Type": "application/json"}
         merged = {**content, **self._headers(), **(headers or {})}
-        request = requests.Request(
-            method,
-            self.get_url(path),
-            headers={name: str(value) for name, value in merged.items() if value is not None},
-            data=None if data is None else to_json(self._process_data(data)),
-            params=params,
-        )
-        return self._session.prepare_request(request)
+        # What `requests` makes of method and address costs as much as an answer: keep it.
+        blank = self._blanks.get((method, path)) if params is None else None
+        if blank is None:
+            blank = requests.Request(method, self.get_url(path), params=params).prepare()
+            if params is None and len(self._blanks) < MAX_BLANKS:
+                self._blanks[method, path] = blank
+        request = blank.copy()
+        request.headers.update({n: str(v) for n, v in merged.items() if v is not None})
+        if data is not None:
+            request.body = to_json(self._process_data(data))
+            request.headers["Content-Length"] = str(len(request.body))
+        return request
 
     def _headers(self) -> Mapping[str, Any]:
         return {}
