@@ -3,16 +3,24 @@
 The base manager has one group; each worker process of the subprocess managers has one.
 """
 
-import enum
-import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ding.envs.env_manager._env_types import (
+    EnvState,
+    GroupSettings,
+    GroupStep,
+    close_quietly,
+    env_error,
+    env_name,
+    is_abnormal,
+    offers,
+    positional_count,
+)
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
@@ -23,45 +31,6 @@ _logger = logging.getLogger(__name__)
 
 # Ids, what to call for each, and whether that is `bare_step`.
 _NO_FNS: tuple[Sequence[int] | None, list[Callable], bool] = (None, [], False)
-
-
-class EnvState(enum.IntEnum):
-    """Where an environment stands in its manager."""
-
-    VOID = 0
-    INIT = 1
-    RUN = 2
-    RESET = 3
-    DONE = 4
-    ERROR = 5
-    NEED_RESET = 6
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
-    """When episodes follow each other and what is tried when an environment fails."""
-
-    episode_num: float = float("inf")
-    auto_reset: bool = True
-    max_retry: int = 1
-    retry_type: str = "reset"
-    retry_waiting_time: float = 0.1
-    step_timeout: float | None = None
-    reset_timeout: float | None = None
-
-
-@dataclass(slots=True)
-class GroupStep:
-    """What n environments answered, in sequences; `ended` and `abnormal` are positions in them.
-
-    `obs` may be the environments' own arrays, good until their next ``step`` or ``reset``.
-    """
-
-    obs: Sequence[Any]
-    rewards: Sequence[Any]
-    infos: Sequence[dict[str, Any]]
-    ended: list[int]
-    abnormal: list[int]
 
 
 class EnvGroup:
@@ -186,18 +155,18 @@ class EnvGroup:
         """What to call, and whether those are ``bare_step`` with their five results."""
         limit = self.settings.step_timeout
         envs = [self.envs[env_id] for env_id in ids]
-        if plain and all(_offers(env, "bare_step") for env in envs):
+        if plain and all(offers(env, "bare_step") for env in envs):
             bare = [env.bare_step() for env in envs]
             if None not in bare:
                 return [timeout_wrapper(fn, limit) for fn in bare], True
-        fns = [env.step_raw if plain and _offers(env, "step_raw") else env.step for env in envs]
+        fns = [env.step_raw if plain and offers(env, "step_raw") else env.step for env in envs]
         return [timeout_wrapper(fn, limit) for fn in fns], False
 
     def _refuse(self, ids: Sequence[int], results: list[Any]) -> None:
         sizes = [len(result) for result in results]
         env_id = ids[sizes.index(next((size for size in sizes if size != 4), 4))]
         raise EnvError(
-            f"env {env_id} ({_env_name(self.envs[env_id])}) returned {sizes} values from step(); "
+            f"env {env_id} ({env_name(self.envs[env_id])}) returned {sizes} values from step(); "
             "expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium environment in "
             "DingEnvWrapper",
             env_id,
@@ -282,7 +251,7 @@ class EnvGroup:
 
     def image(self, env_id: int, render_mode: str) -> Any:
         """The environment's picture; gymnasium's ``render`` takes no mode, older ones need it."""
-        takes_mode = _positional_count(self.envs[env_id].render) > 0
+        takes_mode = positional_count(self.envs[env_id].render) > 0
         return self.call(env_id, "render", (render_mode,) if takes_mode else ())
 
     def random_action(self, env_id: int) -> Any:
@@ -399,7 +368,7 @@ class EnvGroup:
             seed = int(mixed.generate_state(1)[0] >> 1)
         seed_fn = getattr(self.envs[env_id], "seed", None)
         if seed_fn is not None:
-            takes_dynamic = dynamic is not None and _positional_count(seed_fn) > 1
+            takes_dynamic = dynamic is not None and positional_count(seed_fn) > 1
             seed_fn(seed, dynamic) if takes_dynamic else seed_fn(seed)
         self._to_seed.discard(env_id)
 
@@ -424,7 +393,7 @@ class EnvGroup:
 
     def _error(self, env_id: int, doing: str, error: BaseException) -> EnvError:
         env = self.envs.get(env_id)
-        name = fn_name(self._env_fns[env_id]) if env is None else _env_name(env)
+        name = fn_name(self._env_fns[env_id]) if env is None else env_name(env)
         if isinstance(error, CallTimeoutError):
             limit = getattr(self.settings, f"{doing}_timeout")
             return EnvTimeoutError(
@@ -434,57 +403,3 @@ class EnvGroup:
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
         return env_error(env_id, name, f"failed in {doing}()", error)
-
-
-def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:
-    """The error that tells callers which environment failed, with what."""
-    kind = type(cause) if isinstance(cause, EnvError) else EnvError
-    return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
-
-
-def close_quietly(env: Any, name: str) -> None:
-    """Close an environment; a failure is logged, for nothing hangs on it any more."""
-    try:
-        env.close()
-    except Exception as error:
-        _logger.warning("env %s failed to close: %s: %s", name, type(error).__name__, error)
-
-
-def _env_name(env: Any) -> str:
-    name = type(env).__name__
-    text = str(env)
-    return text if text.startswith(name) and len(text) < 80 else name
-
-
-def is_abnormal(info: Any) -> bool:
-    """Whether an info, or one of a list of them, one per player, says that its step failed."""
-    if isinstance(info, Mapping):
-        return bool(info.get("abnormal", False))
-    return any(bool(part.get("abnormal", False)) for part in info)
-
-
-def _offers(env: Any, name: str) -> bool:
-    """Whether `env` has a quicker way than ``step``, and no ``step`` was written over that."""
-    scopes = [vars(env)] if hasattr(env, "__dict__") else []
-    for scope in (*scopes, *map(vars, type(env).__mro__)):
-        if name in scope:
-            return True
-        if "step" in scope:
-            break
-    return False
-
-
-def _positional_count(fn: Callable) -> int:
-    try:
-        parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return 0
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return 9
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-
-
-def _is_abnormal(info: Any) -> bool:
-    """Whether an environment reports that its step went wrong; a battle's info is a list."""
-    infos = [info] if isinstance(info, Mapping) else info
-    return any(one.get("abnormal", False) for one in infos)

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.env_manager._env_group import EnvState, GroupStep
+from ding.envs.env_manager._env_types import (
+    EnvState,
+    GroupStep,
+)
 from ding.envs.env_manager._wire import StepReply
 
 

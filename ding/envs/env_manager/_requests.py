@@ -5,7 +5,9 @@ from typing import Any, Protocol
 
 from easydict import EasyDict
 
-from ding.envs.env_manager._env_group import env_error
+from ding.envs.env_manager._env_types import (
+    env_error,
+)
 from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
 from ding.utils.errors import DataError
 

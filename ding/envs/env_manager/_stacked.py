@@ -4,11 +4,10 @@ from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager._obs_store import stack
 from ding.utils.errors import DataError
 
-EnvIdTimestep = namedtuple("EnvIdTimestep", [*BaseEnvTimestep._fields, "env_id"])
+EnvIdTimestep = namedtuple("EnvIdTimestep", ["obs", "reward", "done", "info", "env_id"])
 
 
 def stacked_ready_obs(obs: Mapping[int, Any]) -> Any:
@@ -32,4 +31,4 @@ def actions_by_id(actions: Any, ready_ids: Sequence[int]) -> dict[int, Any]:
 
 
 def with_env_ids(timesteps: Mapping[int, Any]) -> list[EnvIdTimestep]:
-    return [EnvIdTimestep(*timestep, env_id) for env_id, timestep in timesteps.items()]
+    return [EnvIdTimestep(t.obs, t.reward, t.done, t.info, i) for i, t in timesteps.items()]

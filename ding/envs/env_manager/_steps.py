@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
-from ding.envs.env_manager._env_group import GroupStep
+from ding.envs.env_manager._env_types import (
+    GroupStep,
+)
 from ding.envs.env_manager._obs_store import (
     ColumnStore,
     ObjectStore,
@@ -65,9 +67,9 @@ def check_step(step: VectorStep, store: ColumnStore | ObjectStore, count: int) -
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
-    position = store.nan_row() if step.obs is store.view() else nan_position(step.obs)
-    if position is not None:
-        raise _bad_data(int(step.env_ids[position]), "an observation with NaN", count)
+    nan_at = store.nan_row() if step.obs is store.view() else nan_position(step.obs)
+    if nan_at is not None:
+        raise _bad_data(int(step.env_ids[nan_at]), "an observation with NaN", count)
     return step
 
 

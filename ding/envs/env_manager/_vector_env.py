@@ -10,7 +10,9 @@ from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from ding.envs.env.base_env import BaseEnv, is_truncated
-from ding.envs.env_manager._env_group import env_error
+from ding.envs.env_manager._env_types import (
+    env_error,
+)
 from ding.envs.env_manager._settings import fn_name
 from ding.utils.errors import EnvError
 
@@ -32,6 +34,8 @@ class PromptCartPole(CartPoleVectorEnv):
     """
 
     metadata: dict[str, Any] = {**CartPoleVectorEnv.metadata, "autoreset_mode": SAME_STEP}
+
+    state: Any
 
     def step(self, action: np.ndarray) -> tuple[Any, ...]:
         obs, reward, terminated, truncated, infos = super().step(action)

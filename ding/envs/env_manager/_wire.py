@@ -11,6 +11,7 @@ import pickle
 import socket
 import tempfile
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
@@ -40,12 +41,12 @@ class StepReply:
         states: By env id, the states that changed.
     """
 
-    rewards: list[Any]
+    rewards: Sequence[Any]
     infos: Any
     ended: list[int]
     abnormal: list[int]
     last_obs: dict[int, Any] = field(default_factory=dict)
-    obs: list[Any] | None = None
+    obs: Sequence[Any] | None = None
     first_obs: dict[int, Any] = field(default_factory=dict)
     states: dict[int, Any] = field(default_factory=dict)
 

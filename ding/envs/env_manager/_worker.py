@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ding.envs.env_manager._env_group import EnvGroup, GroupSettings
+from ding.envs.env_manager._env_group import EnvGroup
+from ding.envs.env_manager._env_types import (
+    GroupSettings,
+)
 from ding.envs.env_manager._obs_store import ColumnStore
 from ding.envs.env_manager._requests import SPACES, find_space
 from ding.envs.env_manager._steps import reward_column

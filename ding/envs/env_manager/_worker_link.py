@@ -63,7 +63,7 @@ class WorkerLink:
         self.pending: collections.deque[list[int]] = collections.deque()  # steps under way
         self._deadline: float | None = None
         self._replies: collections.deque[bytes] = collections.deque()
-        ctx = multiprocessing.get_context(context)
+        ctx: Any = multiprocessing.get_context(context)
         self._connection, child = ctx.Pipe()
         _open_ends.add(self._connection)
         parent_end = self._connection if context == "fork" else None

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-from ding.envs.env_manager._env_group import EnvState, GroupSettings
+from ding.envs.env_manager._env_types import (
+    EnvState,
+    GroupSettings,
+)
 from ding.envs.env_manager._gather import Gathered
 from ding.envs.env_manager._obs_store import Layout
 from ding.envs.env_manager._wire import SharedBlock

@@ -8,7 +8,10 @@ from easydict import EasyDict
 from gymnasium.vector import VectorEnv
 
 from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._env_group import EnvState, close_quietly
+from ding.envs.env_manager._env_types import (
+    EnvState,
+    close_quietly,
+)
 from ding.envs.env_manager._requests import Asked
 from ding.envs.env_manager._steps import Rows
 from ding.envs.env_manager._vector_env import (
@@ -53,6 +56,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         "kwargs": {},
         "native": True,
     }
+    _venv: Any  # a VectorEnv from launch to close
 
     def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
         super().__init__(env_fn, cfg)
@@ -89,7 +93,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
 
     def _forget_envs(self) -> None:
         super()._forget_envs()
-        self._venv: VectorEnv | None = None
+        self._venv = None
         self._episode_count = np.zeros(self._env_num, np.int64)
         self._returns = np.zeros(self._env_num, np.float64)
         self._sits_out = np.zeros(self._env_num, bool)  # reset by the vector env's next step
@@ -205,7 +209,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
             return finals  # of all members
         last = obs_store.copy_columns(obs)
         if self._mode == SAME_STEP:
-            for env_id in np.flatnonzero(done):
+            for env_id in np.flatnonzero(done).tolist():
                 obs_store.put_row(last, env_id, _row(finals, env_id))
         return last
 
@@ -312,7 +316,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
 class _Members:
     """What ``EnvGroup.ask`` does, of a vector environment's members."""
 
-    def __init__(self, venv: VectorEnv, is_native: bool) -> None:
+    def __init__(self, venv: Any, is_native: bool) -> None:
         self._venv = venv
         self._is_native = is_native
 

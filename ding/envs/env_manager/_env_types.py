@@ -1,0 +1,105 @@
+"""What an environment in a manager is, says and offers."""
+
+import enum
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ding.utils.errors import EnvError
+
+_logger = logging.getLogger(__name__)
+
+
+class EnvState(enum.IntEnum):
+    """Where an environment stands in its manager."""
+
+    VOID = 0
+    INIT = 1
+    RUN = 2
+    RESET = 3
+    DONE = 4
+    ERROR = 5
+    NEED_RESET = 6
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """When episodes follow each other and what is tried when an environment fails."""
+
+    episode_num: float = float("inf")
+    auto_reset: bool = True
+    max_retry: int = 1
+    retry_type: str = "reset"
+    retry_waiting_time: float = 0.1
+    step_timeout: float | None = None
+    reset_timeout: float | None = None
+
+
+@dataclass(slots=True)
+class GroupStep:
+    """What n environments answered, in sequences; `ended` and `abnormal` are positions in them.
+
+    `obs` may be the environments' own arrays, good until their next ``step`` or ``reset``.
+    """
+
+    obs: Sequence[Any]
+    rewards: Sequence[Any]
+    infos: Sequence[dict[str, Any]]
+    ended: list[int]
+    abnormal: list[int]
+
+
+def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:
+    """The error that tells callers which environment failed, with what."""
+    kind = type(cause) if isinstance(cause, EnvError) else EnvError
+    return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
+
+
+def close_quietly(env: Any, name: str) -> None:
+    """Close an environment; a failure is logged, for nothing hangs on it any more."""
+    try:
+        env.close()
+    except Exception as error:
+        _logger.warning("env %s failed to close: %s: %s", name, type(error).__name__, error)
+
+
+def env_name(env: Any) -> str:
+    name = type(env).__name__
+    text = str(env)
+    return text if text.startswith(name) and len(text) < 80 else name
+
+
+def is_abnormal(info: Any) -> bool:
+    """Whether an info, or one of a list of them, one per player, says that its step failed."""
+    if isinstance(info, Mapping):
+        return bool(info.get("abnormal", False))
+    return any(bool(part.get("abnormal", False)) for part in info)
+
+
+def offers(env: Any, name: str) -> bool:
+    """Whether `env` has a quicker way than ``step``, and no ``step`` was written over that."""
+    scopes = [vars(env)] if hasattr(env, "__dict__") else []
+    for scope in (*scopes, *map(vars, type(env).__mro__)):
+        if name in scope:
+            return True
+        if "step" in scope:
+            break
+    return False
+
+
+def positional_count(fn: Callable) -> int:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 9
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _is_abnormal(info: Any) -> bool:
+    """Whether an environment reports that its step went wrong; a battle's info is a list."""
+    infos = [info] if isinstance(info, Mapping) else info
+    return any(one.get("abnormal", False) for one in infos)
