@@ -5,6 +5,7 @@ temporary folder, which they make their working directory.
 """
 
 import copy
+import itertools
 import os
 import tempfile
 
@@ -56,7 +57,7 @@ def torch_net():
 
     torch.manual_seed(0)
     sizes = [4, *HIDDEN]
-    layers = [m for a, b in zip(sizes, sizes[1:]) for m in (nn.Linear(a, b), nn.ReLU())]
+    layers = [m for a, b in itertools.pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*layers, nn.Linear(HIDDEN[-1], 2))
 
 

@@ -17,7 +17,6 @@ from _timing import HERE, Figure, command_line
 
 ENV_STEPS = 6000
 MODES = ("live", "plain", "quiet")
-GOAL = 0.01
 
 
 def run() -> None:
@@ -105,15 +104,7 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
         for mode in MODES:
             shares[mode].append(100 * _share(mode))
     return [
-        Figure(
-            f"console ({mode}) and run log, share of a run",
-            values,
-            [1.0] * len(values),
-            "limit",
-            1.0,
-            "%",
-            True,
-        )
+        Figure(f"console ({mode}) and run log", values, [1.0] * len(values), "limit", 1, "%", True)
         for mode, values in shares.items()
     ]
 

@@ -1,8 +1,8 @@
 """The serial pipeline: env steps per second while training, and the time until CartPole is learned.
 
 While training, each round is 8 environment steps and 5 updates, as pipelines do it. The time to a
-mean return of 195 is that of ``configs/cartpole/cartpole_dqn_config.py`` through ``serial_pipeline``
-of both libraries, without imports; the median over the seeds.
+mean return of 195 is that of ``configs/cartpole/cartpole_dqn_config.py`` through both libraries'
+``serial_pipeline``, without imports; the median over the seeds.
 """
 
 import json

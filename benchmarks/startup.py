@@ -31,23 +31,19 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
         "ding": [sys.executable, "-c", FIRST_UPDATE.format(configs=configs)],
         "torch": [sys.executable, "-c", "import torch"],
         "help": [sys.executable, "-m", "ding", "--help"],
-        "python": [sys.executable, "-c", "pass"],
     }
     times = seconds_of(commands, rounds, {"PYTHONPATH": str(HERE.parent)})
+    first, torch = times["ding"], times["torch"]
     limit = [HELP_LIMIT] * rounds
     return [
-        Figure(
-            "start to first update", times["ding"], times["torch"], "import torch", 1.3, "s", True
-        ),
+        Figure("start to first update", first, torch, "import torch", 1.3, "s", True),
         Figure("ding --help", times["help"], limit, "limit", 1.0, "s", True),
     ]
 
 
 def unwanted_imports() -> list[str]:
     """Modules that a first update has no use for, yet are imported by then."""
-    code = FIRST_UPDATE.replace(
-        "os._exit(0)", "print(*sys.modules, sep='\\n'); sys.stdout.flush(); os._exit(0)"
-    )
+    code = FIRST_UPDATE.replace("os._exit(0)", "print(*sys.modules, flush=True); os._exit(0)")
     run = subprocess.run(
         [sys.executable, "-c", code.format(configs=str(HERE.parent / "configs" / "cartpole"))],
         capture_output=True,
