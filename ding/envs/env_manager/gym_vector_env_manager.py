@@ -106,7 +106,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         if len(ids) < self._env_num and self._mode != DISABLED:
             raise EnvError(
                 f"env {ids[0]} cannot be reset alone: this vector env resets its members itself; "
-                "reset() all, or set env.manager.native=False"
+                "reset() all, or set env.manager.native=False (needs gymnasium 1.1 or newer)"
             )
         obs = self._reset_members(ids, options)
         done = [self._env_states[env_id] == EnvState.DONE for env_id in ids]

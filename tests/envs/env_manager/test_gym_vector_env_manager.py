@@ -12,6 +12,9 @@ from tests.envs.env_manager.env_fakes import CountEnv, ShortEnv, env_fns, one_fa
 AutoresetMode = getattr(gymnasium.vector, "AutoresetMode", None)  # not in gymnasium 1.0
 
 
+needs_modes = pytest.mark.skipif(AutoresetMode is None, reason="gymnasium 1.0 knows one mode")
+
+
 class NextStepVectorEnv(gymnasium.vector.VectorEnv):
     """Native: episode lengths 2, 3, ...; members reset themselves in the step after the end."""
 
@@ -98,6 +101,7 @@ def step_all(manager):
     return manager.step_columns(np.zeros(len(ids), np.int64), ids)
 
 
+@needs_modes
 @pytest.mark.parametrize("shared_memory", [False, True])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_single_environments(launch, shared_memory, wrapped):
@@ -119,6 +123,22 @@ def test_single_environments(launch, shared_memory, wrapped):
     assert step.done.tolist() == [False, True]
     assert step.truncated.tolist() == [False, True]
     assert step.obs[1, 0] == start[1, 0]
+
+
+def test_no_transition_crosses_a_reset(launch):
+    manager = launch([lambda: ShortEnv(2), lambda: ShortEnv(3, truncate=True)])
+    returns = []
+    for _ in range(30):
+        ids, obs = manager.ready_columns()
+        obs = obs.copy()
+        step = manager.step_columns(np.zeros(len(ids), np.int64), ids)
+        np.testing.assert_array_equal(step.obs[:, 0], obs[:, 0])
+        np.testing.assert_array_equal(step.obs[:, 1], obs[:, 1] + 1)
+        np.testing.assert_array_equal(step.reward, step.obs[:, 1])
+        returns += [info["eval_episode_return"] for info in step.infos.values()]
+        assert all(env_id == 1 for env_id in ids[step.truncated])
+    assert set(returns) == {3.0, 6.0}
+    assert len(returns) > 15
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
@@ -176,6 +196,7 @@ def test_the_dict_api(launch):
         manager.step({0: 0, 1: 0})
 
 
+@needs_modes
 def test_episode_num_over_single_environments(launch):
     manager = launch([lambda: ShortEnv(1), lambda: ShortEnv(2)], episode_num=2)
     step_all(manager)
@@ -230,6 +251,7 @@ def test_a_member_that_fails(launch):
         launch(one_faulty(fault="raise", where="init"))
 
 
+@needs_modes
 def test_requests(launch):
     manager = launch(env_fns(CountEnv))
     manager.reset({2: None})
