@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -12,6 +13,7 @@ import requests
 
 from ding.interaction import Master
 from ding.interaction.exception import ResponseException
+from ding.interaction.master._watch import HeartbeatWatch
 from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process
 
@@ -57,8 +59,8 @@ def test_a_killed_slave_fails_its_task():
 
 def test_a_killed_slave_can_be_replaced():
     with Master(**MASTER) as master:
-        for again in (False, True):
-            if again:
+        for turn in range(2):
+            if turn:
                 eventually(lambda: not master["worker"].is_connected)
             with process("slave") as child:
                 port = int(child.stdout.readline())
@@ -141,6 +143,40 @@ def test_a_stopped_master_keeps_its_slaves():
             slave.release.set()
             assert child.stdout.readline() == "COMPLETED None\n"
         assert not slave.lost
+
+
+class SilentConnection:
+    """A connected slave that says nothing."""
+
+    name, is_connected = "silent", True
+
+    def __init__(self) -> None:
+        self.last_seen, self.lost = time.monotonic(), threading.Event()
+
+    def seen(self) -> None:
+        self.last_seen = time.monotonic()
+
+    def lose(self, cause: str) -> bool:
+        self.is_connected = False
+        self.lost.set()
+        return True
+
+
+def test_silence_is_not_counted_while_the_watch_itself_was_stopped():
+    silent, looks, stop = SilentConnection(), [], 2.0
+
+    def connections():
+        looks.append(time.monotonic())
+        if len(looks) == 1:
+            time.sleep(stop)
+        return [silent]
+
+    watch = HeartbeatWatch(connections, 1.0, 0.1, lambda *_: None)
+    silent.last_seen += stop  # heard of until the process was stopped
+    watch.start()
+    assert silent.lost.wait(20)
+    assert time.monotonic() - looks[1] > 0.9  # it had its time again
+    watch.stop(10)
 
 
 class SlowSlave(DoingSlave):

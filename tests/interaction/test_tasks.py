@@ -82,6 +82,7 @@ def test_callbacks_come_in_order_and_before_join_returns():
         task.on_complete(lambda *_: 1 / 0)
         task.on_complete(lambda *_: calls.append("b"))
         task.on_fail(lambda *_: calls.append("fail"))
+        task.on_complete(lambda *_: task.join())
         task.start().join(10)
         assert calls == [("a", {"x": 1}, {"echo": {"x": 1}}), "b"]
         task.on_complete(lambda *_: calls.append("late"))

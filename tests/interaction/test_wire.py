@@ -100,8 +100,17 @@ class TestSlave:
 
     @pytest.mark.parametrize(
         "body",
-        [None, [], "text", {}, {"master": 1}, {"master": {}}, {"master": {"address": 5}}]
-        + [{"master": {"address": "ftp://x"}}, {"master": {"address": "x:y"}}],
+        [
+            None,
+            [],
+            "text",
+            {},
+            {"master": 1},
+            {"master": {}},
+            {"master": {"address": 5}},
+            {"master": {"address": "ftp://x"}},
+            {"master": {"address": "x:y"}},
+        ],
     )
     def test_malformed_connection(self, slave, wire, body):
         assert wire("POST", "connect", body) == (400, 503)
@@ -223,8 +232,16 @@ class TestMaster:
 
     @pytest.mark.parametrize(
         "body",
-        [None, [], 7, {}, {"task": []}, {"task": {"id": "x"}}, {"task": {"id": None}}]
-        + [{"task": {"id": str(uuid4()), "result": {}}}],
+        [
+            None,
+            [],
+            7,
+            {},
+            {"task": []},
+            {"task": {"id": "x"}},
+            {"task": {"id": None}},
+            {"task": {"id": str(uuid4()), "result": {}}},
+        ],
     )
     def test_data_invalid(self, parts, body):
         _, _, connection, wire = parts

@@ -159,7 +159,7 @@ class HttpService(ControllableService):
         """Whether it answers requests."""
         if self._server is None:
             return False
-        host = LOCAL_HOST if self._host in (GLOBAL_HOST, "") else self._host
+        host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
         engine = self._engine(host, self.port, token=self._self_token)
         try:
             return engine.request("GET", "ping", retries=0).ok

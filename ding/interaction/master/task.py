@@ -84,6 +84,7 @@ class Task:
         self._cause: str | None = None
         self._callbacks: list[tuple[TaskStatus, _CALLBACK_TYPE]] = []
         self._ended = threading.Event()
+        self._caller: threading.Thread | None = None
 
     @property
     def id(self) -> UUID:
@@ -135,7 +136,7 @@ class Task:
         return self
 
     def join(self, timeout: float | None = None) -> "Task":
-        """Wait until it has ended and its callbacks were called.
+        """Wait until it has ended and its callbacks were called; in a callback, do not wait.
 
         Args:
             timeout: Seconds to wait at most; `status` tells whether it has ended.
@@ -145,7 +146,8 @@ class Task:
         """
         if self._status is TaskStatus.IDLE:
             raise InteractionError(f"task {self._id} was not started, so it will not end")
-        self._ended.wait(timeout)
+        if self._caller is not threading.current_thread():
+            self._ended.wait(timeout)
         return self
 
     def on_complete(self, callback: _CALLBACK_TYPE) -> "Task":
@@ -178,10 +180,12 @@ class Task:
         return self
 
     def _finish(self, callbacks: list[_CALLBACK_TYPE]) -> None:
+        self._caller = threading.current_thread()
         try:
             for callback in callbacks:
                 self._call(callback)
         finally:
+            self._caller = None
             self._ended.set()
 
     def _call(self, callback: _CALLBACK_TYPE) -> None:
