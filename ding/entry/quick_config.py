@@ -74,9 +74,11 @@ def _dqn(env_id: str, space: spaces.Space) -> dict[str, Any]:
         nstep=3,
         discount_factor=0.99,
         model=dict(action_shape=_action_shape(space), encoder_hidden_size_list=[128, 128, 64]),
-        learn=dict(update_per_collect=8, batch_size=64, learning_rate=5e-4, target_update_freq=200),
+        learn=dict(
+            update_per_collect=16, batch_size=128, learning_rate=5e-4, target_update_freq=200
+        ),
         collect=dict(n_sample=64),
-        eval=dict(evaluator=dict(eval_freq=200)),
+        eval=dict(evaluator=dict(eval_freq=400)),
         other=dict(
             eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
             replay_buffer=dict(replay_buffer_size=50000),
