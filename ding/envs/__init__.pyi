@@ -29,9 +29,6 @@ from .env_manager import (
     BaseEnvManagerV2 as BaseEnvManagerV2,
 )
 from .env_manager import (
-    EnvSupervisor as EnvSupervisor,
-)
-from .env_manager import (
     GymVectorEnvManager as GymVectorEnvManager,
 )
 from .env_manager import (
