@@ -16,6 +16,7 @@ class Gathered:
     """The answers of workers, by env id."""
 
     def __init__(self) -> None:
+        self._plain: list[tuple[Sequence[int], bytes]] = []
         self.rewards: dict[int, Any] = {}
         self.infos: dict[int, dict[str, Any]] = {}
         self.ended: set[int] = set()
@@ -28,11 +29,7 @@ class Gathered:
     def add(self, ids: Sequence[int], reply: StepReply | bytes) -> None:
         """Take in one worker's answer about the environments `ids`."""
         if isinstance(reply, bytes):
-            rewards = np.frombuffer(reply, np.float32, offset=1)
-            players = len(rewards) // len(ids)
-            # Numbers as such, as in the answers that are pickled.
-            values = rewards.reshape(-1, players) if players > 1 else rewards.tolist()
-            self.rewards.update(zip(ids, values))
+            self._plain.append((ids, reply))
             return
         self.rewards.update(zip(ids, reply.rewards))
         infos = reply.infos if isinstance(reply.infos, Mapping) else dict(enumerate(reply.infos))
@@ -44,6 +41,19 @@ class Gathered:
         if reply.obs is not None:
             self.obs.update(zip(ids, reply.obs))
         self.states.update(reply.states)
+
+    def plain_rewards(self, ids: Sequence[int]) -> np.ndarray | None:
+        """The rewards of `ids`, if those answered just that, in that order; the common case."""
+        if self.rewards or [i for part, _ in self._plain for i in part] != ids:
+            return None
+        joined = b"".join([reply[1:] for _, reply in self._plain])
+        rewards = np.frombuffer(bytearray(joined), np.float32)
+        return rewards if len(rewards) == len(ids) else rewards.reshape(len(ids), -1)
+
+    @property
+    def ids(self) -> set[int]:
+        """Who has answered."""
+        return self.rewards.keys() | {env_id for part, _ in self._plain for env_id in part}
 
     def add_lost(self, ids: Sequence[int], obs: Mapping[int, Any], reason: str) -> None:
         """Environments whose worker was replaced.
@@ -59,6 +69,12 @@ class Gathered:
 
     def step(self, ids: Sequence[int]) -> GroupStep:
         """The answers in the order of `ids`; observations only if they are not shared."""
+        for part, reply in self._plain:
+            rewards = np.frombuffer(reply, np.float32, offset=1)
+            players = len(rewards) // len(part)
+            # Numbers as such, as in the answers that are pickled.
+            values = rewards.reshape(-1, players) if players > 1 else rewards.tolist()
+            self.rewards.update(zip(part, values))
         shape = next((np.shape(r) for r in self.rewards.values() if r is not None), ())
         for env_id, reward in self.rewards.items():
             if reward is None:

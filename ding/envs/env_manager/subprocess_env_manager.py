@@ -263,10 +263,18 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         gathered = Gathered()
         try:
             self._receive(gathered)
-        finally:
+        except DingError:
             self._note_ready()
-        if gathered.rewards.keys() != set(ids):
-            ids = sorted(gathered.rewards)
+            raise
+        if full:
+            rewards = gathered.plain_rewards(ids)
+            if rewards is not None:
+                none = np.zeros(len(ids), bool)
+                return VectorStep(self._all_ids, self._store.view(), rewards, none, none.copy()), ()
+        self._note_ready()
+        answered = gathered.ids
+        if answered != set(ids):
+            ids = sorted(answered)
         step = gathered.step(ids)
         obs = self._take_obs(ids, gathered, step, want_rows)
         rows = list(zip(step.rewards, step.infos)) if want_rows else ()
@@ -302,9 +310,9 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         errors: list[DingError] = []
         while pool.in_flight and not errors:
             late = deadline is not None and time.monotonic() >= deadline
-            if late or len(gathered.rewards) >= cfg.wait_num:
+            if late or len(gathered.ids) >= cfg.wait_num:
                 # Somebody has to be ready for an action, or callers would have nothing to do.
-                if any(self._env_states[i] == EnvState.RUN for i in gathered.rewards):
+                if any(self._env_states[i] == EnvState.RUN for i in gathered.ids):
                     break
                 left = None
             else:
