@@ -11,6 +11,7 @@ from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.training_run import TrainingRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
+from ding.torch_utils.threads import threads_that_fit
 from ding.utils import get_rank
 from ding.utils.console import Console
 from ding.utils.errors import ConfigError
@@ -67,29 +68,48 @@ def train(
     dynamic_seed: bool | None,
 ) -> Policy:
     """What all serial pipelines do: build, train, close, and tell how it ended."""
-    train_limit = _limit(max_train_iter, "max_train_iter")
-    step_limit = _limit(max_env_step, "max_env_step")
-    stop_value = cfg.policy.eval.evaluator.get("stop_value")
-    mode = "quiet" if get_rank() else "auto"
-    with (
-        StopSignal() as stop,
-        RunLog(cfg.exp_name, seed=cfg.seed) as log,
-        Console(cfg.exp_name, _shown(stop_value), step_limit, train_limit, mode) as console,
-    ):
+    limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
+    with StopSignal() as stop:
         try:
-            with contextlib.closing(
-                build_components(cfg, log.writer, env_setting, model, dynamic_seed)
-            ) as parts:
-                stop.patient = True
-                run = TrainingRun(parts, log, console, stop, train_limit, step_limit)
-                words = run.train(_fill_randomly, one_round)
+            parts, converged = _train(
+                cfg,
+                one_round,
+                lambda writer: build_components(cfg, writer, env_setting, model, dynamic_seed),
+                stop,
+                limits,
+            )
         except StopNow as signal:
-            log.finish("interrupted", f"{signal}, at once: the last state was not saved")
             raise SystemExit(128 + signal.number) from None
-        console.close(words)
-        if stop.number is not None and not run.converged:
+        if stop.number is not None and not converged:
             raise SystemExit(stop.exit_status)
     return parts.policy
+
+
+def _train(
+    cfg: Any,
+    one_round: Round,
+    build: Callable[[Any], Components],
+    stop: StopSignal,
+    limits: tuple[float, float],
+) -> tuple[Components, bool]:
+    goal = cfg.policy.eval.evaluator.get("stop_value")
+    shown_goal = goal if isinstance(goal, int | float) else None
+    mode = "quiet" if get_rank() else "auto"
+    with (
+        RunLog(cfg.exp_name, seed=cfg.seed) as log,
+        Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
+    ):
+        try:
+            with contextlib.closing(build(log.writer)) as parts:
+                stop.patient = True
+                run = TrainingRun(parts, log, console, stop, *limits)
+                with threads_that_fit(parts.learner.policy.get_attribute("model")):
+                    words = run.train(_fill_randomly, one_round)
+        except StopNow as signal:
+            log.finish("interrupted", f"{signal}, at once: the last state was not saved")
+            raise
+        console.close(words)
+    return parts, run.converged
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -98,11 +118,6 @@ def _limit(value: float | None, name: str) -> float:
     if not isinstance(value, int | float) or value < 0:
         raise ConfigError(f"{name} must be a number >= 0, or None for no limit, got {value!r}")
     return value
-
-
-def _shown(stop_value: Any) -> float | None:
-    """The goal, if it is one that a bar can show."""
-    return stop_value if isinstance(stop_value, int | float) else None
 
 
 def off_policy_round(parts: Components, run: TrainingRun) -> None:
