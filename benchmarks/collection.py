@@ -1,8 +1,11 @@
 """Collection: CartPole, ε-greedy DQN 4-128-128-64-2, into a buffer, env steps per second.
 
 With 8 environments stepped one by one, and with 64 in one native vector environment. The network
-is untrained on all sides, with the same weights: episodes have some 10 steps.
+has the same weights on all sides: untrained ones, whose episodes have ten steps, so that resets
+and seeding weigh most, and ones that balance, whose episodes have hundreds.
 """
+
+from collections.abc import Callable
 
 from _cartpole import (
     EPS,
@@ -12,14 +15,17 @@ from _cartpole import (
     hand_written_8_envs,
     hand_written_steps,
     sb3_dqn,
+    set_weights,
     torch_net,
 )
 from _peers import peer_python
 from _timing import Figure, Work, command_line, compare, in_turns
 
 
-def ding(manager: str, env_num: int, n_sample: int):
+def ding(balances: bool, manager: str = "base", env_num: int = 8) -> Callable[[], int]:
+    n_sample = 10 * env_num
     parts = ding_parts(manager, env_num, n_sample)
+    set_weights(parts.policy._model, balances)
 
     def act() -> int:
         data = parts.collector.collect(n_sample, policy_kwargs={"eps": EPS})
@@ -29,24 +35,27 @@ def ding(manager: str, env_num: int, n_sample: int):
     return act
 
 
-def hand_written_8():
-    return hand_written_steps(hand_written_8_envs(), NumpyRing(), torch_net())
-
-
-def hand_written_64():
+def hand_written(balances: bool, native: bool = False) -> Callable[[], int]:
     import gymnasium as gym
 
-    envs = gym.make_vec("CartPole-v1", num_envs=64, vectorization_mode="vector_entry_point")
-    return hand_written_steps(envs, NumpyRing(), torch_net())
+    net = torch_net()
+    set_weights(net, balances)
+    if native:
+        envs = gym.make_vec("CartPole-v1", num_envs=64, vectorization_mode="vector_entry_point")
+    else:
+        envs = hand_written_8_envs()
+    return hand_written_steps(envs, NumpyRing(), net)
 
 
-def sb3():
-    _, collect = sb3_dqn()
+def sb3(balances: bool) -> Callable[[], int]:
+    model, collect = sb3_dqn()
+    set_weights(model.q_net, balances)
     return lambda: collect(10)
 
 
-def di_engine():
-    collector, buffer, _ = di_engine_parts(80)
+def di_engine(balances: bool) -> Callable[[], int]:
+    collector, buffer, learner = di_engine_parts(80)
+    set_weights(learner.policy.get_attribute("model"), balances)
 
     def act() -> int:
         data = collector.collect(policy_kwargs={"eps": EPS})
@@ -56,34 +65,42 @@ def di_engine():
     return act
 
 
-WORKS: dict[str, Work] = {
-    "ding": lambda: ding("base", 8, 80),
-    "hand-written": hand_written_8,
+#: Name of a side to its work, given whether the network balances.
+SIDES = {
+    "ding": ding,
+    "hand-written": hand_written,
     "SB3": sb3,
     "DI-engine": di_engine,
-    "ding, native vector env": lambda: ding("gym_vector", 64, 640),
-    "hand-written, native vector env": hand_written_64,
+    "ding, native": lambda balances: ding(balances, "gym_vector", 64),
+    "hand-written, native": lambda balances: hand_written(balances, native=True),
+}
+NETWORKS = {"untrained": False, "balancing": True}
+WORKS: dict[str, Work] = {
+    f"{name}, {network}": (lambda side=side, balances=balances: side(balances))
+    for network, balances in NETWORKS.items()
+    for name, side in SIDES.items()
 }
 
 GOALS = [
-    ("collection, 8 envs, env steps", "ding", "hand-written", 1.0),
-    ("collection, 8 envs, env steps", "ding", "SB3", 1.0),
-    ("collection, 8 envs, env steps", "ding", "DI-engine", 4.0),
-    (
-        "collection, 64 envs in a native vector env",
-        "ding, native vector env",
-        "hand-written, native vector env",
-        0.8,
-    ),
+    ("8 envs", "ding", "hand-written", 1.0),
+    ("8 envs", "ding", "SB3", 1.0),
+    ("8 envs", "ding", "DI-engine", 4.0),
+    ("64 envs, native vector env", "ding, native", "hand-written, native", 0.8),
 ]
 
 
 def measure(rounds: int, seconds: float) -> list[Figure]:
     pythons = {"SB3": peer_python("peers"), "DI-engine": peer_python("di-engine")}
-    names = list(WORKS)
-    speeds = in_turns(__file__, {name: pythons.get(name) for name in names[:4]}, rounds, seconds)
-    speeds |= in_turns(__file__, dict.fromkeys(names[4:]), rounds, seconds)
-    return compare(speeds, GOALS)
+    figures: list[Figure] = []
+    for network in NETWORKS:
+        sides = {f"{name}, {network}": pythons.get(name) for name in SIDES}
+        speeds = in_turns(__file__, sides, rounds, seconds)
+        goals = [
+            (f"collection, {what}, {network}", f"{ours}, {network}", f"{other}, {network}", goal)
+            for what, ours, other, goal in GOALS
+        ]
+        figures += compare(speeds, goals)
+    return figures
 
 
 if __name__ == "__main__":

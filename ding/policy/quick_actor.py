@@ -55,9 +55,15 @@ class QuickActor:
                 return None
         elif args or kwargs:
             return None
-        logit = self._forward(obs)
-        if logit is None:
+        if not self._network.valid:
+            self._network = self._read_network()
+        network = self._network
+        if network is None or obs.shape[1] != network.obs_size:
             return None
+        logit = network(obs if obs.dtype == np.float32 else obs.astype(np.float32))
+        total = np.add.reduce(logit, None)
+        if total != total:
+            return None  # NaN is for the wrapped model to report
         action = logit.argmax(1)
         if eps is not None:
             _explore(action, logit.shape[1], eps)
@@ -65,16 +71,6 @@ class QuickActor:
 
     def _read_network(self) -> ArrayQ | None:
         return ArrayQ(self._model) if ArrayQ.applies(self._model) else None
-
-    def _forward(self, obs: np.ndarray) -> np.ndarray | None:
-        if self._network is not None and not self._network.valid:
-            self._network = self._read_network()
-        network = self._network
-        if network is None or obs.shape[1] != network.obs_size:
-            return None
-        logit = network(obs if obs.dtype == np.float32 else obs.astype(np.float32))
-        total = np.add.reduce(logit, None)
-        return logit if total == total else None  # NaN is for the wrapped model to report
 
 
 def _explore(action: np.ndarray, n_action: int, eps: float) -> None:

@@ -5,6 +5,7 @@ costs several times the arithmetic of a small layer. numpy needs a third of the 
 """
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ class ArrayQ:
 
     def __init__(self, model: nn.Module) -> None:
         modules = list(model.modules())
-        self._parameters = [m._parameters for m in modules if m._parameters]
+        # Live views: they show what parameters the layers have at the time of asking.
+        self._parameters = [m._parameters.values() for m in modules if m._parameters]
         self._addresses = self._find_addresses()
         self._hooks = (
             torch_module._global_forward_hooks,
@@ -65,7 +67,7 @@ class ArrayQ:
         return (
             not any(self._hooks)
             and self._find_addresses() == self._addresses
-            and not any("forward" in own for own in self._own)
+            and not any(map(dict.__contains__, self._own, repeat("forward")))
         )
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -78,7 +80,10 @@ class ArrayQ:
         return advantage + (value - mean)
 
     def _find_addresses(self) -> list[int]:
-        return [p.data_ptr() for own in self._parameters for p in own.values() if p is not None]
+        try:
+            return list(map(torch.Tensor.data_ptr, chain.from_iterable(self._parameters)))
+        except TypeError:  # one was taken away
+            return []
 
 
 def _stacks(model: Any) -> Iterator[Any]:
