@@ -2,8 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,6 @@ from ding.worker import (
     BaseLearner,
     BaseSerialCommander,
     IBuffer,
-    ISerialCollector,
     ISerialEvaluator,
     create_buffer,
     create_learner,
@@ -36,6 +36,7 @@ class Components:
     """The parts of a serial run.
 
     Attributes:
+        collector: An ``ISerialCollector``; what its ``collect`` takes depends on the kind.
         collector_policy: What the collector was given: a collect mode, or one for each player.
         replay_buffer: ``None`` for on-policy training.
     """
@@ -43,7 +44,7 @@ class Components:
     cfg: EasyDict
     policy: Policy
     learner: BaseLearner
-    collector: ISerialCollector
+    collector: Any
     collector_env: Any
     collector_policy: Any
     evaluator: ISerialEvaluator
@@ -54,8 +55,7 @@ class Components:
         """Close everything that holds processes, files or threads, even if one cannot be."""
         with contextlib.ExitStack() as stack:
             for part in (self.replay_buffer, self.learner, self.evaluator, self.collector):
-                if part is not None:
-                    stack.callback(part.close)
+                _close_later(stack, part)
 
 
 def load_config(
@@ -131,11 +131,9 @@ def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: boo
         env_fn, *cfgs = get_vec_env_setting(cfg.env, collect=not evaluate, eval_=evaluate)
     else:
         env_fn, *cfgs = env_setting
-    return create_env_manager(cfg.env.manager, [_bind(env_fn, one) for one in cfgs[evaluate]])
-
-
-def _bind(env_fn: Callable[[Any], Any], cfg: Any) -> Callable[[], Any]:
-    return lambda: env_fn(cfg)
+    return create_env_manager(
+        cfg.env.manager, [partial(env_fn, one) for one in cfgs[evaluate] or ()]
+    )
 
 
 def build_components(
@@ -148,28 +146,28 @@ def build_components(
     """Build all parts of a serial run; nothing is left open if one of them fails."""
     collector_env, evaluator_env = make_envs(cfg, env_setting, dynamic_seed)
     with contextlib.ExitStack() as opened:
-        opened.callback(collector_env.close)
-        opened.callback(evaluator_env.close)
+        _close_later(opened, collector_env)
+        _close_later(opened, evaluator_env)
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
-        policy = create_policy(
+        policy: Any = create_policy(
             cfg.policy, model=model, enable_field=["learn", "collect", "eval", "command"]
         )
         shared = {"tb_logger": writer, "exp_name": cfg.exp_name}
         learner = create_learner(cfg.policy.learn.learner, policy=policy.learn_mode, **shared)
-        opened.callback(learner.close)
+        _close_later(opened, learner)
         collect_policy, eval_policy = players(cfg, policy, evaluator_env)
         collector = create_serial_collector(
             cfg.policy.collect.collector, env=collector_env, policy=collect_policy, **shared
         )
-        opened.callback(collector.close)
+        _close_later(opened, collector)
         evaluator = create_serial_evaluator(
             cfg.policy.eval.evaluator, env=evaluator_env, policy=eval_policy, **shared
         )
-        opened.callback(evaluator.close)
+        _close_later(opened, evaluator)
         buffer = None
         if not cfg.policy.on_policy:
             buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
-            opened.callback(buffer.close)
+            _close_later(opened, buffer)
         commander = BaseSerialCommander(
             cfg.policy.other.commander, learner, collector, evaluator, buffer, policy.command_mode
         )
@@ -178,6 +176,12 @@ def build_components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
         *(evaluator, buffer, commander),
     )
+
+
+def _close_later(stack: contextlib.ExitStack, part: Any) -> None:
+    # Parts that users wrote need not have anything to close.
+    if hasattr(part, "close"):
+        stack.callback(part.close)
 
 
 def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:

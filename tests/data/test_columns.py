@@ -79,9 +79,9 @@ class TestAsRows:
 
     def test_mixes_with_plain_lists(self):
         assert len([{"a": 1}, *make(2)]) == 3
-        assert type([{"a": 1}] + make(2)) is list
-        assert len(make(2) + [{"a": 1}]) == 3
-        assert isinstance(sum([make(2), make(3)], []), Columns)
+        assert type([{"a": 1}] + make(2)) is list  # noqa: RUF005
+        assert len(make(2) + [{"a": 1}]) == 3  # noqa: RUF005
+        assert isinstance(sum([make(2), make(3)], []), Columns)  # noqa: RUF017
         target = []
         target.extend(make(2))
         target += make(2)

@@ -26,7 +26,7 @@ class Dense(nn.Sequential):
                 x, fresh = layer(x), False  # type: ignore[misc]
             elif kind is nn.Linear:
                 parameters = layer._parameters  # type: ignore[union-attr]
-                x, fresh = _linear(x, parameters["weight"], parameters["bias"]), True
+                x, fresh = _linear(x, parameters["weight"], parameters["bias"]), True  # type: ignore[arg-type]
             else:
                 x, fresh = (x.relu_() if fresh else x.relu()), True
         return x

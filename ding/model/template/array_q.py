@@ -81,8 +81,8 @@ class ArrayQ:
 
     def _find_addresses(self) -> list[int]:
         try:
-            return list(map(torch.Tensor.data_ptr, chain.from_iterable(self._parameters)))
-        except TypeError:  # one was taken away
+            return [p.data_ptr() for p in chain.from_iterable(self._parameters)]  # type: ignore
+        except AttributeError:  # one was taken away
             return []
 
 
