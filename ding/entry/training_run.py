@@ -50,6 +50,7 @@ class TrainingRun:
         self._converged = False
         self._told_signal = False
         self._evaluated_iter = -1
+        self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
         parts.collector.before_step = lambda: self._heed_signal(_GRACE_SECONDS)
         parts.evaluator.before_step = lambda: self._heed_signal(0.0)
@@ -81,11 +82,10 @@ class TrainingRun:
         except Stopping:
             pass
         except EnvError as error:
-            # It was not the policy that failed: what it has learned is worth keeping.
-            self._keeper.save()
-            self._log.finish("failed", f"{type(error).__name__}: {error}", **self._facts())
-            self._console.close(self._closing_words("failed", str(error)))
-            raise
+            # A signal to the whole process group ends the environments' processes as well.
+            if self._stop.number is None:
+                self._fail(error)
+                raise
         return self._finish()
 
     def show_exploration(self, settings: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ class TrainingRun:
             envstep=parts.collector.envstep,
             train_iter=parts.learner.train_iter,
             episode_return=getattr(parts.collector, "recent_return", None),
-            buffer_fill=None if buffer is None else (buffer.count(), buffer.replay_buffer_size),
+            buffer_fill=None if buffer is None else (buffer.count(), self._capacity),
         )
         self._tell_signal()
         if self._converged or self._stop.number is not None or self._limit_reached:
@@ -204,6 +204,12 @@ class TrainingRun:
             reason += f"; {self._keeper.error}"
         self._log.finish(status, reason, **self._facts())
         return self._closing_words(status, reason)
+
+    def _fail(self, error: EnvError) -> None:
+        """It was not the policy that failed: what it has learned is worth keeping."""
+        self._keeper.save()
+        self._log.finish("failed", f"{type(error).__name__}: {error}", **self._facts())
+        self._console.close(self._closing_words("failed", str(error)))
 
     def _facts(self) -> dict[str, Any]:
         return {

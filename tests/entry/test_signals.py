@@ -39,6 +39,7 @@ class Run:
     def __init__(self, manager, **options):
         self.process = start_python(SCRIPT, json.dumps({"manager": manager, **options}))
         wait_for(lambda: os.path.exists("marker") or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.communicate()[0]
 
     def signal(self, number, group=False):
         os.kill(-self.process.pid if group else self.process.pid, number)
@@ -64,7 +65,7 @@ class Run:
     ("number", "status", "manager", "group"),
     [
         (signal.SIGINT, 130, "base", False),
-        (signal.SIGTERM, 143, "subprocess", False),
+        (signal.SIGTERM, 143, "subprocess", True),
         (signal.SIGINT, 130, "subprocess", True),
     ],
 )

@@ -3,7 +3,7 @@
 import copy
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from easydict import EasyDict
@@ -19,6 +19,12 @@ class ISerialCollector(ABC):
     """Lets policies act in environments and returns what they saw as training data."""
 
     config: dict[str, Any] = {}
+
+    # What pipelines set, for collectors that heed it.
+    #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+    #: Called before each step; what it raises ends the collection, of which nothing counts.
+    before_step: Callable[[], None] | None = None
 
     @classmethod
     def default_config(cls) -> EasyDict:

@@ -18,6 +18,17 @@ class ISerialEvaluator(ABC):
 
     config: dict[str, Any] = {}
 
+    # What pipelines ask of an evaluator that has it.
+    #: Best and newest result.
+    best: Any = None
+    last: Any = None
+    #: Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never.
+    last_eval_iter: int = -1
+    #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+    #: Called before each step; what it raises ends the evaluation.
+    before_step: Callable[[], None] | None = None
+
     @classmethod
     def default_config(cls) -> EasyDict:
         cfg = EasyDict(copy.deepcopy(cls.config))
@@ -43,6 +54,9 @@ class ISerialEvaluator(ABC):
     @abstractmethod
     def should_eval(self, train_iter: int) -> bool:
         """Whether an evaluation is due; true at most once for each iteration."""
+
+    def put_off(self) -> None:  # noqa: B027 - not every evaluator can be left midway
+        """The evaluation that :meth:`should_eval` last called for did not come about."""
 
     @abstractmethod
     def eval(

@@ -71,7 +71,7 @@ class EpisodeEvaluator(SerialEvaluator):
                 )
                 if self.on_episode is not None:
                     self.on_episode(
-                        *(self._instance_name, env_id, float(returned), length),
+                        *(self._instance_name or "evaluator", env_id, float(returned), length),
                         *(envstep, train_iter),
                     )
                 monitor.update_info(env_id, player_infos[0])

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,6 @@ class SerialCollector(ISerialCollector):
         self._env: Any = None
         self._policies: list[Any] = []
         self._rollout: Rollout | None = None
-        #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
-        self.on_episode: Callable[[str, int, float, int, int, int], None] | None = None
-        #: Called before each step; what it raises ends the collection, of which nothing counts.
-        self.before_step: Callable[[], None] | None = None
         if get_rank() == 0:
             path = os.path.join(exp_name or ".", "log", instance_name or "collector")
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)

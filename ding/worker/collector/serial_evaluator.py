@@ -35,10 +35,6 @@ class SerialEvaluator(ISerialEvaluator):
         instance_name: str | None = "evaluator",
     ) -> None:
         self._end_flag = False
-        #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
-        self.on_episode: Callable[[str, int, float, int, int, int], None] | None = None
-        #: Called before each step; what it raises ends the evaluation.
-        self.before_step: Callable[[], None] | None = None
         self._cfg = EasyDict(cfg)
         self._instance_name = instance_name
         self._owns_writer = tb_logger is None
@@ -78,7 +74,7 @@ class SerialEvaluator(ISerialEvaluator):
         self._last_eval_iter = self._eval_iter_before
 
     @property
-    def best(self) -> Any:
+    def best(self) -> Any:  # type: ignore[override]
         """Best mean result so far; ``None`` before the first evaluation. Settable, to resume."""
         return self._best
 
@@ -87,12 +83,12 @@ class SerialEvaluator(ISerialEvaluator):
         self._best = value
 
     @property
-    def last_eval_iter(self) -> int:
+    def last_eval_iter(self) -> int:  # type: ignore[override]
         """Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never."""
         return self._last_eval_iter
 
     @property
-    def last(self) -> Any:
+    def last(self) -> Any:  # type: ignore[override]
         """Mean result of the newest evaluation; ``None`` before the first."""
         return self._last
 
