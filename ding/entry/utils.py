@@ -7,6 +7,7 @@ import torch
 from easydict import EasyDict
 
 from ding.policy import PolicyFactory
+from ding.utils.errors import ConfigError
 from ding.worker import IMetric
 
 
@@ -63,29 +64,36 @@ def random_collect(
         commander: Tells the settings of the policy's forward pass.
         replay_buffer: Where the samples go.
         postprocess_data_fn: Applied to the samples first.
+
+    Raises:
+        ConfigError: The collector is one for battles.
     """
     size = policy_cfg.random_collect_size
     if size <= 0:
         return
-    if policy_cfg.get("transition_with_policy_data", False):
-        collector.reset_policy(policy.collect_mode)
-    else:
-        action_space = collector_env.action_space
-        random_policy = PolicyFactory.get_random_policy(
-            policy.collect_mode, action_space=action_space
+    kind = policy_cfg.collect.get("collector", {}).get("type", "sample")
+    if kind.endswith("_1v1"):
+        raise ConfigError(
+            f"policy.random_collect_size is {size}, but the collector {kind!r} has several "
+            "policies: set it to 0"
         )
-        collector.reset_policy(random_policy)
+    mode = policy.collect_mode
+    if not policy_cfg.get("transition_with_policy_data", False):
+        mode = PolicyFactory.get_random_policy(mode, action_space=collector_env.action_space)
+    collector.reset_policy(mode)
     settings = commander.step()
-    if policy_cfg.collect.collector.type == "episode":
-        data = collector.collect(n_episode=size, policy_kwargs=settings)
-    else:
-        data = collector.collect(
-            n_sample=size,
-            random_collect=True,
-            record_random_collect=False,
-            policy_kwargs=settings,
-        )
+    try:
+        if kind == "episode":
+            data = collector.collect(n_episode=size, policy_kwargs=settings)
+        else:
+            data = collector.collect(
+                n_sample=size,
+                random_collect=True,
+                record_random_collect=False,
+                policy_kwargs=settings,
+            )
+    finally:
+        collector.reset_policy(policy.collect_mode)
     if postprocess_data_fn is not None:
         data = postprocess_data_fn(data)
     replay_buffer.push(data, cur_collector_envstep=0)
-    collector.reset_policy(policy.collect_mode)
