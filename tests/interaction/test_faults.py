@@ -31,6 +31,12 @@ class NotingMaster(Master):
         self.lost.append((name, cause))
 
 
+def stop(child: subprocess.Popen) -> None:
+    """Stop a process, and wait until all of its threads are."""
+    child.send_signal(signal.SIGSTOP)
+    os.waitpid(child.pid, os.WUNTRACED)
+
+
 def connected(connection) -> bool:
     try:
         connection.connect()
@@ -74,10 +80,10 @@ def test_a_stopped_slave_is_lost_and_comes_back():
         connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
         connection.connect()
         task = connection.new_task({"do": "sleep", "seconds": 0.2}).start()
-        os.kill(child.pid, signal.SIGSTOP)
+        stop(child)
         assert task.join(30).status is TaskStatus.FAILED
         assert "no heartbeat" in task.cause
-        os.kill(child.pid, signal.SIGCONT)
+        child.send_signal(signal.SIGCONT)
         eventually(lambda: connected(connection))
         assert task.status is TaskStatus.FAILED  # its late answer changes nothing
         eventually(lambda: works(connection))
@@ -98,9 +104,9 @@ def test_a_short_stop_is_tolerated():
         master.new_connection("worker", "127.0.0.1", int(child.stdout.readline())) as connection,
     ):
         task = connection.new_task({"do": "sleep", "seconds": 0.1}).start()
-        os.kill(child.pid, signal.SIGSTOP)
+        stop(child)
         assert task.join(0.5).status is TaskStatus.WAITING
-        os.kill(child.pid, signal.SIGCONT)
+        child.send_signal(signal.SIGCONT)
         assert task.join(30).status is TaskStatus.COMPLETED
 
 
@@ -108,11 +114,11 @@ def test_starting_a_task_on_a_stopped_slave_ends():
     with process("slave") as child, Master(**{**MASTER, "request_timeout": 1.5}) as master:
         connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
         connection.connect()
-        os.kill(child.pid, signal.SIGSTOP)
+        stop(child)
         begin = time.monotonic()
         task = connection.new_task().start()
         assert time.monotonic() - begin < 10
-        assert task.join(1).status is TaskStatus.FAILED
+        assert task.join(10).status is TaskStatus.FAILED
         assert "no heartbeat" in task.cause
 
 
@@ -136,9 +142,9 @@ def test_a_stopped_master_keeps_its_slaves():
     with DoingSlave(request_retries=20) as slave:
         with process("master", str(slave.port), json.dumps({"do": "wait"})) as child:
             assert child.stdout.readline() == "started\n"
-            os.kill(child.pid, signal.SIGSTOP)
+            stop(child)
             time.sleep(2 * TOLERANCE)
-            os.kill(child.pid, signal.SIGCONT)
+            child.send_signal(signal.SIGCONT)
             time.sleep(TOLERANCE)
             slave.release.set()
             assert child.stdout.readline() == "COMPLETED None\n"

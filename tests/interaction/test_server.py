@@ -124,6 +124,7 @@ def test_master_shut_down_lets_slaves_go_and_fails_tasks():
         assert time.monotonic() - begin < 2.0
         assert task.join(1).status is TaskStatus.FAILED
         assert slave.seen[-1] == ("disconnect", {})
+        assert slave._session.closed
         assert not slave.lost
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ding.interaction.base.messages import AnswerMessage
 from ding.interaction.base.network import HttpEngine
-from ding.interaction.exception.master import MasterTaskDataInvalid
+from ding.interaction.exception.master import MasterSystemShuttingDown, MasterTaskDataInvalid
 from ding.utils.errors import NotJsonError
 
 _logger = logging.getLogger(__name__)
@@ -80,8 +80,8 @@ class MasterSession:
         except NotJsonError:
             raise
         except Exception as err:
-            if isinstance(err, MasterTaskDataInvalid):
-                _logger.info("the master has no use for the answer to task %s", message.id)
+            if isinstance(err, (MasterTaskDataInvalid, MasterSystemShuttingDown)):
+                _logger.info("the answer to task %s is not taken: %s", message.id, err)
             else:
                 self._lose(err)
 
@@ -93,6 +93,8 @@ class MasterSession:
                 self._engine.request(
                     "GET", "slave/heartbeat", timeout=max(2.0, self._span), **self._trying
                 )
+            except MasterSystemShuttingDown:
+                continue  # it is about to disconnect; if it does not, the next beats will fail
             except Exception as err:
                 self._lose(err)
 
