@@ -13,6 +13,7 @@ from ding.entry.run_state import load_run_state, save_run_state
 from ding.utils import read_file, save_file
 from ding.utils.log_writer import DistributedWriter
 from tests.entry.runs import (
+    WalkEnv,
     episodes,
     metrics,
     run_json,
@@ -124,7 +125,11 @@ def test_run_goes_on_in_its_folder(policy):
     assert judged.count(0) == 1
 
 
-def test_environments_do_not_play_the_same_episodes_again():
+@pytest.mark.parametrize("stateful", [True, False])
+def test_environments_do_not_play_the_same_episodes_again(stateful, monkeypatch):
+    if not stateful:
+        monkeypatch.delattr(WalkEnv, "state_dict")
+        monkeypatch.delattr(WalkEnv, "load_state_dict")
     parts = build("dqn")
     before = [np.asarray(data.columns["obs"])[:, :2] for data in collect(parts, 10)]
     save_run_state(parts)

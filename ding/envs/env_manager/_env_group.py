@@ -296,6 +296,10 @@ class EnvGroup:
             self.episode_count[env_id] = saved["episode_count"]
             if saved["env"] is not None and hasattr(env, "load_state_dict"):
                 env.load_state_dict(saved["env"])
+            elif saved["seed"] is not None and self._seeds[env_id][1] is not False:
+                # One that cannot tell where it stands must not play its first episodes again.
+                self._renewals[env_id] += 1
+                self._to_seed.add(env_id)
 
     def close(self) -> None:
         """Close every environment; what fails in it is logged, not raised."""
