@@ -138,12 +138,12 @@ def load(config: str) -> tuple[Any, Any]:
 
 
 def fresh_return(policy: Any, env_cfg: Any, env_type: Any) -> float | None:
-    """Mean return of the policy's greedy actions in an env stepped by hand; of one player only."""
-    from ding.envs import get_env_cls
+    """Mean return of greedy actions in a gymnasium env stepped by hand; of games ``None``."""
+    from ding.envs import GymnasiumEnv
 
-    if env_cfg.get("player_num", 1) > 1:
+    if env_type.type != "gymnasium":
         return None
-    env = get_env_cls({**env_cfg, **env_type})({**env_cfg, **env_type})
+    env = GymnasiumEnv(env_cfg)
     returns = []
     for episode in range(FRESH_EPISODES):
         env.seed(FRESH_SEED + episode, dynamic_seed=False)

@@ -13,23 +13,24 @@ main_config = EasyDict(
     policy=dict(
         cuda=False,
         discount_factor=0.99,
-        nstep=3,
+        nstep=1,
         model=dict(
             obs_shape=4,
             action_shape=2,
             encoder_hidden_size_list=[128, 128, 64],
             dueling=True,
         ),
+        # Long phases of learning from what one policy saw are steadier than a step now and then.
         learn=dict(
-            update_per_collect=16,
-            batch_size=128,
-            learning_rate=0.0005,
-            target_update_freq=200,
+            update_per_collect=128,
+            batch_size=64,
+            learning_rate=0.001,
+            target_update_freq=128,
         ),
-        collect=dict(n_sample=64),
-        eval=dict(evaluator=dict(eval_freq=400)),
+        collect=dict(n_sample=256),
+        eval=dict(evaluator=dict(eval_freq=512)),
         other=dict(
-            eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
+            eps=dict(type="exp", start=0.95, end=0.04, decay=4000),
             replay_buffer=dict(replay_buffer_size=50000),
         ),
     ),
