@@ -14,15 +14,18 @@ help: ## Show what there is to make
 
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.10 is needed, $(PYTHON) is " + sys.version.split()[0]) if sys.version_info < (3, 10) else None'
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making the virtual environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/installed: $(VENV)/made setup.py constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	@echo "Installing into $(VENV); the first time takes a few minutes"
+	@$(BIN)/python -m pip install -q -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/made setup.py constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test,video,box2d]'
+	@echo "Installing into $(VENV), with what the tests need; the first time takes a few minutes"
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test,video,box2d]'
 	@touch $@ $(VENV)/installed
 
 train: $(VENV)/installed ## Install, and train CartPole with DQN until it is solved
@@ -37,8 +40,9 @@ test-slow: $(VENV)/installed-test ## Run the tests that learn for minutes
 	$(BIN)/python -m pytest -n $(JOBS) -m slow
 
 test-oldest: ## Run the fast tests with the oldest numpy and gymnasium that are claimed
-	$(PYTHON) -m venv $(VENV)-oldest
-	$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test]'
+	@echo "Installing into $(VENV)-oldest; the first time takes a few minutes"
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test]'
 	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) -m 'not slow'
 
 lint: $(VENV)/installed-test ## Check style

@@ -128,10 +128,13 @@ def off_policy_round(parts: Components, run: TrainingRun) -> None:
     run.show_exploration(settings)
     data = parts.collector.collect(train_iter=learner.train_iter, policy_kwargs=settings)
     buffer.push(players_data(data), cur_collector_envstep=parts.collector.envstep)
+    batch_size = learner.policy.get_attribute("batch_size")
+    if isinstance(batch_size, int) and buffer.count() < batch_size:
+        return  # as at every start: nothing to be warned of
     for _ in range(cfg.learn.update_per_collect):
-        batch = buffer.sample(learner.policy.get_attribute("batch_size"), learner.train_iter)
+        batch = buffer.sample(batch_size, learner.train_iter)
         if batch is None:
-            # Not enough yet: more has to be collected first. The buffer has logged why.
+            # More has to be collected first. The buffer has logged why.
             break
         learner.train(batch, parts.collector.envstep)
         if learner.policy.get_attribute("priority"):
