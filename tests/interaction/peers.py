@@ -69,7 +69,7 @@ class DoingSlave(Slave):
             case "exit":
                 raise SystemExit(3)
             case "wait":
-                self.release.wait(20)
+                self.release.wait(300)
             case "sleep":
                 time.sleep(task["seconds"])
             case "list":
