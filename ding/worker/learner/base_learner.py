@@ -269,27 +269,21 @@ class BaseLearner:
         monitor = self.monitor
         if monitor is None:
             return
-        iteration = self._last_iter.val
-        names = (
-            self._logged_names if self._dataloader is None else [*self._logged_names, "data_time"]
-        )
+        names = [*self._logged_names, *([] if self._dataloader is None else ["data_time"])]
         averages = {f"{name}_avg": monitor.avg[name]() for name in names}
-        self.info(
-            f"iteration {iteration}: "
-            + ", ".join(f"{name}={value:.6g}" for name, value in averages.items())
-        )
-        if self._tb_logger is None:
+        shown = ", ".join(f"{name}={value:.6g}" for name, value in averages.items())
+        self.info(f"iteration {self._last_iter.val}: {shown}")
+        writer = self._tb_logger
+        if writer is None:
             return
-        for name, value in averages.items():
-            self._write(self._tb_logger.add_scalar, name, value)
-        for name, values in self._log_buffer["scalars"].items():
-            self._write(self._tb_logger.add_scalars, name, values)
-        for name, values in self._log_buffer["histogram"].items():
-            self._write(self._tb_logger.add_histogram, name, values)
-
-    def _write(self, add: Any, name: str, value: Any) -> None:
-        add(f"{self._instance_name}_iter/{name}", value, self._last_iter.val)
-        add(f"{self._instance_name}_step/{name}", value, self._collector_envstep)
+        for axis, at in (("iter", self._last_iter.val), ("step", self._collector_envstep)):
+            tag = f"{self._instance_name}_{axis}"
+            for name, value in averages.items():
+                writer.add_scalar(f"{tag}/{name}", value, at)
+            for name, values in self._log_buffer["scalars"].items():
+                writer.add_scalars(f"{tag}/{name}", values, at)
+            for name, values in self._log_buffer["histogram"].items():
+                writer.add_histogram(f"{tag}/{name}", values, at)
 
     # ------------------------------------------------------------------ state
 

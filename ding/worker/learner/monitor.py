@@ -92,6 +92,11 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
     return type("SimpleTickMonitor", (TickMonitor,), values)
 
 
+def _one_number(value: Any) -> Any:
+    """Of the values of a batch, as some policies log them, the mean."""
+    return float(np.mean(value)) if isinstance(value, list) else value
+
+
 class MonitorFeed:
     """A monitor that is filled when it is looked at, not at each iteration.
 
@@ -118,8 +123,8 @@ class MonitorFeed:
             self._tick.step(forgotten)
         for values in self._unread:
             for name, value in values.items():
-                if name in self._names:
-                    setattr(self._monitor, name, value)
+                if name in self._names and value is not None:
+                    setattr(self._monitor, name, _one_number(value))
             self._tick.step()
         self._unread.clear()
         self._unread_count = 0

@@ -165,6 +165,15 @@ class TestLog:
         assert writer.rows["learner_iter/q"] == [(0, {"a": 1.0}, "add_scalars")]
         assert writer.rows["learner_step/act"] == [(0, [1, 2, 2], "add_histogram")]
 
+    @pytest.mark.parametrize(
+        ("value", "mean"),
+        [(1, 1), (np.float32(2.5), 2.5), (torch.tensor([1.0, 2.0]), 1.5), ([1, 3], 2), (None, 0)],
+    )
+    def test_numbers_of_all_kinds_are_averaged(self, value, mean):
+        learner = make({"total_loss": value})
+        learner.train(rows())
+        assert learner.monitor.avg["total_loss"]() == mean
+
     def test_values_that_are_not_monitored_are_not_logged(self):
         writer = Writer()
         make({"total_loss": 1.0, "other": 2.0}, writer=writer).train(rows())
