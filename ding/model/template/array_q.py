@@ -23,6 +23,8 @@ _Layer = tuple[np.ndarray, np.ndarray, bool]  # weight [in, out], bias [out], wh
 #: Rows beyond which the arithmetic costs more than the calls.
 MAX_ROWS = 256
 
+_ZERO = np.zeros((), np.float32)  # an array: a number would have to become one in each call
+
 
 class ArrayQ:
     """What a `DQN` of plain layers computes, on views of its parameters.
@@ -120,5 +122,5 @@ def _run(layers: list[_Layer], x: np.ndarray) -> np.ndarray:
         x = x.dot(weight)
         x += bias
         if relu:
-            np.maximum(x, 0.0, out=x)
+            np.maximum(x, _ZERO, out=x)
     return x
