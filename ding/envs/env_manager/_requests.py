@@ -138,8 +138,8 @@ class EnvRequests:
             self.reset(dict.fromkeys(range(self._env_num)))
 
     def __getattr__(self, name: str) -> Any:
-        # Public attributes of the environments, as a list over them.
-        if name.startswith("_") or self.__dict__.get("_closed", True):
+        # Attributes of the environments, as a list over them.
+        if name.startswith("__") or self.__dict__.get("_closed", True):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         found = [self._group_of(i).ask("attribute", i, name) for i in range(self._env_num)]
         if not any(has for has, _ in found):

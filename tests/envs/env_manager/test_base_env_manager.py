@@ -373,6 +373,7 @@ def test_requests_reach_the_environments(launch):
     assert manager.ready_imgs[3][0, 0, 0] == 3
     assert set(manager.random_action()) == {0, 1, 2, 3}
     assert [cfg["id"] for cfg in manager.cfg] == [0, 1, 2, 3]
+    assert [obs[0] for obs in manager._obs] == [0, 1, 2, 3]
     with pytest.raises(AttributeError, match="no_such"):
         _ = manager.no_such
     assert manager.observation_space.shape == (4,)
