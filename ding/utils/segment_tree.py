@@ -1,11 +1,12 @@
 """Trees over blocks of numbers, for prioritised sampling.
 
-A node has 32 children, not two: numpy's cost per call outweighs the arithmetic, so a tree with few
+A node has 16 children, not two: numpy's cost per call outweighs the arithmetic, so a tree with few
 levels, each worked on for all indices at once, is several times faster than a deep one. The level
 above the last is kept as one flat array (at most `_TOP` numbers) whose running total is made anew
 when it is first asked for after a change.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +15,8 @@ import numpy as np
 
 from ding.utils.errors import DataError
 
-_FANOUT = 32
-_TOP = 4096
+_FANOUT = 16
+_TOP = 8192
 
 _UFUNCS: dict[Any, np.ufunc] = {
     operator.add: np.add,
@@ -209,11 +210,11 @@ class SumSegmentTree(SegmentTree):
         total = self.total
         if total <= 0:
             raise DataError("no value in the tree is above zero: there is nothing to find")
-        rest = np.minimum(prefixsums, np.nextafter(total, 0.0))
+        rest = np.minimum(prefixsums, math.nextafter(total, 0.0))
         nodes = self._running.searchsorted(rest, side="right")
         rest -= self._before.take(nodes)
         for blocks in reversed(self._blocks):
-            running = blocks.take(nodes, axis=0).cumsum(axis=1)
+            running = blocks.take(nodes, 0, None, "clip").cumsum(axis=1)
             # Rounding can leave a rest that is not below the block's sum: keep it inside.
             np.minimum(rest, np.nextafter(running[:, -1], 0.0), out=rest)
             children = (running <= rest[:, None]).argmin(axis=1)
