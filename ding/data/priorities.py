@@ -140,9 +140,7 @@ class Priorities:
             Slots int64 [size] and weights float32 [size].
         """
         if self._sum is None:
-            if len(self._ones) != size:
-                self._ones = np.ones(size, np.float32)
-            return self._draw_uniform(source, size, among), self._ones.copy()
+            return self._draw_uniform(source, size, among), self._ones_of(size)
         if among is not None:
             masses = self._masses(self.values[among])
             running = masses.cumsum()
@@ -162,6 +160,18 @@ class Priorities:
         if among is not None:
             return among[at]
         return at.copy() if self._prefix_only else self.slots()[at]
+
+    def of(self, slots: np.ndarray) -> np.ndarray:
+        """Priorities of occupied slots, float32."""
+        if self._sum is None:
+            return self._ones_of(len(slots))
+        return self.values.take(slots).astype(np.float32)
+
+    def _ones_of(self, size: int) -> np.ndarray:
+        if len(self._ones) != size:
+            self._ones = np.ones(size, np.float32)
+        # Copying is several times faster than filling.
+        return self._ones.copy()
 
     # ------------------------------------------------------------------ state
 
