@@ -73,6 +73,16 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "battle_interaction": f"{_COLLECTOR}.battle_interaction_serial_evaluator",
         "metric": f"{_COLLECTOR}.metric_serial_evaluator",
     },
+    "league": {
+        "one_vs_one": "ding.league.one_vs_one_league",
+    },
+    "player": {
+        "naive_sp_player": "ding.league.player",
+        "historical_player": "ding.league.player",
+        "main_player": "ding.league.starcraft_player",
+        "main_exploiter": "ding.league.starcraft_player",
+        "league_exploiter": "ding.league.starcraft_player",
+    },
     "buffer": {
         "naive": f"{_BUFFER}.naive_buffer",
         "elastic": f"{_BUFFER}.naive_buffer",

@@ -1,0 +1,16 @@
+from .base_league import BaseLeague as BaseLeague
+from .base_league import create_league as create_league
+from .metric import LeagueMetricEnv as LeagueMetricEnv
+from .metric import PlayerRating as PlayerRating
+from .one_vs_one_league import OneVsOneLeague as OneVsOneLeague
+from .player import ActivePlayer as ActivePlayer
+from .player import HistoricalPlayer as HistoricalPlayer
+from .player import NaiveSpPlayer as NaiveSpPlayer
+from .player import Player as Player
+from .player import create_player as create_player
+from .shared_payoff import BattleRecordDict as BattleRecordDict
+from .shared_payoff import BattleSharedPayoff as BattleSharedPayoff
+from .shared_payoff import create_payoff as create_payoff
+from .starcraft_player import LeagueExploiter as LeagueExploiter
+from .starcraft_player import MainExploiter as MainExploiter
+from .starcraft_player import MainPlayer as MainPlayer

@@ -1,0 +1,256 @@
+"""A league: its players, their games, copies and ratings."""
+
+import copy
+import shutil
+from abc import ABC, abstractmethod
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.league.metric import LeagueMetricEnv
+from ding.league.player import ActivePlayer, HistoricalPlayer, Player
+from ding.league.roster import Roster
+from ding.league.shared_payoff import BattleSharedPayoff, create_payoff
+from ding.utils import (
+    LEAGUE_REGISTRY,
+    CheckpointNotFoundError,
+    ConfigError,
+    LockContext,
+    deep_merge_dicts,
+    import_module,
+)
+from ding.utils.file_helper import write_atomically
+
+
+class BaseLeague(ABC):
+    """Base of leagues; safe to use from several threads.
+
+    A subclass says in `_get_job_info` what a job is. Checkpoints lie in ``cfg.path_policy``: that
+    of an active player is written by its learner, and its copies beside it.
+
+    Args:
+        cfg: Merged over `default_config`; ``active_players`` replaces the default as a whole.
+
+    Raises:
+        ConfigError: A value that cannot work; the message names the key.
+    """
+
+    config: dict[str, Any] = dict(
+        league_type="base",
+        import_names=["ding.league.base_league"],
+        # Kinds of play that need players of their own, for instance races
+        player_category=["default"],
+        # Start every player from the checkpoint of its category
+        use_pretrain=False,
+        # ... and have that as an opponent too
+        use_pretrain_init_historical=False,
+        pretrain_checkpoint_path=dict(default="default_cate_pretrain.pth"),
+        payoff=dict(type="battle", decay=0.99, min_win_rate_games=8),
+        metric=dict(mu=0, sigma=25 / 3, beta=25 / 3 / 2, tau=0.0, draw_probability=0.02),
+    )
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = f"{cls.__name__}Dict"
+        return cfg
+
+    def __init__(self, cfg: EasyDict) -> None:
+        self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
+        if cfg.get("active_players"):
+            self._cfg.active_players = EasyDict(cfg["active_players"])
+        self._lock = LockContext()
+        self._turn = 0
+        self.path_policy: str = self._cfg.get("path_policy", "policy")
+        self.payoff: BattleSharedPayoff = create_payoff(self._cfg.payoff)
+        self.metric_env = LeagueMetricEnv(**self._cfg.metric)
+        self._roster = Roster(
+            self._cfg, self.payoff, self.metric_env, self.path_policy, self.save_checkpoint
+        )
+
+    def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> dict:
+        """A job for a player: whom it plays, from which checkpoints.
+
+        Args:
+            player_id: Each active player in turn if None.
+            eval_flag: An evaluation.
+
+        Returns:
+            ``launch_player``, ``agent_num``, and lists over the players that take part:
+            ``player_id``, ``checkpoint_path``, ``player_active_flag``.
+        """
+        with self._lock:
+            if player_id is None:
+                ids = self.active_players_ids
+                player_id = ids[self._turn % len(ids)]
+                self._turn += 1
+            return self._get_job_info(self._roster.find_active(player_id), eval_flag)
+
+    def judge_snapshot(self, player_id: str, force: bool = False) -> bool:
+        """Keep a copy of an active player if it is trained enough.
+
+        The copy joins the league as a `HistoricalPlayer`, with a checkpoint of its own.
+
+        Args:
+            force: Keep one in any case, unless there is one from the same iteration.
+
+        Returns:
+            Whether a copy was kept.
+
+        Raises:
+            CheckpointError: The checkpoint cannot be copied; the league is as it was.
+        """
+        with self._lock:
+            player = self._roster.find_active(player_id)
+            if not (force or player.is_trained_enough()):
+                return False
+            frozen = player.snapshot(self.metric_env)
+            if frozen.player_id in self._roster.historical:
+                return False
+            self.save_checkpoint(player.checkpoint_path, frozen.checkpoint_path)
+            player.start_phase()
+            self._roster.add_historical(frozen)
+            self._mutate_player(player)
+            return True
+
+    def update_active_player(self, player_info: dict) -> None:
+        """Take in how far the training of ``player_info['player_id']`` is.
+
+        Args:
+            player_info: ``player_id`` and ``train_iteration``.
+        """
+        with self._lock:
+            self._update_player(self._roster.find_active(player_info["player_id"]), player_info)
+
+    def finish_job(self, job_info: dict) -> None:
+        """Count the games of a job, and rate who played them.
+
+        Games of a player against itself, and those of an evaluation (``agent_num`` of 1), tell
+        nothing about two players and change nothing. What cannot be understood is left out, with
+        a warning.
+
+        Args:
+            job_info: ``player_id``; ``result``: ``'wins'``, ``'draws'`` or ``'losses'`` of the
+                first player for each game, in lists that may be nested.
+        """
+        if job_info.get("agent_num", 2) == 1:
+            return
+        with self._lock:
+            if not self.payoff.update(job_info):
+                return
+            home, away = (self._roster.find(player_id) for player_id in job_info["player_id"])
+            if home is away:
+                return
+            home.rating, away.rating = self.metric_env.rate_1vs1(
+                home.rating, away.rating, job_info["result"]
+            )
+
+    def get_player_by_id(self, player_id: str) -> Player:
+        """The active or historical player of that id.
+
+        Raises:
+            UnknownTypeError: There is none (also a `KeyError`).
+        """
+        with self._lock:
+            return self._roster.find(player_id)
+
+    @staticmethod
+    def save_checkpoint(src_checkpoint: str, dst_checkpoint: str) -> None:
+        """Copy a file; the copy appears under its name only when it is complete.
+
+        Raises:
+            CheckpointNotFoundError: There is nothing to copy.
+            CheckpointWriteError: The copy cannot be written.
+        """
+        try:
+            source = open(src_checkpoint, "rb")  # noqa: SIM115
+        except FileNotFoundError as error:
+            raise CheckpointNotFoundError(
+                f"there is no checkpoint {src_checkpoint} to copy: a player's learner must have "
+                f"saved it before"
+            ) from error
+        with source:
+            write_atomically(dst_checkpoint, lambda stream: shutil.copyfileobj(source, stream))
+
+    def player_rank(self, string: bool = False) -> str | dict[str, float]:
+        """Every player's rating (μ − 3σ), the best first.
+
+        Args:
+            string: As a table to print.
+        """
+        with self._lock:
+            players = sorted(self.payoff.players, key=lambda p: p.rating.exposure, reverse=True)
+            ranks = {player.player_id: player.rating.exposure for player in players}
+        if not string:
+            return ranks
+        width = max(len("player"), *(len(player_id) for player_id in ranks))
+        rows = [f"{player_id:<{width}}  {rank:8.3f}" for player_id, rank in ranks.items()]
+        return "\n".join([f"{'player':<{width}}  {'rating':>8}", *rows])
+
+    @property
+    def active_players(self) -> list[ActivePlayer]:
+        with self._lock:
+            return list(self._roster.active.values())
+
+    @property
+    def active_players_ids(self) -> list[str]:
+        return [player.player_id for player in self.active_players]
+
+    @property
+    def active_players_ckpts(self) -> list[str]:
+        """Where the learner of each active player saves its checkpoint."""
+        return [player.checkpoint_path for player in self.active_players]
+
+    @property
+    def historical_players(self) -> list[HistoricalPlayer]:
+        """Oldest first."""
+        with self._lock:
+            return list(self._roster.historical.values())
+
+    def state_dict(self) -> dict:
+        """Players, records and ratings, as plain data; the checkpoints stay in their files."""
+        with self._lock:
+            return {
+                "players": self._roster.state_dict(),
+                "payoff": self.payoff.state_dict(),
+                "turn": self._turn,
+            }
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Go on from a `state_dict` of a league of the same config.
+
+        Raises:
+            ConfigError: It is of a league of other active players; this one is as it was.
+        """
+        with self._lock:
+            self._roster.load_state_dict(state_dict["players"])
+            self.payoff.load_state_dict(state_dict["payoff"])
+            self._turn = state_dict["turn"]
+
+    @abstractmethod
+    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> dict:
+        """What `get_job_info` returns for a player."""
+
+    def _update_player(self, player: ActivePlayer, player_info: dict) -> None:
+        player.total_agent_step = player_info["train_iteration"]
+
+    def _mutate_player(self, player: ActivePlayer) -> None:
+        """Let a player start anew; without a pretrained checkpoint there is no other beginning."""
+        if not self._cfg.use_pretrain:
+            return
+        pretrained = self._cfg.pretrain_checkpoint_path[player.category]
+        reset_from = player.mutate({"reset_checkpoint_path": pretrained})
+        if reset_from is not None:
+            self.save_checkpoint(reset_from, player.checkpoint_path)
+
+
+def create_league(cfg: EasyDict, *args: Any) -> BaseLeague:
+    """The league that ``cfg.league_type`` names.
+
+    Args:
+        cfg: ``import_names``: modules to import first, which register types of one's own.
+    """
+    import_module(cfg.get("import_names", []))
+    if "league_type" not in cfg:
+        raise ConfigError("league.league_type is missing, for instance 'one_vs_one'")
+    return LEAGUE_REGISTRY.build(cfg["league_type"], cfg, *args)

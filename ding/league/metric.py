@@ -1,0 +1,126 @@
+"""Skill ratings of players: TrueSkill for two (Herbrich, Minka & Graepel, 2006)."""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from ding.league.outcome import DRAWS, WINS, flat_outcomes
+from ding.utils.errors import ConfigError
+
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True)
+class PlayerRating:
+    """A normal belief about a player's skill: mean and standard deviation."""
+
+    mu: float
+    sigma: float
+
+    @property
+    def exposure(self) -> float:
+        """The skill that the player has almost surely, μ − 3σ; what rankings go by."""
+        return self.mu - 3 * self.sigma
+
+
+class LeagueMetricEnv:
+    """The game's constants, and the update of two ratings after games.
+
+    Args:
+        mu: Mean of a new player's rating.
+        sigma: Standard deviation of it.
+        beta: Standard deviation of a performance around the skill.
+        tau: What a skill may drift between two games, as a standard deviation.
+        draw_probability: Of a game between equals, ``[0, 1)``.
+
+    Raises:
+        ConfigError: A value out of its range.
+    """
+
+    def __init__(
+        self,
+        mu: float = 0.0,
+        sigma: float = 25 / 3,
+        beta: float = 25 / 3 / 2,
+        tau: float = 0.0,
+        draw_probability: float = 0.02,
+    ) -> None:
+        if not (sigma > 0 and beta > 0 and tau >= 0 and 0 <= draw_probability < 1):
+            raise ConfigError(
+                f"a metric needs sigma > 0, beta > 0, tau >= 0 and 0 <= draw_probability < 1; got "
+                f"sigma={sigma}, beta={beta}, tau={tau}, draw_probability={draw_probability}"
+            )
+        self.mu, self.sigma, self.beta, self.tau = mu, sigma, beta, tau
+        self.draw_probability = draw_probability
+        # |difference of the two performances| below which a game is a draw
+        self._draw_margin = _NORMAL.inv_cdf((1 + draw_probability) / 2) * math.sqrt(2) * beta
+
+    def create_rating(self, mu: float | None = None, sigma: float | None = None) -> PlayerRating:
+        """A rating; what is not given is a new player's."""
+        return PlayerRating(
+            self.mu if mu is None else mu,
+            self.sigma if sigma is None else sigma,
+        )
+
+    def rate_1vs1(
+        self, home: PlayerRating, away: PlayerRating, result: list
+    ) -> tuple[PlayerRating, PlayerRating]:
+        """Both ratings after the games of `result`, one after the other.
+
+        Args:
+            result: ``'wins'``, ``'draws'`` or ``'losses'`` of home; may be nested.
+        """
+        for outcome in flat_outcomes(result):
+            if outcome == DRAWS:
+                home, away = self._after_game(home, away, is_draw=True)
+            elif outcome == WINS:
+                home, away = self._after_game(home, away)
+            else:
+                away, home = self._after_game(away, home)
+        return home, away
+
+    def _after_game(
+        self, winner: PlayerRating, loser: PlayerRating, is_draw: bool = False
+    ) -> tuple[PlayerRating, PlayerRating]:
+        winner_var, loser_var = (r.sigma**2 + self.tau**2 for r in (winner, loser))
+        c = math.sqrt(2 * self.beta**2 + winner_var + loser_var)
+        t, margin = (winner.mu - loser.mu) / c, self._draw_margin / c
+        v, w = _draw_factors(t, margin) if is_draw else _win_factors(t, margin)
+        return (
+            _moved(winner.mu + winner_var / c * v, winner_var, c, w),
+            _moved(loser.mu - loser_var / c * v, loser_var, c, w),
+        )
+
+
+def _moved(mu: float, var: float, c: float, w: float) -> PlayerRating:
+    return PlayerRating(mu, math.sqrt(var * (1 - var / c**2 * w)))
+
+
+def _win_factors(t: float, margin: float) -> tuple[float, float]:
+    """v and w: shift of the mean and shrinkage of the variance of a truncated normal."""
+    x = t - margin
+    below = _cdf(x)
+    # Far out the density over the tail tends to -x, and both underflow.
+    v = _pdf(x) / below if below > 1e-300 else -x
+    return v, min(v * (v + x), 1.0)
+
+
+def _draw_factors(t: float, margin: float) -> tuple[float, float]:
+    distance = abs(t)
+    low, high = -margin - distance, margin - distance
+    mass = _cdf(high) - _cdf(low)
+    if mass < 1e-300 or margin < 1e-8:
+        # An interval too thin or too far out to integrate: all of its mass is at its near end.
+        v, w = high, 1.0
+    else:
+        v = (_pdf(low) - _pdf(high)) / mass
+        w = min(v**2 + (high * _pdf(high) - low * _pdf(low)) / mass, 1.0)
+    return math.copysign(1.0, t) * v, w
+
+
+def _pdf(x: float) -> float:
+    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+def _cdf(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2

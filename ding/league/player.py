@@ -1,0 +1,283 @@
+"""The players of a league: those that learn, and their frozen copies."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ding.league.algorithm import pfsp
+from ding.utils import PLAYER_REGISTRY, ConfigError, import_module
+
+if TYPE_CHECKING:
+    from easydict import EasyDict
+
+    from ding.league.metric import LeagueMetricEnv, PlayerRating
+    from ding.league.shared_payoff import BattleSharedPayoff
+
+_REQUIRED = ("one_phase_step", "branch_probs", "strong_win_rate")
+
+
+class Player:
+    """Someone who takes part in games.
+
+    Args:
+        cfg: The section of the player's type, for instance ``league.naive_sp_player``.
+        category: Which kind of the game it plays, for instance its race.
+        total_agent_step: How many iterations it has been trained for.
+    """
+
+    def __init__(
+        self,
+        cfg: "EasyDict",
+        category: str,
+        init_payoff: "BattleSharedPayoff",
+        checkpoint_path: str,
+        player_id: str,
+        total_agent_step: int,
+        rating: "PlayerRating",
+    ) -> None:
+        self._cfg = cfg
+        self._category = category
+        self._payoff = init_payoff
+        self._checkpoint_path = checkpoint_path
+        self._player_id = player_id
+        self._total_agent_step = total_agent_step
+        self._rating = rating
+
+    @property
+    def cfg(self) -> "EasyDict":
+        return self._cfg
+
+    @property
+    def category(self) -> str:
+        return self._category
+
+    @property
+    def payoff(self) -> "BattleSharedPayoff":
+        """The one that all players share."""
+        return self._payoff
+
+    @property
+    def checkpoint_path(self) -> str:
+        return self._checkpoint_path
+
+    @property
+    def player_id(self) -> str:
+        return self._player_id
+
+    @property
+    def total_agent_step(self) -> int:
+        return self._total_agent_step
+
+    @total_agent_step.setter
+    def total_agent_step(self, step: int) -> None:
+        self._total_agent_step = step
+
+    @property
+    def rating(self) -> "PlayerRating":
+        return self._rating
+
+    @rating.setter
+    def rating(self, _rating: "PlayerRating") -> None:
+        self._rating = _rating
+
+
+@PLAYER_REGISTRY.register("historical_player")
+class HistoricalPlayer(Player):
+    """A frozen copy of an active player.
+
+    Args:
+        parent_id: The player that it is a copy of.
+    """
+
+    def __init__(self, *args: Any, parent_id: str) -> None:
+        super().__init__(*args)
+        self._parent_id = parent_id
+
+    @property
+    def parent_id(self) -> str:
+        return self._parent_id
+
+
+def is_historical(player: Player) -> bool:
+    """Whether a player is a frozen copy."""
+    return isinstance(player, HistoricalPlayer)
+
+
+class ActivePlayer(Player):
+    """A player that is being trained.
+
+    Each name in ``cfg.branch_probs`` is a way to choose an opponent, its value the chance that it
+    is taken: a subclass has a method ``_<name>_branch()`` for it, which returns a player.
+    ``cfg.eval_opponent_difficulty`` lists what evaluations are played against, easiest first.
+
+    Raises:
+        ConfigError: A key is missing, or the branches are not a distribution over known ones.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._branches = self._checked_branches()
+        # Seeded from the generator that `set_pkg_seed` seeds.
+        self._rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
+        self._phase_start = self.total_agent_step
+        self._difficulties: list[str] = self._cfg.get("eval_opponent_difficulty", ["RULE_BASED"])
+        self._difficulty = 0
+
+    def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
+        """Whether it is time to keep a copy.
+
+        True from one phase on (``one_phase_step`` iterations after the last copy) if it wins
+        against each player chosen with at least ``strong_win_rate``, and from two phases on in
+        any case.
+
+        Args:
+            select_fn: Called with a player: is it to be beaten? All historical ones if None.
+        """
+        passed = self.total_agent_step - self._phase_start
+        if passed < self._cfg.one_phase_step:
+            return False
+        if passed >= 2 * self._cfg.one_phase_step:
+            return True
+        rivals = self._players(select_fn or is_historical)
+        return bool(rivals) and self._win_rates(rivals).min() >= self._cfg.strong_win_rate
+
+    def start_phase(self) -> None:
+        """A copy was kept: the next one is due a phase from here."""
+        self._phase_start = self.total_agent_step
+
+    def snapshot(self, metric_env: "LeagueMetricEnv") -> HistoricalPlayer:
+        """A frozen copy of it as it is now; copying its checkpoint is left to the caller.
+
+        Its rating is as uncertain as a new player's: the games so far were those of all that the
+        player has been.
+        """
+        stem, extension = os.path.splitext(self.checkpoint_path)
+        return HistoricalPlayer(
+            self._cfg,
+            self.category,
+            self.payoff,
+            f"{stem}_{self.total_agent_step}{extension}",
+            f"{self.player_id}_{self.total_agent_step}_historical",
+            self.total_agent_step,
+            metric_env.create_rating(mu=self.rating.mu),
+            parent_id=self.player_id,
+        )
+
+    def mutate(self, info: dict) -> str | None:
+        """Where to start anew from after a copy was kept; None: go on.
+
+        Args:
+            info: ``reset_checkpoint_path``: the checkpoint of before self-play.
+        """
+        return None
+
+    def get_job(self, eval_flag: bool = False) -> dict:
+        """Whom to play next: ``opponent`` is a player, for an evaluation a difficulty."""
+        if eval_flag:
+            return {"opponent": self._difficulties[self._difficulty]}
+        names = list(self._branches)
+        name = names[self._rng.choice(len(names), p=list(self._branches.values()))]
+        return {"opponent": getattr(self, f"_{name}_branch")()}
+
+    def increment_eval_difficulty(self) -> bool:
+        """Evaluate against the next harder opponent; False if this is the hardest."""
+        if self._difficulty + 1 >= len(self._difficulties):
+            return False
+        self._difficulty += 1
+        return True
+
+    @property
+    def checkpoint_path(self) -> str:
+        return self._checkpoint_path
+
+    @checkpoint_path.setter
+    def checkpoint_path(self, path: str) -> None:
+        self._checkpoint_path = path
+
+    def state_dict(self) -> dict:
+        """What changes in training, its random generator included; plain data."""
+        return {
+            "checkpoint_path": self.checkpoint_path,
+            "total_agent_step": self.total_agent_step,
+            "phase_start": self._phase_start,
+            "difficulty": self._difficulty,
+            "rng": json.dumps(self._rng.bit_generator.state),
+        }
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Go on from a `state_dict`."""
+        self.checkpoint_path = state_dict["checkpoint_path"]
+        self.total_agent_step = state_dict["total_agent_step"]
+        self._phase_start = state_dict["phase_start"]
+        self._difficulty = min(state_dict["difficulty"], len(self._difficulties) - 1)
+        self._rng.bit_generator.state = json.loads(state_dict["rng"])
+
+    def _players(self, select_fn: Callable[[Player], bool]) -> list[Player]:
+        return [player for player in self.payoff.players if select_fn(player)]
+
+    def _win_rates(self, players: Sequence[Player]) -> np.ndarray:
+        """This player's against each; float64 [N]."""
+        return self.payoff[[self], list(players)].reshape(-1)
+
+    def _pick(
+        self, players: Sequence[Player], default: Player, weighting: str | None = None
+    ) -> Player:
+        """One of `players`, uniformly or as `pfsp` weighs them; `default` if there is none."""
+        if not players:
+            return default
+        chances = None if weighting is None else pfsp(self._win_rates(players), weighting)
+        return players[self._rng.choice(len(players), p=chances)]
+
+    def _copies_of(self, *parents: Player) -> list[Player]:
+        """The historical players made from any of them, oldest first."""
+        ids = {parent.player_id for parent in parents}
+        return self._players(lambda p: isinstance(p, HistoricalPlayer) and p.parent_id in ids)
+
+    def _or_weaker_copy(self, opponent: Player, min_win_rate: float) -> Player:
+        """The opponent; if it is beaten too rarely, a copy of it that is of one's own strength."""
+        if opponent is self or self._win_rates([opponent])[0] > min_win_rate:
+            return opponent
+        return self._pick(self._copies_of(opponent), default=opponent, weighting="variance")
+
+    def _checked_branches(self) -> dict[str, float]:
+        kind = type(self).__name__
+        missing = [key for key in _REQUIRED if key not in self._cfg]
+        if missing:
+            raise ConfigError(f"the league's section of {kind} lacks {', '.join(missing)}")
+        branches = dict(self._cfg.branch_probs)
+        unknown = [name for name in branches if not hasattr(self, f"_{name}_branch")]
+        if unknown:
+            raise ConfigError(
+                f"branch_probs of {kind} names {', '.join(unknown)}, but the class has no method "
+                f"{', '.join(f'_{name}_branch' for name in unknown)}"
+            )
+        chances = branches.values()
+        if any(p < 0 for p in chances) or not math.isclose(sum(chances), 1, abs_tol=1e-6):
+            raise ConfigError(f"branch_probs of {kind} must be >= 0 and add up to 1: {branches}")
+        # The draw is stricter about the sum than a user who writes 0.333 can be expected to be.
+        return {name: p / sum(chances) for name, p in branches.items()}
+
+
+@PLAYER_REGISTRY.register("naive_sp_player")
+class NaiveSpPlayer(ActivePlayer):
+    """Plays itself (``sp``), or a frozen copy that it finds hard (``pfsp``)."""
+
+    def _pfsp_branch(self) -> Player:
+        return self._pick(self._players(is_historical), default=self, weighting="squared")
+
+    def _sp_branch(self) -> Player:
+        return self
+
+
+def create_player(cfg: "EasyDict", player_type: str, *args: Any, **kwargs: Any) -> Player:
+    """A player of a registered type, made with the other arguments.
+
+    Args:
+        cfg: ``import_names``: modules to import first, which register types of one's own.
+    """
+    import_module(cfg.get("import_names", []))
+    return PLAYER_REGISTRY.build(player_type, *args, **kwargs)

@@ -1,0 +1,175 @@
+"""Who won how often against whom, shared by all players of a league."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ding.league.outcome import DRAWS, LOSSES, OUTCOMES, WINS, flat_outcomes
+from ding.utils.errors import ConfigError, DataError
+from ding.utils.lock_helper import LockContext
+
+if TYPE_CHECKING:
+    from easydict import EasyDict
+
+    from ding.league.player import Player
+
+_logger = logging.getLogger(__name__)
+_REVERSED = {WINS: LOSSES, DRAWS: DRAWS, LOSSES: WINS}
+
+
+class BattleRecordDict(dict):
+    """Counts of ``wins``, ``draws``, ``losses`` and of all ``games``, all 0 at first."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys((*OUTCOMES, "games"), 0.0))
+
+    def __mul__(self, decay: float) -> "BattleRecordDict":
+        scaled = BattleRecordDict()
+        scaled.update((key, count * decay) for key, count in self.items())
+        return scaled
+
+
+class BattleSharedPayoff:
+    """Decayed records of each pair of players; safe to use from several threads.
+
+    Args:
+        cfg: ``decay``: what older games of a pair still count after a new one. With fewer
+            (decayed) games than ``min_win_rate_games`` a win rate is taken to be 0.5.
+    """
+
+    def __init__(self, cfg: "EasyDict") -> None:
+        decay, min_games = cfg["decay"], cfg["min_win_rate_games"]
+        if not 0 < decay <= 1:
+            raise ConfigError(f"payoff.decay must be in (0, 1], got {decay!r}")
+        if (1 - decay) * min_games >= 1:
+            raise ConfigError(
+                f"with payoff.decay={decay} a pair never counts as {min_games} games "
+                f"(payoff.min_win_rate_games), so that no win rate is ever known: raise decay "
+                f"above {1 - 1 / min_games:g}, or lower min_win_rate_games below "
+                f"{1 / (1 - decay):g}"
+            )
+        self._decay, self._min_games = decay, min_games
+        self._players: dict[str, Player] = {}
+        self._records: dict[str, BattleRecordDict] = {}
+        self._lock = LockContext()
+
+    def __getitem__(self, players: tuple) -> np.ndarray:
+        """Win rates of home against away, a draw being half a win.
+
+        Args:
+            players: ``(home, away)``, each a player or a list of players.
+
+        Returns:
+            float64 [home, away]; one-dimensional when either side is a single player.
+        """
+        homes, aways = (p if isinstance(p, Sequence) else [p] for p in players)
+        with self._lock:
+            rates = [[self._win_rate(h.player_id, a.player_id) for a in aways] for h in homes]
+        table = np.array(rates, dtype=np.float64).reshape(len(homes), len(aways))
+        return table.reshape(-1) if 1 in table.shape else table
+
+    @property
+    def players(self) -> list["Player"]:
+        """All players, active and historical, in the order in which they joined."""
+        with self._lock:
+            return list(self._players.values())
+
+    def add_player(self, player: "Player") -> None:
+        """Let a player in.
+
+        Raises:
+            ValueError: One of the same id is in it already.
+        """
+        with self._lock:
+            if player.player_id in self._players:
+                raise ValueError(f"there is already a player {player.player_id!r}; ids are unique")
+            self._players[player.player_id] = player
+
+    def replace_players(self, players: Iterable["Player"]) -> None:
+        """Have these players and no others; records are kept."""
+        with self._lock:
+            self._players = {player.player_id: player for player in players}
+
+    def update(self, job_info: dict) -> bool:
+        """Count the games of a finished job.
+
+        Games of a player against itself say nothing and are not kept.
+
+        Args:
+            job_info: ``player_id``: ``[home, away]``; ``result``: ``'wins'``, ``'draws'`` or
+                ``'losses'`` of home for each game, in lists that may be nested.
+
+        Returns:
+            Whether they were counted; if not, none was and a warning tells why.
+        """
+        with self._lock:
+            try:
+                home, away = self._checked_pair(job_info)
+                outcomes = flat_outcomes(job_info.get("result"))
+            except DataError as error:
+                _logger.warning("the games of a job are not counted: %s", error)
+                return False
+            if home != away:
+                self._count(home, away, outcomes)
+            return True
+
+    def get_key(self, home: str, away: str) -> tuple[str, bool]:
+        """Under which key the games of two player ids are kept, and whether seen from `away`."""
+        is_reversed = home > away
+        first, second = (away, home) if is_reversed else (home, away)
+        return f"{first} vs {second}", is_reversed
+
+    def state_dict(self) -> dict:
+        """The records; whoever owns the players keeps those."""
+        with self._lock:
+            return {key: dict(record) for key, record in self._records.items()}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Replace all records by those of a `state_dict`."""
+        with self._lock:
+            self._records = {}
+            for key, counts in state_dict.items():
+                record = self._records[key] = BattleRecordDict()
+                record.update(counts)
+
+    def _checked_pair(self, job_info: dict) -> tuple[str, str]:
+        pair = job_info.get("player_id")
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise DataError(f"player_id must be [home, away], got {pair!r}")
+        known = list(self._players)  # in a list may be looked for what cannot be hashed
+        unknown = [player_id for player_id in pair if player_id not in known]
+        if unknown:
+            raise DataError(f"no such player: {', '.join(map(repr, unknown))}")
+        return pair[0], pair[1]
+
+    def _count(self, home: str, away: str, outcomes: list[str]) -> None:
+        key, is_reversed = self.get_key(home, away)
+        record = self._records.get(key, BattleRecordDict())
+        for outcome in outcomes:
+            record *= self._decay
+            record[_REVERSED[outcome] if is_reversed else outcome] += 1
+            record["games"] += 1
+        self._records[key] = record
+
+    def _win_rate(self, home: str, away: str) -> float:
+        key, is_reversed = self.get_key(home, away)
+        record = self._records.get(key)
+        if record is None or record["games"] < self._min_games or not record["games"]:
+            return 0.5
+        wins = record[LOSSES if is_reversed else WINS]
+        # The counts are rounded one by one, so that a quotient may come out just above 1.
+        return min((wins + 0.5 * record[DRAWS]) / record["games"], 1.0)
+
+
+def create_payoff(cfg: "EasyDict") -> BattleSharedPayoff:
+    """The payoff that ``cfg.type`` names.
+
+    Raises:
+        ConfigError: The type is not ``'battle'``.
+    """
+    payoff_type: Any = cfg.get("type")
+    if payoff_type != "battle":
+        raise ConfigError(f"payoff.type must be 'battle', got {payoff_type!r}")
+    return BattleSharedPayoff(cfg)

@@ -1,0 +1,88 @@
+"""The three roles of the AlphaStar league (Vinyals et al., 2019)."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ding.league.player import ActivePlayer, Player, is_historical
+from ding.utils import PLAYER_REGISTRY, ConfigError
+
+
+def _is_main(player: Player) -> bool:
+    return isinstance(player, MainPlayer)
+
+
+@PLAYER_REGISTRY.register("main_player")
+class MainPlayer(ActivePlayer):
+    """Learns to beat everyone, and is the one that the league is for; never starts anew.
+
+    ``cfg.min_valid_win_rate`` (0.3): an opponent that is beaten more rarely is too strong to learn
+    from.
+    """
+
+    def _pfsp_branch(self) -> Player:
+        return self._pick(self._players(is_historical), default=self, weighting="squared")
+
+    def _sp_branch(self) -> Player:
+        main = self._pick(self._players(_is_main), default=self)
+        return self._or_weaker_copy(main, self._cfg.get("min_valid_win_rate", 0.3))
+
+    def _verification_branch(self) -> Player:
+        """A copy of an exploiter that beats it, else an old opponent that it forgot how to beat."""
+        exploiters = self._players(lambda p: isinstance(p, MainExploiter))
+        copies = self._copies_of(*exploiters)
+        if copies and self._win_rates(copies).min() < self._cfg.get("min_valid_win_rate", 0.3):
+            return self._pick(copies, default=self, weighting="squared")
+        copies = self._copies_of(self._pick(self._players(_is_main), default=self))
+        copies = copies[: _forgotten_length(self._win_rates(copies))]
+        if copies and self._win_rates(copies).min() < self._cfg.strong_win_rate:
+            return self._pick(copies, default=self, weighting="squared")
+        return self._sp_branch()
+
+
+@PLAYER_REGISTRY.register("main_exploiter")
+class MainExploiter(ActivePlayer):
+    """Looks for weaknesses of the main players as they are now.
+
+    ``cfg.min_valid_win_rate`` (0.1): a main player that is beaten more rarely is too strong to
+    learn from, and an earlier copy of it is met instead.
+    """
+
+    def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
+        return super().is_trained_enough(select_fn or _is_main)
+
+    def mutate(self, info: dict) -> str:
+        """Always starts anew."""
+        return info["reset_checkpoint_path"]
+
+    def _main_players_branch(self) -> Player:
+        mains = self._players(_is_main)
+        if not mains:
+            raise ConfigError("a main_exploiter needs a main_player in league.active_players")
+        main = self._pick(mains, default=self)
+        return self._or_weaker_copy(main, self._cfg.get("min_valid_win_rate", 0.1))
+
+
+@PLAYER_REGISTRY.register("league_exploiter")
+class LeagueExploiter(ActivePlayer):
+    """Looks for weaknesses of the whole league.
+
+    ``cfg.mutate_prob`` (0.25): the chance that it starts anew after a copy of it was kept.
+    """
+
+    def mutate(self, info: dict) -> str | None:
+        is_reset = self._rng.random() < self._cfg.get("mutate_prob", 0.25)
+        return info["reset_checkpoint_path"] if is_reset else None
+
+    def _pfsp_branch(self) -> Player:
+        return self._pick(self._players(is_historical), default=self, weighting="linear_capped")
+
+
+def _forgotten_length(win_rates: np.ndarray) -> int:
+    """How many opponents, oldest first, are left without those at the end that get ever harder.
+
+    It is natural to win more rarely the newer a copy is; to win more rarely against an older one
+    than against a newer one is forgetting.
+    """
+    rises = np.flatnonzero(np.diff(win_rates) > 0)
+    return int(rises[-1]) + 2 if len(rises) else 0
