@@ -62,6 +62,10 @@ class WalkEnv(BaseEnv):
         cfg = self._cfg
         if cfg["fault"] is None or cfg["where"] != where or (where != "init" and count < cfg["at"]):
             return timestep
+        if cfg["fault"] == "signal":
+            if count == cfg["at"]:
+                os.kill(cfg["pid"], cfg["signum"])
+            return timestep
         if cfg["fault"] == "mark":  # no fault at all
             with open("marker", "w"):
                 return timestep

@@ -191,19 +191,21 @@ def test_state_is_saved_seldom_if_that_takes_long(monkeypatch):
     assert len(saves) == 2
 
 
-@pytest.mark.parametrize("manager", ["base", "subprocess"])
-def test_same_seed_gives_same_run(manager):
+def test_same_seed_gives_same_run():
     script = (
         "import sys; from tests.entry.runs import *; from ding.entry import serial_pipeline\n"
-        "config = walk_config(exp_name=sys.argv[1], manager=sys.argv[2])\n"
-        "serial_pipeline(config, seed=4, env_setting=walk_envs(), max_train_iter=120)\n"
+        "for manager in ('base', 'subprocess'):\n"
+        "    config = walk_config(exp_name=f'{manager}_{sys.argv[1]}', manager=manager)\n"
+        "    serial_pipeline(config, seed=4, env_setting=walk_envs(), max_train_iter=120)\n"
     )
-    for process in [start_python(script, name, manager) for name in ("one", "two")]:
+    for process in [start_python(script, name) for name in ("one", "two")]:
         output, _ = process.communicate(timeout=50)
         assert process.returncode == 0, output
-    assert untimed_metrics("one") == untimed_metrics("two")
-    assert len(untimed_metrics("one")) > 10
-    assert episodes("one") == episodes("two")
-    first, second = (read_file(f"{name}/ckpt/resume.pth.tar") for name in ("one", "two"))
-    assert_same(first["policy"], second["policy"])
-    assert_same(first["rng"], second["rng"])
+    for manager in ("base", "subprocess"):
+        one, two = f"{manager}_one", f"{manager}_two"
+        assert untimed_metrics(one) == untimed_metrics(two)
+        assert len(untimed_metrics(one)) > 10
+        assert episodes(one) == episodes(two)
+        first, second = (read_file(f"{name}/ckpt/resume.pth.tar") for name in (one, two))
+        assert_same(first["policy"], second["policy"])
+        assert_same(first["rng"], second["rng"])

@@ -7,22 +7,19 @@ import time
 
 import pytest
 
-from ding.entry import serial_pipeline
+from ding.entry import serial_pipeline, training_run
 from ding.entry.stop_signal import StopNow, Stopping, StopSignal
 from ding.utils import read_file
 from tests.entry.runs import episodes, metrics, run_json, start_python, walk_config, walk_envs
 
 SCRIPT = """
 import sys, json, os
-from ding.entry import serial_pipeline, training_run
+from ding.entry import serial_pipeline
 from tests.entry.runs import walk_config, walk_envs
 os.setpgid(0, 0)
 options = json.loads(sys.argv[1])
-training_run._GRACE_SECONDS = options.get("grace", 5.0)
 config = walk_config(manager=options["manager"])
-config[0].policy.learn.resume_training = options.get("resume", False)
-collector, evaluator = options.get("collector", {}), options.get("evaluator", {})
-serial_pipeline(config, env_setting=walk_envs(evaluator, **collector), max_train_iter=10**6)
+serial_pipeline(config, env_setting=walk_envs(**options["collector"]), max_train_iter=10**6)
 """
 
 
@@ -66,7 +63,6 @@ class Run:
     [
         (signal.SIGINT, 130, "base", False),
         (signal.SIGTERM, 143, "subprocess", True),
-        (signal.SIGINT, 130, "subprocess", True),
     ],
 )
 def test_signal_saves_and_ends_with_its_status(number, status, manager, group):
@@ -91,37 +87,43 @@ def test_signal_saves_and_ends_with_its_status(number, status, manager, group):
     assert before + 5 <= run_json()["train_iter"] < before + 9
 
 
+def sent(number, at, **options):
+    """Config of an environment that sends this process a signal."""
+    return dict(fault="signal", signum=number, pid=os.getpid(), at=at, **options)
+
+
+def run_until_signal(manager, envs, status):
+    with pytest.raises(SystemExit) as end:
+        serial_pipeline(walk_config(manager=manager), env_setting=envs, max_train_iter=10**6)
+    assert end.value.code == status
+    assert run_json()["status"] == "interrupted"
+
+
 @pytest.mark.parametrize("manager", ["base", "subprocess"])
 def test_signal_does_not_wait_for_an_evaluation(manager):
-    run = Run(manager, evaluator=dict(fault="mark", at=12, seconds=0.2))
-    run.signal(signal.SIGTERM)
-    code, output = run.end(within=10)
-    assert code == 143, output
-    run.assert_nobody_is_left()
+    evaluator = sent(signal.SIGTERM, at=12, seconds=0.1)
+    run_until_signal(manager, walk_envs(evaluator), status=143)
     state = read_file("run/ckpt/resume.pth.tar")
     # It is due again when the run goes on.
     assert state["evaluator"]["last_eval_iter"] < state["learner"]["last_iter"]
+    judged = [row for row in metrics() if "evaluator_iter/reward_mean" in row]
+    assert len(judged) == 1
 
 
-def test_signal_lets_a_collection_end_but_not_for_long():
-    run = Run("base", grace=0.4, collector=dict(fault="mark", at=1, seconds=0.3))
-    run.signal(signal.SIGINT)
-    code, output = run.end(within=10)
-    assert code == 130, output
+@pytest.mark.parametrize("manager", ["base", "subprocess"])
+def test_signal_lets_a_collection_end_but_not_for_long(manager, monkeypatch):
+    monkeypatch.setattr(training_run, "_GRACE_SECONDS", 0.4)
+    run_until_signal(manager, walk_envs(**sent(signal.SIGINT, at=1, seconds=0.3)), status=130)
     # Eight samples take four steps of both environments: what was begun does not count.
     assert read_file("run/ckpt/resume.pth.tar")["collector"]["stats"]["total_envstep"] == 0
 
 
 def test_second_signal_ends_at_once():
-    run = Run("subprocess", collector=dict(fault="mark", at=1, seconds=4.0))
-    run.signal(signal.SIGTERM)
-    time.sleep(1)
-    run.signal(signal.SIGTERM)
-    code, output = run.end(within=7)
-    assert code == 143, output
-    assert run_json()["status"] == "interrupted"
+    envs = walk_envs(**sent(signal.SIGTERM, at=1))
+    envs[1][0].update(sent(signal.SIGTERM, at=1, seconds=1.0))
+    run_until_signal("subprocess", envs, status=143)
     assert "not saved" in run_json()["reason"]
-    run.assert_nobody_is_left()
+    assert not os.path.exists("run/ckpt/resume.pth.tar")
 
 
 def test_killed_run_goes_on_from_its_last_state():
