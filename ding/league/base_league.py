@@ -13,6 +13,7 @@ from ding.league.roster import Roster
 from ding.league.shared_payoff import BattleSharedPayoff, create_payoff
 from ding.utils import (
     LEAGUE_REGISTRY,
+    CheckpointError,
     CheckpointNotFoundError,
     ConfigError,
     LockContext,
@@ -29,7 +30,8 @@ class BaseLeague(ABC):
     of an active player is written by its learner, and its copies beside it.
 
     Args:
-        cfg: Merged over `default_config`; ``active_players`` replaces the default as a whole.
+        cfg: Merged over `default_config`; ``active_players`` and ``branch_probs`` replace the
+            defaults as a whole.
 
     Raises:
         ConfigError: A value that cannot work; the message names the key.
@@ -56,9 +58,7 @@ class BaseLeague(ABC):
         return cfg
 
     def __init__(self, cfg: EasyDict) -> None:
-        self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
-        if cfg.get("active_players"):
-            self._cfg.active_players = EasyDict(cfg["active_players"])
+        self._cfg = self._merged(cfg)
         self._lock = LockContext()
         self._turn = 0
         self.path_policy: str = self._cfg.get("path_policy", "policy")
@@ -160,7 +160,7 @@ class BaseLeague(ABC):
 
         Raises:
             CheckpointNotFoundError: There is nothing to copy.
-            CheckpointWriteError: The copy cannot be written.
+            CheckpointError: It cannot be read, or the copy cannot be written.
         """
         try:
             source = open(src_checkpoint, "rb")  # noqa: SIM115
@@ -169,6 +169,8 @@ class BaseLeague(ABC):
                 f"there is no checkpoint {src_checkpoint} to copy: a player's learner must have "
                 f"saved it before"
             ) from error
+        except OSError as error:
+            raise CheckpointError(f"cannot read {src_checkpoint}: {error.strerror}") from error
         with source:
             write_atomically(dst_checkpoint, lambda stream: shutil.copyfileobj(source, stream))
 
@@ -226,6 +228,16 @@ class BaseLeague(ABC):
             self._roster.load_state_dict(state_dict["players"])
             self.payoff.load_state_dict(state_dict["payoff"])
             self._turn = state_dict["turn"]
+
+    def _merged(self, cfg: EasyDict) -> EasyDict:
+        merged = EasyDict(deep_merge_dicts(self.default_config(), cfg))
+        # Who plays, and with which chances: to add to the defaults is not what a user means.
+        if "active_players" in cfg:
+            merged.active_players = cfg["active_players"]
+        for name, section in cfg.items():
+            if isinstance(section, dict) and "branch_probs" in section:
+                merged[name].branch_probs = section["branch_probs"]
+        return merged
 
     @abstractmethod
     def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> dict:

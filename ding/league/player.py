@@ -124,7 +124,7 @@ class ActivePlayer(Player):
         # Seeded from the generator that `set_pkg_seed` seeds.
         self._rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._phase_start = self.total_agent_step
-        self._difficulties: list[str] = self._cfg.get("eval_opponent_difficulty", ["RULE_BASED"])
+        self._difficulties = self._cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
         self._difficulty = 0
 
     def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
@@ -143,7 +143,7 @@ class ActivePlayer(Player):
         if passed >= 2 * self._cfg.one_phase_step:
             return True
         rivals = self._players(select_fn or is_historical)
-        return bool(rivals) and self._win_rates(rivals).min() >= self._cfg.strong_win_rate
+        return bool(rivals) and bool(self._win_rates(rivals).min() >= self._cfg.strong_win_rate)
 
     def start_phase(self) -> None:
         """A copy was kept: the next one is due a phase from here."""
@@ -256,9 +256,9 @@ class ActivePlayer(Player):
                 f"{', '.join(f'_{name}_branch' for name in unknown)}"
             )
         chances = branches.values()
-        if any(p < 0 for p in chances) or not math.isclose(sum(chances), 1, abs_tol=1e-6):
+        # Thirds may be written as 0.333; the draw is stricter about the sum.
+        if any(p < 0 for p in chances) or not math.isclose(sum(chances), 1, abs_tol=0.01):
             raise ConfigError(f"branch_probs of {kind} must be >= 0 and add up to 1: {branches}")
-        # The draw is stricter about the sum than a user who writes 0.333 can be expected to be.
         return {name: p / sum(chances) for name, p in branches.items()}
 
 

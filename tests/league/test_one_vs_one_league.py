@@ -108,6 +108,15 @@ def test_snapshot_by_phase():
     )
 
 
+def test_branches_replace_the_defaults():
+    league = make_league(naive_sp_player=dict(branch_probs=dict(sp=1.0)))
+    (player,) = league.active_players
+    learner_saves(player)
+    league.judge_snapshot(player.player_id, force=True)
+    for _ in range(20):
+        assert league.get_job_info()["player_id"] == [player.player_id] * 2
+
+
 def test_one_copy_per_iteration():
     league = make_league()
     (player,) = league.active_players
@@ -124,6 +133,10 @@ def test_failed_copy_leaves_the_league_as_it_was():
     with pytest.raises(CheckpointNotFoundError, match="naive_sp_player_default_0"):
         league.judge_snapshot(player.player_id)
     assert league.historical_players == []
+    os.makedirs(player.checkpoint_path)
+    with pytest.raises(CheckpointError, match="cannot read policy/naive_sp_player_default_0"):
+        league.judge_snapshot(player.player_id)
+    os.rmdir(player.checkpoint_path)
     learner_saves(player)
     blocker = Path(player.snapshot(league.metric_env).checkpoint_path)
     blocker.mkdir()
@@ -270,6 +283,7 @@ class TestPretrained:
     [
         (dict(active_players=dict(main_player=1)), "league.main_player"),
         (dict(active_players=dict(naive_sp_player=0)), "needs players"),
+        (dict(active_players={}), "needs players"),
         (dict(payoff=dict(decay=0.5)), "min_win_rate_games"),
         (dict(metric=dict(sigma=0)), "sigma"),
         (dict(use_pretrain_init_historical=True), "use_pretrain"),
