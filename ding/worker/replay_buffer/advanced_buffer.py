@@ -76,9 +76,9 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._beta = float(cfg.beta)
         self._beta_step = (1.0 - self._beta) / cfg.anneal_step if cfg.anneal_step else 0.0
         self._priorities = Priorities(size, float(cfg.alpha))
-        # In one array, so that a sample gathers them at once.
-        self._known = np.full((3, size), -1, np.int64)
-        self._numbers, self._use, self._collect_iter = self._known
+        self._numbers = np.full(size, -1, np.int64)
+        self._use = np.zeros(size, np.int64)
+        self._collect_iter = np.full(size, -1, np.int64)
         self._next_number = 0
         self._controller = ThruputController(cfg.thruput_controller)
         self._min_ratio = cfg.thruput_controller.sample_min_limit_ratio
@@ -214,8 +214,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
-            self._count_use(slots, self._priorities.all_equal and size <= available)
-            facts = self._facts(slots, weights, cur_learner_iter)
+            use = self._count_use(slots, self._priorities.all_equal and size <= available)
+            facts = self._facts(slots, use, weights, cur_learner_iter)
             data = self._ring.take(slots, facts)
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
@@ -238,18 +238,23 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._log.served("sample")
         return True
 
-    def _count_use(self, slots: np.ndarray, distinct: bool) -> None:
-        if distinct:
-            self._use[slots] += 1
-        else:
+    def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
+        if not distinct:
             np.add.at(self._use, slots, 1)
+            return self._use.take(slots)
+        use = self._use.take(slots)
+        use += 1
+        self._use[slots] = use
+        return use
 
-    def _facts(self, slots: np.ndarray, weights: np.ndarray, cur_iter: int) -> dict[str, Any]:
-        numbers, use, collect_iter = self._known.take(slots, 1, None, "clip")
+    def _facts(
+        self, slots: np.ndarray, use: np.ndarray, weights: np.ndarray, cur_iter: int
+    ) -> dict[str, Any]:
+        collect_iter = self._collect_iter.take(slots)
         staleness = cur_iter - collect_iter
         staleness[collect_iter < 0] = -1
         return {
-            "replay_unique_id": IdColumn(self._instance_name, numbers),
+            "replay_unique_id": IdColumn(self._instance_name, self._numbers.take(slots)),
             "replay_buffer_idx": slots,
             "use": use,
             "staleness": staleness,
@@ -317,7 +322,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 f"got {slots.min()} to {slots.max()}"
             )
         with self._lock:
-            same = self._numbers[slots] == numbers
+            same = self._numbers.take(slots) == numbers
             if not same.all():
                 slots, values = slots[same], values[same]
             self._priorities.update(slots, values)
