@@ -43,6 +43,18 @@ def check_one(space: Any, env_id: int, action: Any) -> None:
             raise _refused(env_id, action, "it holds NaN or infinity")
 
 
+def each_action(actions: Any) -> list[Any]:
+    """The actions of a batch one by one, as the environments get them.
+
+    Single numbers become arrays without dimensions: environments may test for ``np.ndarray``,
+    which numpy's own numbers are not. They are copies, as an environment may change its action.
+    """
+    if isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype != object:
+        own = actions.copy()
+        return [own[i, ...] for i in range(len(own))]
+    return list(actions)
+
+
 def _discrete_check(start: int, count: int) -> BatchCheck:
     def check(actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
         if actions.dtype.kind not in "iub":

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
     EnvState,
     GroupSettings,
@@ -114,7 +115,7 @@ class EnvGroup:
         known_ids, fns, bare = self._known_fns[plain]
         if known_ids is not ids or bare is not self._has_bare_returns:
             fns, bare = self._fns(ids, plain)
-        todo = zip(fns, list(actions))
+        todo = zip(fns, list(actions) if bare else each_action(actions))
         while True:
             try:
                 for step_fn, action in todo:

@@ -16,6 +16,7 @@ import numpy as np
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
+from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
     EnvState,
     GroupStep,
@@ -259,7 +260,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         if full and not want_rows and actions.dtype != object:
             pool.send_columns(actions, pool.slot)
         elif ids:
-            pool.send_some(ids, list(actions), pool.slot, want_rows)
+            pool.send_some(ids, each_action(actions), pool.slot, want_rows)
         gathered = Gathered()
         try:
             self._receive(gathered)

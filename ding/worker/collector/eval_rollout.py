@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import tree_map, tree_take
+from ding.torch_utils import to_ndarray
 
 #: By env id, the infos of an episode's last step, one per player.
 Ended = dict[int, list[dict[str, Any]]]
@@ -72,7 +73,7 @@ class EvalRollout:
             own = {i: value[player] for i, value in obs.items()} if self._battle else obs
             # None may be ready: then the answers to earlier actions are waited for.
             outputs.append(policy.forward(own, **policy_kwargs) if own else {})
-        actions = {i: [output[i]["action"] for output in outputs] for i in obs}
+        actions = {i: [to_ndarray(output[i]["action"]) for output in outputs] for i in obs}
         timesteps = self._env.step(
             actions if self._battle else {i: action[0] for i, action in actions.items()}
         )

@@ -13,9 +13,19 @@ from ding.worker import (
     create_serial_collector,
     get_serial_collector_cls,
 )
-from tests.fakes import DuelLineEnv, RowPolicy, StepPolicy, line_manager
+from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
 
 POLICIES = pytest.mark.parametrize("policy_cls", [StepPolicy, RowPolicy])
+
+
+class ArrayActionEnv(LineEnv):
+    """Insists on an array for an action, as many environments do, and spoils it."""
+
+    def step(self, action):
+        assert isinstance(action, np.ndarray), type(action)
+        assert int(action) == (self._t % 2)
+        action += 100
+        return super().step(action)
 
 
 class Writer:
@@ -66,6 +76,13 @@ class TestSample:
             assert int(row["action"]) == step % 2
             assert row["done"] is False
             assert row["collect_iter"] == 9
+
+    @POLICIES
+    def test_environments_get_arrays_of_their_own(self, policy_cls, made):
+        env = line_manager(env_cls=ArrayActionEnv)
+        collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
+        made.append(collector)
+        assert [int(row["action"]) for row in collector.collect(6)] == [0, 1, 0] * 2
 
     def test_columns_where_both_sides_can(self, made):
         collector = make(SampleSerialCollector, StepPolicy().collect_mode)
