@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import torch
@@ -115,7 +116,7 @@ def _train(
 def _limit(value: float | None, name: str) -> float:
     if value is None:
         return int(1e10)
-    if not isinstance(value, int | float) or value < 0:
+    if not isinstance(value, Real) or value < 0:
         raise ConfigError(f"{name} must be a number >= 0, or None for no limit, got {value!r}")
     return value
 

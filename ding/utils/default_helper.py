@@ -245,6 +245,7 @@ def set_pkg_seed(seed: int, use_cuda: bool = True) -> None:
     """Seed ``random``, numpy's global generator and torch (its CUDA devices, too)."""
     import torch
 
+    seed = int(seed)  # numpy's whole numbers are no seeds for the others
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
