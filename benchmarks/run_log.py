@@ -15,7 +15,7 @@ import time
 
 from _timing import HERE, Figure, command_line
 
-ENV_STEPS = 6000
+ENV_STEPS = 12_000
 MODES = ("live", "plain", "quiet")
 
 
