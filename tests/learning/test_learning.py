@@ -35,8 +35,8 @@ def train(pipeline, config, goal, max_env_step, folder):
     ("config", "goal", "max_env_step"),
     [
         ("cartpole/cartpole_dqn_config.py", 195, 10_000),
-        ("cartpole/cartpole_dqn_475_config.py", 475, 80_000),
-        ("cartpole/cartpole_dqn_per_config.py", 475, 80_000),
+        ("cartpole/cartpole_dqn_475_config.py", 475, 100_000),
+        ("cartpole/cartpole_dqn_per_config.py", 475, 100_000),
     ],
 )
 def test_dqn(config, goal, max_env_step, tmp_path):
