@@ -80,6 +80,8 @@ class BaseEnvManager(EnvRequests):
     _ready_list: list[int]
     #: Whether a step answers for just those environments that it was given actions for.
     in_lockstep = True
+    #: Whether environments that a step has no action for are stepped, too.
+    steps_all = False
 
     def __init_subclass__(cls, columns_fit_rows: bool = False, **kwargs: Any) -> None:
         # A subclass that changes what a step does, but only in the dict API, must not be

@@ -38,8 +38,8 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     """Passes whole batches to a vector environment.
 
     That is gymnasium's own vector version, if the environment is named by its id and has one,
-    otherwise one over single environments. Every step is to be taken with all environments that
-    wait for an action. With native ones that reset themselves in the step after an episode's end
+    otherwise one over single environments. Every step is taken with all environments: what those do
+    that were given no action is not told, so reset them before they are used again. With native ones that reset themselves in the step after an episode's end
     (CartPole), an environment whose episode ended sits out one step: that step only resets it.
 
     Config keys, besides ``episode_num``:
@@ -56,6 +56,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         "kwargs": {},
         "native": True,
     }
+    steps_all = True
     _venv: Any  # a VectorEnv from launch to close
 
     def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
@@ -145,11 +146,6 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         return [None if seed is None else seed[0] for seed in seeds]
 
     def _step_envs(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        if len(ids) != len(self._ready_list):
-            raise EnvError(
-                f"actions for {ids} came, but {self._ready_list} wait for one: "
-                "a vector env steps all of its members at once"
-            )
         self._step_count += 1
         ready = self._ready_ids
         in_order = ids is self._ready_list or ids == self._ready_list

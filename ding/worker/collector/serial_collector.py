@@ -141,6 +141,8 @@ class SerialCollector(ISerialCollector):
     ) -> None:
         """Run ``n_episode`` whole episodes, and start no more than that."""
         env_num = self._env.env_num
+        if getattr(self._env, "steps_all", False):
+            self._env.reset()  # some were stepped on after their last episode
         remaining = n_episode - min(env_num, n_episode)
         active = np.zeros(env_num, bool)
         active[: min(env_num, n_episode)] = True

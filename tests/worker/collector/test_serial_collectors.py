@@ -1,14 +1,17 @@
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
 
 from ding.data import Columns
+from ding.envs import create_env_manager
 from ding.utils.errors import ConfigError
 from ding.worker import (
     BattleEpisodeSerialCollector,
     BattleSampleSerialCollector,
     EpisodeSerialCollector,
+    InteractionSerialEvaluator,
     SampleSerialCollector,
     create_serial_collector,
     get_serial_collector_cls,
@@ -26,6 +29,21 @@ class ArrayActionEnv(LineEnv):
         assert int(action) == (self._t % 2)
         action += 100
         return super().step(action)
+
+
+class GymLine(gym.Env):
+    """The same line as `LineEnv`, without an end."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self._t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self._t += 1
+        return np.array([0, self._t], np.float32), float(self._t), False, False, {}
 
 
 class Writer:
@@ -347,3 +365,23 @@ class TestRegistry:
         made.append(collector)
         assert isinstance(collector, cls)
         assert np.isscalar(collector.envstep)
+
+
+class TestVectorManager:
+    """All environments step, even those that are to wait for the others."""
+
+    @POLICIES
+    def test_episodes_and_evaluation(self, policy_cls, made):
+        policy = policy_cls()
+        lines = [lambda n=n: gym.wrappers.TimeLimit(GymLine(), n) for n in (3, 5)]
+        env = create_env_manager(EasyDict(type="gym_vector"), lines)
+        collector = make(EpisodeSerialCollector, policy.collect_mode, env)
+        made.append(collector)
+        for _ in range(2):
+            episodes = collector.collect(2)
+            assert sorted(steps(e)[-1][1] + 1 for e in episodes) == [3, 5]
+            assert [len(e) for e in sorted(episodes, key=len)] == [3, 5]
+        cfg = InteractionSerialEvaluator.default_config()
+        evaluator = InteractionSerialEvaluator(cfg, env, policy.eval_mode, Writer())
+        returns = evaluator.eval(n_episode=4)[1]["eval_episode_return"]
+        assert sorted(returns) == [6.0, 6.0, 15.0, 15.0]
