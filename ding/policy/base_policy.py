@@ -24,6 +24,7 @@ from ding.utils import (
     get_rank,
     get_world_size,
     import_module,
+    one_time_warning,
 )
 from ding.utils.errors import ConfigError, DataError
 
@@ -89,6 +90,8 @@ class Policy(RowAdapter):
         self._enable_field = self._check_fields(enable_field)
         self._rank = get_rank() if cfg.get("multi_gpu", False) else 0
         self._cuda = bool(cfg.cuda) and torch.cuda.is_available()
+        if cfg.cuda and not self._cuda:
+            one_time_warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
         self._device = f"cuda:{self._rank % torch.cuda.device_count()}" if self._cuda else "cpu"
         self._model = self._create_model(cfg, model)
         if self._cuda:

@@ -30,6 +30,12 @@ def transitions(policy, n, truncated=False, terminated=True, reward=1.0):
     return rows
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to use")
+def test_a_missing_gpu_is_told(make_dqn, caplog):
+    assert make_dqn(cuda=True).learn_mode.get_attribute("device") == "cpu"
+    assert "torch finds no CUDA device" in caplog.text
+
+
 def test_fields_of_the_modes(make_dqn):
     policy = make_dqn()
     state = ("get_attribute", "set_attribute", "state_dict", "load_state_dict")
