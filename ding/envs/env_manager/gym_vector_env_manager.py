@@ -38,9 +38,10 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     """Passes whole batches to a vector environment.
 
     That is gymnasium's own vector version, if the environment is named by its id and has one,
-    otherwise one over single environments. Every step is taken with all environments: what those do
-    that were given no action is not told, so reset them before they are used again. With native ones that reset themselves in the step after an episode's end
-    (CartPole), an environment whose episode ended sits out one step: that step only resets it.
+    otherwise one over single environments. Every step is taken with all environments: what those
+    do that were given no action is not told, so reset them before they are used again. With native
+    ones that reset themselves in the step after an episode's end (CartPole), an environment whose
+    episode ended sits out one step: that step only resets it.
 
     Config keys, besides ``episode_num``:
         env_id: Makes the environments natively; ``None`` to see whether `env_fn` names an id.
