@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import tree_map, tree_take
-from ding.torch_utils import to_ndarray
+from ding.worker.collector.row_actions import row_action
 
 #: By env id, the infos of an episode's last step, one per player.
 Ended = dict[int, list[dict[str, Any]]]
@@ -24,6 +24,7 @@ class EvalRollout:
     def __init__(self, env: Any, policies: Sequence[Any], battle: bool) -> None:
         self._env = env
         self._policies = policies
+        self._row_action = row_action(env)
         self._battle = battle
         self._lengths = np.zeros(env.env_num, np.int64)
         self._columnar = (
@@ -73,7 +74,7 @@ class EvalRollout:
             own = {i: value[player] for i, value in obs.items()} if self._battle else obs
             # None may be ready: then the answers to earlier actions are waited for.
             outputs.append(policy.forward(own, **policy_kwargs) if own else {})
-        actions = {i: [to_ndarray(output[i]["action"]) for output in outputs] for i in obs}
+        actions = {i: [self._row_action(output[i]["action"]) for output in outputs] for i in obs}
         timesteps = self._env.step(
             actions if self._battle else {i: action[0] for i, action in actions.items()}
         )

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ding.envs import BaseEnvTimestep
-from ding.torch_utils import to_ndarray, to_tensor
+from ding.torch_utils import to_tensor
 from ding.utils.errors import DataError
 from ding.worker.collector.base_serial_collector import TrajBuffer, to_tensor_transitions
 from ding.worker.collector.rollout import FinishedEpisode, Rollout, StepResult
+from ding.worker.collector.row_actions import row_action
 
 
 class RowRollout(Rollout):
@@ -33,6 +34,7 @@ class RowRollout(Rollout):
         reward_shaping: bool = False,
     ) -> None:
         super().__init__(env, policies, battle, traj_len)
+        self._row_action = row_action(env)
         self._transform_obs = transform_obs
         self._deepcopy_obs = deepcopy_obs
         self._reward_shaping = reward_shaping
@@ -93,8 +95,8 @@ class RowRollout(Rollout):
                     f"policy {player} returned no output for the environments {sorted(missing)}"
                 )
         if self._battle:
-            return {i: [to_ndarray(output[i]["action"]) for output in outputs] for i in obs}
-        return {i: to_ndarray(outputs[0][i]["action"]) for i in obs}
+            return {i: [self._row_action(output[i]["action"]) for output in outputs] for i in obs}
+        return {i: self._row_action(outputs[0][i]["action"]) for i in obs}
 
     def _of_player(self, obs: Mapping[int, Any], player: int) -> Mapping[int, Any]:
         return {i: value[player] for i, value in obs.items()} if self._battle else obs
