@@ -20,12 +20,12 @@ from ding.policy.row_adapter import RowAdapter
 from ding.utils import (
     POLICY_REGISTRY,
     allreduce,
-    deep_merge_dicts,
     get_rank,
     get_world_size,
     import_module,
     one_time_warning,
 )
+from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError, DataError
 
 
@@ -72,12 +72,7 @@ class Policy(RowAdapter):
     @classmethod
     def default_config(cls) -> EasyDict:
         """Defaults of this class, merged over those of its base classes."""
-        merged: dict[str, Any] = {}
-        for base in reversed(cls.__mro__):
-            merged = deep_merge_dicts(merged, copy.deepcopy(dict(vars(base).get("config", {}))))
-        cfg = EasyDict(merged)
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        return class_config(cls)
 
     def __init__(
         self,

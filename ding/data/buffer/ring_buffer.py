@@ -1,6 +1,5 @@
 """What the buffers over one ring share: lock, log, throughput, files, and their end."""
 
-import copy
 import threading
 from typing import Any
 
@@ -12,6 +11,7 @@ from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import Draw
 from ding.data.item_ring import ItemRing
+from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
 
@@ -36,10 +36,8 @@ class RingBuffer:
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        """A copy of the class's defaults."""
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     def __init__(
         self,

@@ -31,6 +31,7 @@ from ding.envs.env_manager._steps import Rows, check_step, timesteps, vector_ste
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
+from ding.utils.class_config import class_config
 from ding.utils.errors import DataError, EnvError
 
 __all__ = [
@@ -93,9 +94,8 @@ class BaseEnvManager(EnvRequests):
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = cls.__name__ + "Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
         """

@@ -11,6 +11,7 @@ from easydict import EasyDict
 from ding.envs import BaseEnvManager
 from ding.torch_utils import to_tensor
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
+from ding.utils.class_config import class_config
 
 INF = float("inf")
 
@@ -28,9 +29,8 @@ class ISerialCollector(ABC):
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     @abstractmethod
     def reset_env(self, _env: BaseEnvManager | None = None) -> None:

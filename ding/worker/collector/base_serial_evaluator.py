@@ -1,6 +1,5 @@
 """The interface of serial evaluators."""
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, import_module
+from ding.utils.class_config import class_config
 from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
 
 __all__ = ["ISerialEvaluator", "VectorEvalMonitor", "create_serial_evaluator"]
@@ -31,9 +31,8 @@ class ISerialEvaluator(ABC):
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     @abstractmethod
     def reset_env(self, _env: Any | None = None) -> None:

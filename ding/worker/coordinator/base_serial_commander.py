@@ -1,9 +1,10 @@
 """The commander of a serial pipeline: it sets the collector's exploration."""
 
-import copy
 from typing import Any
 
 from easydict import EasyDict
+
+from ding.utils.class_config import class_config
 
 
 class BaseSerialCommander:
@@ -22,9 +23,8 @@ class BaseSerialCommander:
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     def __init__(
         self,

@@ -1,6 +1,5 @@
 """The learner: a policy's updates, and what happens around them."""
 
-import copy
 import logging
 import os
 import time
@@ -12,6 +11,7 @@ from easydict import EasyDict
 from ding.data import Columns
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
+from ding.utils.class_config import class_config
 from ding.utils.data import AsyncDataLoader
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.learner.learner_hook import (
@@ -59,9 +59,8 @@ class BaseLearner:
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     def __init__(
         self,

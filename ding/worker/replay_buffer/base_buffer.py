@@ -1,12 +1,12 @@
 """What every replay buffer offers, and how a config becomes one."""
 
-import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.data.buffer.deque_buffer_wrapper import DequeBufferWrapper
+from ding.utils.class_config import class_config
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
@@ -18,10 +18,8 @@ class IBuffer(ABC):
 
     @classmethod
     def default_config(cls) -> EasyDict:
-        """A copy of the class's defaults."""
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = f"{cls.__name__}Dict"
-        return cfg
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
 
     @abstractmethod
     def push(self, data: list[Any] | Any, cur_collector_envstep: int) -> None:
