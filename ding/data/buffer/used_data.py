@@ -1,11 +1,17 @@
 """Removing the files of data that nobody will read again."""
 
+import logging
 import queue
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 from ding.utils.file_helper import remove_file
+
+_logger = logging.getLogger(__name__)
+
+#: How long closing waits for the files that are queued.
+_LAST_SECONDS = 30.0
 
 
 class UsedDataRemover:
@@ -20,15 +26,20 @@ class UsedDataRemover:
     def start(self) -> None:
         """Start the thread; again does nothing."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="used-data-remover")
+            self._thread = threading.Thread(target=self._run, name="used-data-remover", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Remove what is queued and end the thread."""
+        """Remove what is queued and end the thread; a disk that hangs is not waited for long."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._queue.put(None)
-            thread.join()
+            thread.join(_LAST_SECONDS)
+            if thread.is_alive():
+                _logger.warning(
+                    "files of used data are still being removed after %g s; some may be left",
+                    _LAST_SECONDS,
+                )
 
     def add_used_data(self, data: Any) -> None:
         """Queue an item's file; an item without ``data_id`` has none."""

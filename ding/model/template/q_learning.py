@@ -99,6 +99,8 @@ class DQN(_QNetwork):
 class C51DQN(_QNetwork):
     """Q-values from a distribution over returns, which it gives too; see `DistributionHead`."""
 
+    _head_cls: type[nn.Module] = DistributionHead
+
     def __init__(
         self,
         obs_shape: int | Sequence[int],
@@ -114,7 +116,7 @@ class C51DQN(_QNetwork):
     ) -> None:
         super().__init__(
             build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
-            DistributionHead,
+            self._head_cls,
             action_shape,
             head_hidden_size,
             layer_num=head_layer_num,
@@ -154,31 +156,7 @@ class QRDQN(_QNetwork):
 
 
 @MODEL_REGISTRY.register("rainbowdqn")
-class RainbowDQN(_QNetwork):
+class RainbowDQN(C51DQN):
     """As `C51DQN`, with dueling branches and noisy layers; see `RainbowHead`."""
 
-    def __init__(
-        self,
-        obs_shape: int | Sequence[int],
-        action_shape: int | Sequence[int],
-        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
-        head_hidden_size: int | None = None,
-        head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
-        norm_type: str | None = None,
-        v_min: float | None = -10,
-        v_max: float | None = 10,
-        n_atom: int | None = 51,
-    ) -> None:
-        super().__init__(
-            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
-            RainbowHead,
-            action_shape,
-            head_hidden_size,
-            layer_num=head_layer_num,
-            activation=activation,
-            norm_type=norm_type,
-            v_min=v_min,
-            v_max=v_max,
-            n_atom=n_atom,
-        )
+    _head_cls = RainbowHead
