@@ -43,11 +43,21 @@ class MasterSession:
         self._on_lost = on_lost
         self._closed = threading.Event()
         self._lock = threading.Lock()
+        self._heard = time.monotonic()
         self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{address}", daemon=True)
 
     @property
     def closed(self) -> bool:
         return self._closed.is_set()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the master gave a sign of life."""
+        return time.monotonic() - self._heard
+
+    def heard(self) -> None:
+        """The master gave a sign of life."""
+        self._heard = time.monotonic()
 
     def start(self) -> None:
         self._thread.start()
@@ -77,6 +87,7 @@ class MasterSession:
         trying = dict(retries=0, timeout=1.0) if last else self._trying
         try:
             self._engine.request("PUT", f"slave/task/{kind}", message.body(), **trying)
+            self.heard()
         except NotJsonError:
             raise
         except Exception as err:
@@ -93,6 +104,7 @@ class MasterSession:
                 self._engine.request(
                     "GET", "slave/heartbeat", timeout=max(2.0, self._span), **self._trying
                 )
+                self.heard()
             except MasterSystemShuttingDown:
                 continue  # it is about to disconnect; if it does not, the next beats will fail
             except Exception as err:

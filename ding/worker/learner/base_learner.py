@@ -12,7 +12,7 @@ from ding.data import Columns
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
 from ding.utils.class_config import class_config
-from ding.utils.data import AsyncDataLoader
+from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.learner.learner_hook import (
     Hook,
@@ -78,6 +78,7 @@ class BaseLearner:
         self._dataloader: Any = None
         self._rank, self._world_size = dist_info or (get_rank(), get_world_size())
         self._last_iter = CountVar(0)
+        self._batch_count = 0
         self._collector_envstep = 0
         self._ckpt_name: str | None = None
         self.checkpoint_facts: dict[str, Any] = {}
@@ -167,25 +168,38 @@ class BaseLearner:
     def start(self) -> None:
         """Train ``train_iterations`` times on batches that ``get_data`` fetches (parallel mode).
 
-        An exception saves a checkpoint before it goes on.
+        Ends early when the loader is closed; a state that was loaded goes on counting. An exception
+        saves a checkpoint before it goes on.
         """
         self._end_flag = False
         self._learner_done = False
         self.call_hook("before_run")
-        for _ in range(self._cfg.train_iterations):
-            data = self._next_data()
+        while self._batch_count < self._cfg.train_iterations:
+            try:
+                data = self._next_data()
+            except StopIteration:
+                break
             if self._end_flag:
                 break
             self.train(data)
-        self._learner_done = True
+            self._batch_count += 1
+        else:
+            self._learner_done = True
+            self._batch_count = 0
         self.call_hook("after_run")
 
-    def setup_dataloader(self) -> None:
+    def setup_dataloader(self, loader: IDataLoader | None = None) -> None:
         """Make the loader that fetches batches ahead.
+
+        Args:
+            loader: One that gives whole batches, to be used instead; ``close`` closes it.
 
         Raises:
             ConfigError: ``learner.get_data(batch_size)`` was not set.
         """
+        if loader is not None:
+            self._dataloader = loader
+            return
         if not hasattr(self, "get_data"):
             raise ConfigError(f"{self._instance_name}: set learner.get_data first")
         cfg = self._cfg.dataloader
@@ -290,6 +304,7 @@ class BaseLearner:
         """Counters and the window of the monitor; the policy has its own state."""
         return {
             "last_iter": self._last_iter.val,
+            "batch_count": self._batch_count,
             "collector_envstep": self._collector_envstep,
             "monitor": {} if self._feed is None else self._feed.monitor.window(),
         }
@@ -297,6 +312,7 @@ class BaseLearner:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on counting and averaging."""
         self._last_iter.update(state_dict["last_iter"])
+        self._batch_count = state_dict.get("batch_count", 0)
         self._collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
             self._feed.monitor.load_window(state_dict["monitor"])
