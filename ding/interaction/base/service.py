@@ -56,13 +56,15 @@ class Route:
         method: HTTP method.
         path: Path of the address.
         check: Raises `ResponsibleException` unless the caller may; what it returns is handed on.
-        handle: Does the work with what `check` returned; returns the answer's message.
+        handle: Does the work with what `check` returned; returns the answer's message or its data.
+        public: Whether anybody may ask, without channel and token.
     """
 
     method: str
     path: str
     check: Callable[[], Any]
-    handle: Callable[[Any], str]
+    handle: Callable[[Any], str | Mapping[str, Any]]
+    public: bool = False
 
 
 class HttpService(ControllableService):
@@ -215,8 +217,12 @@ class HttpService(ControllableService):
         @responsible()
         def view() -> flask.Response:
             self._check_open()
-            self._check_channel()
-            return success_response(message=route.handle(route.check()))
+            if not route.public:
+                self._check_channel()
+            answer = route.handle(route.check())
+            if isinstance(answer, str):
+                return success_response(message=answer)
+            return success_response(answer)
 
         return view
 

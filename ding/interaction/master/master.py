@@ -10,6 +10,7 @@ from http import HTTPStatus
 import flask
 
 from ding.interaction.base.messages import AnswerMessage, BadMessageError
+from ding.interaction.base.network import with_scheme
 from ding.interaction.base.service import CheckCodes, HttpService, Route, refusal, same_secret
 from ding.interaction.config import (
     DEFAULT_HEARTBEAT_CHECK_SPAN,
@@ -85,7 +86,7 @@ class Master(HttpService):
     @property
     def my_address(self) -> str:
         """Where slaves reach this master."""
-        return self._given_address or super().my_address
+        return self._given_address or with_scheme(super().my_address)
 
     def new_connection(
         self, name: str, host: str, port: int | None = None, https: bool = False
@@ -133,6 +134,11 @@ class Master(HttpService):
 
     def __contains__(self, name: str) -> bool:
         return name in self._slaves
+
+    def lose(self, name: str, cause: str) -> bool:
+        """Give a slave up without asking it, its open task fails; whether it was connected."""
+        connection, _ = self._slaves.get(name, (None, None))
+        return connection is not None and connection.lose(cause)
 
     def _lost_connection(self, name: str, cause: str) -> None:
         """Told when a slave was lost, after its open task has failed; for subclasses."""
