@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 _COLLECTOR = "ding.worker.collector"
 _BUFFER = "ding.worker.replay_buffer"
+_COORDINATOR = "ding.worker.coordinator"
 _MANAGER = "ding.envs.env_manager"
 _MODEL = "ding.model.template"
 _WRAPPER = "ding.envs.env_wrappers"
@@ -72,6 +73,11 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
         "battle_interaction": f"{_COLLECTOR}.battle_interaction_serial_evaluator",
         "metric": f"{_COLLECTOR}.metric_serial_evaluator",
+    },
+    "commander": {
+        "naive": f"{_COORDINATOR}.base_parallel_commander",
+        "solo": f"{_COORDINATOR}.solo_parallel_commander",
+        "one_vs_one": f"{_COORDINATOR}.one_vs_one_parallel_commander",
     },
     "league": {
         "one_vs_one": "ding.league.one_vs_one_league",

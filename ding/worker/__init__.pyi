@@ -62,7 +62,22 @@ from .collector import (
     to_tensor_transitions as to_tensor_transitions,
 )
 from .coordinator import (
+    BaseCommander as BaseCommander,
+)
+from .coordinator import (
     BaseSerialCommander as BaseSerialCommander,
+)
+from .coordinator import (
+    NaiveCommander as NaiveCommander,
+)
+from .coordinator import (
+    SoloCommander as SoloCommander,
+)
+from .coordinator import (
+    create_parallel_commander as create_parallel_commander,
+)
+from .coordinator import (
+    get_parallel_commander_cls as get_parallel_commander_cls,
 )
 from .learner import (
     BaseLearner as BaseLearner,

@@ -1,3 +1,18 @@
+from .base_parallel_commander import (
+    BaseCommander as BaseCommander,
+)
+from .base_parallel_commander import (
+    NaiveCommander as NaiveCommander,
+)
+from .base_parallel_commander import (
+    create_parallel_commander as create_parallel_commander,
+)
+from .base_parallel_commander import (
+    get_parallel_commander_cls as get_parallel_commander_cls,
+)
 from .base_serial_commander import (
     BaseSerialCommander as BaseSerialCommander,
+)
+from .solo_parallel_commander import (
+    SoloCommander as SoloCommander,
 )

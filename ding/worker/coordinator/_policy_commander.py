@@ -1,0 +1,349 @@
+"""What commanders share that train policies: tasks of learners and collectors, evaluations."""
+
+import copy
+import math
+import threading
+import time
+import uuid
+from abc import abstractmethod
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.policy import create_policy
+from ding.worker.coordinator._collect_scalars import write_scalars
+from ding.worker.coordinator._task_builder import collector_task, learner_task, section, task_env
+from ding.worker.coordinator._task_space import TaskSpace
+from ding.worker.coordinator._trainee import Job, Trainee
+from ding.worker.coordinator.base_parallel_commander import BaseCommander, commander_section
+
+# How long an evaluation waits for a collector to become idle by itself, and after a failed one.
+_EVAL_GRACE = 0.5
+_EVAL_RETRY = 1.0
+_LAST_EVAL_TRIES = 3
+
+
+class PolicyCommander(BaseCommander):
+    """Base of commanders that train: one learner per trainee, many collectors.
+
+    Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
+    over (``learn.learner.train_iterations``), one last time.
+
+    Args:
+        cfg: The main config.
+    """
+
+    config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+
+    def __init__(self, cfg: dict) -> None:
+        self._cfg = cfg
+        self._own = commander_section(cfg, type(self))
+        self._lock = threading.RLock()
+        self._clock = time.monotonic
+        self._collectors = TaskSpace[Job]("collector_task", self._own.collector_task_space)
+        self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
+        self._setting = _command_mode(cfg)
+        self._run_id = uuid.uuid4().hex[:8]
+        self._stop_value = float(section(cfg, "env").get("stop_value", math.inf))
+        self._train_iterations = float(
+            section(cfg, "policy", "learn", "learner").get("train_iterations", math.inf)
+        )
+        # Without a learner now, though training is not over.
+        self._waiting: list[Trainee] = []
+        # Whom collectors work for.
+        self._current: list[Trainee] = []
+        self._turn = 0
+        self._next_eval: float | None = None
+        self._eval_failures = 0
+        self._is_trained_out = False
+        self._episodes = 0
+        self._envstep = 0
+        self.best_return: float | None = None
+        self.last_eval_return: float | None = None
+
+    # ------------------------------------------------------------------ learners
+
+    def get_learner_task(self) -> dict | None:
+        """A task for a learner that is idle now, or None."""
+        with self._lock:
+            if not self._learners.has_room or self._is_over:
+                return None
+            trainee = self._waiting.pop(0) if self._waiting else self._new_trainee()
+            if trainee is None:
+                return None
+            task_id = self._learners.open(trainee)
+            if trainee not in self._current:
+                self._current.append(trainee)
+            if self._next_eval is None:
+                self._next_eval = self._clock() + self._own.eval_interval
+            return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
+
+    def update_learner_info(self, task_id: str, info: dict) -> None:
+        """Take in what a learner reports: ``learner_step``."""
+        with self._lock:
+            trainee = self._learners.opened.get(task_id)
+            if trainee is not None:
+                self._update_step(trainee, info)
+
+    def finish_learner_task(self, task_id: str, finished_task: dict) -> str:
+        """Take in the end of a learner's task.
+
+        Returns:
+            The id of the buffer that is not needed any more.
+        """
+        with self._lock:
+            trainee = self._learners.close(task_id)
+            if trainee is None:
+                return finished_task.get("buffer_id", "")
+            self._update_step(trainee, finished_task)
+            buffer_id = trainee.buffer_id
+            if trainee.learner_step >= self._train_iterations:
+                self._is_trained_out = not self._learners.opened and not self._waiting
+            else:
+                self._let_go(trainee)
+            return buffer_id
+
+    def notify_fail_learner_task(self, task: dict) -> None:
+        """Its policy waits for another learner, which goes on where this one was."""
+        with self._lock:
+            trainee = self._learners.close(task.get("task_id"))
+            if trainee is not None:
+                self._waiting.append(trainee)
+
+    def _update_step(self, trainee: Trainee, info: dict) -> None:
+        trainee.learner_step = max(trainee.learner_step, _count(info.get("learner_step")))
+
+    # ------------------------------------------------------------------ collectors
+
+    def get_collector_task(self) -> dict | None:
+        with self._lock:
+            if not self._current or not self._collectors.has_room or self.converged_reason:
+                return None
+            if self._is_eval_due():
+                job = self._make_job(is_eval=True)
+                self._next_eval = self._clock() + self._own.eval_interval
+            elif self._is_trained_out:
+                return None
+            else:
+                job = self._make_job(is_eval=False)
+            job.since = self._clock()
+            task_id = self._collectors.open(job)
+            return collector_task(
+                self._cfg,
+                task_id,
+                job.trainee.buffer_id,
+                **{
+                    "collect_setting": self._setting[job.is_eval](job.trainee.facts()),
+                    "eval_flag": job.is_eval,
+                    "policy_update_path": job.trainee.policy_id,
+                    "env": task_env(self._cfg, job.is_eval),
+                    "seed": self._task_seed(),
+                    **job.settings,
+                },
+            )
+
+    def judge_collector_finish(self, task_id: str, info: dict) -> bool:
+        """Whether a collector's task is over.
+
+        One that would go on for ever is closed when an evaluation finds no idle collector, and
+        when its settings are old.
+        """
+        with self._lock:
+            if super().judge_collector_finish(task_id, info):
+                return True
+            job = self._collectors.opened.get(task_id)
+            if job is None or job.is_eval:
+                return False
+            if not job.is_closing:
+                job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
+            return job.is_closing
+
+    def update_collect_progress(self, task_id: str, info: dict) -> None:
+        with self._lock:
+            job = self._collectors.opened.get(task_id)
+            if job is not None:
+                self._count_steps(job, info.get("cur_step"))
+
+    def finish_collector_task(self, task_id: str, finished_task: dict) -> bool:
+        """Take in the end of a collector's task.
+
+        Returns:
+            Whether an evaluation reached ``env.stop_value``.
+        """
+        with self._lock:
+            job = self._collectors.close(task_id)
+            is_eval = job.is_eval if job else bool(finished_task.get("eval_flag", False))
+            if job is not None and not is_eval:
+                self._count_steps(job, finished_task.get("step_count"))
+                self._episodes += _count(finished_task.get("real_episode_count"))
+            envstep = job.trainee.envstep if job else self._envstep
+            learner_step = job.trainee.learner_step if job else 0
+            if self.tb_logger is not None:
+                write_scalars(self.tb_logger, is_eval, finished_task, learner_step, envstep)
+            return self._judge_evaluation(job, finished_task) if is_eval else False
+
+    def notify_fail_collector_task(self, task: dict) -> None:
+        """Another one will be handed out for it; a failed evaluation is due again soon."""
+        with self._lock:
+            job = self._collectors.close(task.get("task_id"))
+            if job is not None and job.is_eval:
+                self._retry_evaluation(task.get("message") or "its collector failed")
+
+    def increase_collector_task_space(self) -> None:
+        with self._lock:
+            self._collectors.increase()
+
+    def decrease_collector_task_space(self) -> None:
+        with self._lock:
+            self._collectors.decrease()
+
+    def _is_wanted_back(self, task_id: str, job: Job) -> bool:
+        """Whether this is the longest running job and an evaluation needs its collector, or its
+        settings are older than ``eval_interval``."""
+        now = self._clock()
+        if self._is_eval_due(now - _EVAL_GRACE):
+            jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
+            oldest = min(jobs, key=lambda key: jobs[key].since)
+            return oldest == task_id and not any(job.is_closing for job in jobs.values())
+        is_endless = not section(self._cfg, "env").get("collector_episode_num")
+        return is_endless and now - job.since >= self._own.eval_interval
+
+    def _count_steps(self, job: Job, steps: Any) -> None:
+        new = max(0, _count(steps) - job.steps)
+        job.steps += new
+        if not job.is_eval:
+            job.trainee.envstep += new
+            self._envstep += new
+
+    def _task_seed(self) -> int:
+        # Each environment of a task adds its number.
+        base = _count(self._cfg.get("seed"))
+        return (base + 1000 * (self._collectors.issued + 1)) % 2**31
+
+    # ------------------------------------------------------------------ evaluations
+
+    def _is_eval_due(self, now: float | None = None) -> bool:
+        if any(job.is_eval for job in self._collectors.opened.values()) or self._is_over:
+            return False
+        now = self._clock() if now is None else now
+        return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
+
+    def _judge_evaluation(self, job: Job | None, info: dict) -> bool:
+        reward = info.get("reward_mean")
+        if isinstance(reward, bool) or not isinstance(reward, int | float) or math.isnan(reward):
+            self._retry_evaluation(f"it gave the mean return {reward!r}")
+            return False
+        self._eval_failures = 0
+        self.last_eval_return = float(reward)
+        if self.best_return is None or reward > self.best_return:
+            self.best_return = float(reward)
+        # Those that are foreign do not tell how old the weights were.
+        is_trained = "policy_iter" not in info or _count(info["policy_iter"]) > 0
+        if reward >= self._stop_value and is_trained and self._is_goal(job):
+            self.converged_reason = (
+                f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
+            )
+        elif self._is_trained_out:
+            self._finish(f"the last evaluation's mean return was {reward:.4g}")
+        return self.converged_reason is not None
+
+    def _retry_evaluation(self, cause: str) -> None:
+        self._eval_failures += 1
+        self._next_eval = self._clock() + min(_EVAL_RETRY, self._own.eval_interval)
+        if self._is_trained_out and self._eval_failures >= _LAST_EVAL_TRIES:
+            self._finish(f"the last evaluation failed: {cause}")
+
+    def _finish(self, last_words: str) -> None:
+        self.finished_reason = f"{self._train_iterations:.0f} iterations were trained; {last_words}"
+
+    @property
+    def _is_over(self) -> bool:
+        return bool(self.converged_reason or self.finished_reason)
+
+    # ------------------------------------------------------------------ kinds of commanders
+
+    @abstractmethod
+    def _new_trainee(self) -> Trainee | None:
+        """Whom the next learner trains; None if there is nobody."""
+
+    @abstractmethod
+    def _let_go(self, trainee: Trainee) -> None:
+        """The learner of a trainee was stopped before its training was over."""
+
+    @abstractmethod
+    def _make_job(self, is_eval: bool) -> Job:
+        """What the next collector does, for one of those in training."""
+
+    def _is_goal(self, job: Job | None) -> bool:
+        """Whether an evaluation that reached ``stop_value`` was the one that counts."""
+        return True
+
+    # ------------------------------------------------------------------ state
+
+    def progress(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "best_return": self.best_return,
+                "last_eval_return": self.last_eval_return,
+                "learner_step": max((t.learner_step for t in self._current), default=0),
+                "envstep": self._envstep,
+                "episodes": self._episodes,
+            }
+
+    def weights_files(self) -> list[str]:
+        with self._lock:
+            return [trainee.policy_id for trainee in self._current]
+
+    def state_dict(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                **{name: getattr(self, name) for name in _PLAIN_STATE},
+                "trainees": [asdict(trainee) for trainee in self._current],
+                "till_eval": None
+                if self._next_eval is None
+                else max(0.0, self._next_eval - self._clock()),
+                "issued": [self._learners.issued, self._collectors.issued],
+            }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        with self._lock:
+            for name in _PLAIN_STATE:
+                setattr(self, name, state_dict[name])
+            self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
+            self._waiting = [] if self._is_trained_out else list(self._current)
+            wait = state_dict["till_eval"]
+            self._next_eval = None if wait is None else self._clock() + wait
+            self._learners.opened.clear()
+            self._collectors.opened.clear()
+            self._learners.issued, self._collectors.issued = state_dict["issued"]
+
+
+_PLAIN_STATE = (
+    *("best_return", "last_eval_return", "converged_reason", "finished_reason"),
+    *("_envstep", "_episodes", "_turn", "_is_trained_out", "_run_id"),
+)
+
+
+def renewed_buffer(trainee: Trainee) -> Trainee:
+    """The same policy with a buffer of its own: the one that it had is closed."""
+    return replace(trainee, buffer_id=f"buffer_{uuid.uuid4().hex[:8]}")
+
+
+def _command_mode(cfg: Any) -> tuple[Any, Any]:
+    """What gives the settings of collecting and of evaluating."""
+    policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
+    if not str(policy_cfg.type).endswith("_command"):
+        policy_cfg.type = f"{policy_cfg.type}_command"
+    policy_cfg.cuda = policy_cfg.multi_gpu = False
+    # No network is needed to tell settings.
+    policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])
+    mode = policy.command_mode
+    return mode.get_setting_collect, mode.get_setting_eval
+
+
+def _count(value: Any) -> int:
+    """A number that came from elsewhere; 0 if it is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and math.isfinite(value) and value > 0 else 0

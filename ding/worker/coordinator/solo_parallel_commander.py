@@ -1,0 +1,27 @@
+"""The commander of one policy."""
+
+import uuid
+from typing import Any
+
+from ding.utils import COMMANDER_REGISTRY
+from ding.worker.coordinator._policy_commander import PolicyCommander
+from ding.worker.coordinator._trainee import Job, Trainee
+
+
+@COMMANDER_REGISTRY.register("solo")
+class SoloCommander(PolicyCommander):
+    """One policy and one buffer, made with the learner's task; all collectors work for them."""
+
+    config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+
+    def _new_trainee(self) -> Trainee | None:
+        if self._is_trained_out:
+            return None
+        uid = uuid.uuid4().hex[:8]
+        return Trainee(policy_id=f"policy_{uid}", buffer_id=f"buffer_{uid}")
+
+    def _let_go(self, trainee: Trainee) -> None:
+        self._current.remove(trainee)
+
+    def _make_job(self, is_eval: bool) -> Job:
+        return Job(self._current[-1], is_eval)
