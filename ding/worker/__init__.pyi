@@ -71,6 +71,9 @@ from .coordinator import (
     NaiveCommander as NaiveCommander,
 )
 from .coordinator import (
+    OneVsOneCommander as OneVsOneCommander,
+)
+from .coordinator import (
     SoloCommander as SoloCommander,
 )
 from .coordinator import (

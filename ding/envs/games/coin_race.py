@@ -1,7 +1,6 @@
 """Two players on a grid race for a coin."""
 
 import copy
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ding.utils.registry_factory import ENV_REGISTRY
 # Stay, up, down, left, right.
 _MOVES = ((0, 0), (0, 1), (0, -1), (-1, 0), (1, 0))
 _PLAYERS = 2
+_OPPONENTS = ("random", "RULE_BASED")
 
 Cell = tuple[int, int]
 
@@ -31,13 +31,19 @@ class CoinRaceEnv(BaseEnv):
     coin (x, y), the way to the other player, its own cell, its own and the other's share of `goal`.
     An action is one move for each player; reward float32 ``[2]``; infos are a list of two.
 
+    With an `eval_opponent` there is one player, who meets what that names: the observation is his
+    row, float32 ``[8]``, the action his move, the reward float32 ``[1]``, and info is one dict.
+
     Config keys:
+        eval_opponent: ``'random'``, or ``'RULE_BASED'`` who goes straight to the coin.
         size: Cells along each side of the grid.
         goal: Coins that win.
         max_episode_steps: Moves after which nobody has won.
     """
 
-    config: dict[str, Any] = dict(player_num=_PLAYERS, size=7, goal=5, max_episode_steps=100)
+    config: dict[str, Any] = dict(
+        player_num=_PLAYERS, eval_opponent=None, size=7, goal=5, max_episode_steps=100
+    )
 
     @classmethod
     def default_config(cls) -> EasyDict:
@@ -48,7 +54,8 @@ class CoinRaceEnv(BaseEnv):
     def __init__(self, cfg: dict) -> None:
         """
         Raises:
-            ConfigError: A grid of less than two cells a side, or not two players.
+            ConfigError: A grid of less than two cells a side, not two players, or an opponent that
+                there is not.
         """
         self._cfg = {**self.config, **cfg}
         if self._cfg["player_num"] != _PLAYERS:
@@ -58,9 +65,21 @@ class CoinRaceEnv(BaseEnv):
         self._size: int = self._cfg["size"]
         self._goal: int = self._cfg["goal"]
         self._max_steps: int = self._cfg["max_episode_steps"]
-        self.observation_space = spaces.Box(-1.0, 1.0, (_PLAYERS, 8), np.float32)
-        self.action_space = spaces.MultiDiscrete([len(_MOVES)] * _PLAYERS)
-        self.reward_space = spaces.Box(-1.0, 1.0, (_PLAYERS,), np.float32)
+        self._opponent: str | None = self._cfg["eval_opponent"]
+        if self._opponent not in (None, *_OPPONENTS):
+            raise ConfigError(
+                f"env.eval_opponent is {self._opponent!r}; expected {' or '.join(_OPPONENTS)}, or "
+                f"None for two players"
+            )
+        self.action_space: spaces.Space
+        if self._opponent is None:
+            self.observation_space = spaces.Box(-1.0, 1.0, (_PLAYERS, 8), np.float32)
+            self.action_space = spaces.MultiDiscrete([len(_MOVES)] * _PLAYERS)
+            self.reward_space = spaces.Box(-1.0, 1.0, (_PLAYERS,), np.float32)
+        else:
+            self.observation_space = spaces.Box(-1.0, 1.0, (8,), np.float32)
+            self.action_space = spaces.Discrete(len(_MOVES))
+            self.reward_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
         self._seed: int | None = None
         self._dynamic_seed = True
         self._rng = np.random.default_rng()
@@ -84,7 +103,7 @@ class CoinRaceEnv(BaseEnv):
         self._coins = [0, 0]
         self._steps = 0
         self._place_coin()
-        return self._obs()
+        return self._seen(self._obs())
 
     def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
         """
@@ -92,12 +111,11 @@ class CoinRaceEnv(BaseEnv):
             action: A move, 0 to 4, for each player.
 
         Raises:
-            ActionError: Not two moves, or one that there is not.
+            ActionError: Not as many moves as players, or one that there is not.
         """
+        moves = self._moves(action)
         self._steps += 1
-        self._players = [
-            self._moved(cell, move) for cell, move in zip(self._players, _moves(action))
-        ]
+        self._players = [self._moved(cell, move) for cell, move in zip(self._players, moves)]
         reward = np.zeros(_PLAYERS, np.float32)
         at_coin = [cell == self._coin for cell in self._players]
         if any(at_coin):
@@ -108,7 +126,10 @@ class CoinRaceEnv(BaseEnv):
             self._place_coin()
         terminated = max(self._coins) >= self._goal
         done = terminated or self._steps >= self._max_steps
-        return BaseEnvTimestep(self._obs(), reward, done, self._infos(done, terminated))
+        infos = self._infos(done, terminated)
+        if self._opponent is not None:
+            return BaseEnvTimestep(self._seen(self._obs()), reward[:1], done, infos[0])
+        return BaseEnvTimestep(self._obs(), reward, done, infos)
 
     def close(self) -> None:
         pass
@@ -124,6 +145,26 @@ class CoinRaceEnv(BaseEnv):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
         self._rng.bit_generator.state = state_dict["rng"]
+
+    def _seen(self, obs: np.ndarray) -> np.ndarray:
+        return obs if self._opponent is None else obs[0]
+
+    def _moves(self, action: Any) -> list[int]:
+        players = _PLAYERS if self._opponent is None else 1
+        try:
+            moves = [int(move) for move in np.ravel(action)]
+        except (TypeError, ValueError):
+            moves = []
+        if len(moves) != players or not all(0 <= move < len(_MOVES) for move in moves):
+            raise ActionError(
+                f"CoinRaceEnv got the action {action!r}; expected a move for each of {players} "
+                f"players, each 0 to {len(_MOVES) - 1}"
+            )
+        if self._opponent == "random":
+            moves.append(int(self._rng.integers(len(_MOVES))))
+        elif self._opponent is not None:
+            moves.append(_straight_to_coin(*self._obs()[1, :2]))
+        return moves
 
     def _moved(self, cell: Cell, move: int) -> Cell:
         last = self._size - 1
@@ -174,14 +215,8 @@ class CoinRaceEnv(BaseEnv):
     __str__ = __repr__  # gymnasium.Env has one of its own
 
 
-def _moves(action: Sequence[Any]) -> list[int]:
-    try:
-        moves = [int(move) for move in action]
-    except (TypeError, ValueError):
-        moves = []
-    if len(moves) != _PLAYERS or not all(0 <= move < len(_MOVES) for move in moves):
-        raise ActionError(
-            f"CoinRaceEnv got the action {action!r}; expected a move for each of {_PLAYERS} "
-            f"players, each 0 to {len(_MOVES) - 1}"
-        )
-    return moves
+def _straight_to_coin(x: float, y: float) -> int:
+    """The move that shortens the longer part of the way."""
+    if abs(x) >= abs(y):
+        return _MOVES.index((1 if x > 0 else -1, 0)) if x else 0
+    return _MOVES.index((0, 1 if y > 0 else -1))

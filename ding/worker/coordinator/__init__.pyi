@@ -13,6 +13,9 @@ from .base_parallel_commander import (
 from .base_serial_commander import (
     BaseSerialCommander as BaseSerialCommander,
 )
+from .one_vs_one_parallel_commander import (
+    OneVsOneCommander as OneVsOneCommander,
+)
 from .solo_parallel_commander import (
     SoloCommander as SoloCommander,
 )

@@ -312,7 +312,7 @@ class PolicyCommander(BaseCommander):
             for name in _PLAIN_STATE:
                 setattr(self, name, state_dict[name])
             self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
-            self._waiting = [] if self._is_trained_out else list(self._current)
+            self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
             wait = state_dict["till_eval"]
             self._next_eval = None if wait is None else self._clock() + wait
             self._learners.opened.clear()

@@ -45,7 +45,9 @@ class BaseCommander(ABC):
         """Whether a learner's task is to be closed, by the progress that it reports."""
         return bool(info.get("learner_done", False))
 
-    def update_collect_progress(self, task_id: str, info: dict) -> None:
+    def update_collect_progress(  # noqa: B027 - those that do not count need not listen
+        self, task_id: str, info: dict
+    ) -> None:
         """Take in the progress of a collector: ``cur_step`` env steps of its task so far."""
 
     def progress(self) -> dict[str, Any]:
@@ -60,7 +62,9 @@ class BaseCommander(ABC):
         """What another commander needs to go on as this one would; plain data."""
         return {}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(  # noqa: B027 - those without a state have nothing to load
+        self, state_dict: dict[str, Any]
+    ) -> None:
         """Go on from a `state_dict`; no task is open then."""
 
 

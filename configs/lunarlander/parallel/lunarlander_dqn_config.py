@@ -1,0 +1,64 @@
+from easydict import EasyDict
+
+# Needs the extra [box2d].
+main_config = EasyDict(
+    exp_name="exp/lunarlander_dqn_parallel",
+    env=dict(
+        env_id="LunarLander-v3",
+        collector_env_num=8,
+        collector_episode_num=2,
+        evaluator_env_num=8,
+        n_evaluator_episode=16,
+        stop_value=200,
+    ),
+    policy=dict(
+        cuda=False,
+        discount_factor=0.99,
+        nstep=3,
+        model=dict(
+            obs_shape=8,
+            action_shape=4,
+            encoder_hidden_size_list=[128, 128, 64],
+            dueling=True,
+        ),
+        learn=dict(
+            batch_size=64,
+            learning_rate=0.001,
+            target_update_freq=100,
+            learner=dict(learner_num=1, send_policy_freq=20),
+        ),
+        collect=dict(
+            n_sample=64,
+            collector=dict(collector_num=2, update_policy_second=1),
+        ),
+        other=dict(
+            eps=dict(type="exp", start=0.95, end=0.1, decay=50000),
+            replay_buffer=dict(replay_buffer_size=100000),
+            commander=dict(collector_task_space=2, learner_task_space=1, eval_interval=20),
+        ),
+    ),
+)
+
+create_config = EasyDict(
+    env=dict(type="gymnasium"),
+    env_manager=dict(type="base"),
+    policy=dict(type="dqn_command"),
+    learner=dict(type="base"),
+    collector=dict(type="zergling"),
+    commander=dict(type="solo"),
+    comm_learner=dict(type="flask_fs"),
+    comm_collector=dict(type="flask_fs"),
+)
+
+system_config = EasyDict(
+    coordinator=dict(),
+    path_data="./exp/lunarlander_dqn_parallel/data",
+    path_policy="./exp/lunarlander_dqn_parallel/policy",
+    communication_mode="auto",
+    learner_gpu_num=1,
+)
+
+if __name__ == "__main__":
+    from ding.entry import parallel_pipeline
+
+    parallel_pipeline((main_config, create_config, system_config), seed=0)

@@ -1,0 +1,191 @@
+"""The commander of games for two, whose players come from a league."""
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.league import ActivePlayer, BaseLeague, create_league
+from ding.utils import COMMANDER_REGISTRY
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
+from ding.worker.coordinator._policy_commander import PolicyCommander, renewed_buffer
+from ding.worker.coordinator._task_builder import section, task_env
+from ding.worker.coordinator._trainee import Job, Trainee
+
+_logger = logging.getLogger(__name__)
+
+#: An opponent of evaluations that is no part of the game: the newest snapshot in the league.
+HISTORICAL = "historical"
+
+
+@COMMANDER_REGISTRY.register("one_vs_one")
+class OneVsOneCommander(PolicyCommander):
+    """Every active player of a league learns from its games, with a learner and a buffer.
+
+    Whom it plays, the league says: itself, or a frozen snapshot. Evaluations are games of one
+    player against ``eval_opponent_difficulty`` of the player's section in the league's config: what
+    the environment offers (``env.eval_opponent``, with one player less), or ``'historical'``. Only
+    at the last of them does ``env.stop_value`` mean convergence.
+
+    Args:
+        cfg: The main config. ``policy.other.commander.league`` (or ``policy.other.league``) is the
+            league's, ``policy.other.commander.path_policy`` the folder of the weights.
+
+    Raises:
+        ConfigError: A league that cannot be.
+    """
+
+    config: dict[str, Any] = dict(collector_task_space=2, learner_task_space=1, eval_interval=60)
+
+    def __init__(self, cfg: dict) -> None:
+        super().__init__(cfg)
+        self._league = self._make_league()
+        players = self._league.active_players
+        if self._learners.space < len(players):
+            raise ConfigError(
+                f"policy.other.commander.learner_task_space is {self._learners.space}, but the "
+                f"league has {len(players)} active players, each of which needs a learner"
+            )
+        for player in players:
+            # Runs may share the folder.
+            player.checkpoint_path += f".{self._run_id}"
+            self._waiting.append(renewed_buffer(_trainee(player)))
+
+    @property
+    def league(self) -> BaseLeague:
+        return self._league
+
+    def update_learner_info(self, task_id: str, info: dict) -> None:
+        """Take in what a learner reports: ``learner_step``; a snapshot is kept when due."""
+        with self._lock:
+            super().update_learner_info(task_id, info)
+            trainee = self._learners.opened.get(task_id)
+            if trainee is not None:
+                self._tell_league(trainee)
+
+    def get_collector_task(self) -> dict | None:
+        with self._lock:
+            # Anybody may be somebody's opponent.
+            if len(self._current) < len(self._league.active_players):
+                return None
+            return super().get_collector_task()
+
+    def finish_collector_task(self, task_id: str, finished_task: dict) -> bool:
+        """Take in the end of a collector's task; its games count in the league.
+
+        Returns:
+            Whether an evaluation against the hardest opponent reached ``env.stop_value``.
+        """
+        with self._lock:
+            job = self._collectors.opened.get(task_id)
+            if job is not None and job.league_job is not None and not job.is_eval:
+                result = finished_task.get("game_result") or []
+                if result:
+                    self._league.finish_job({**job.league_job, "result": result})
+            return super().finish_collector_task(task_id, finished_task)
+
+    def weights_files(self) -> list[str]:
+        with self._lock:
+            players = [*self._league.active_players, *self._league.historical_players]
+            return [os.path.basename(player.checkpoint_path) for player in players]
+
+    def state_dict(self) -> dict[str, Any]:
+        with self._lock:
+            # Those whose learner has not begun are in training, too.
+            return {**super().state_dict(), "league": self._league.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        with self._lock:
+            self._league.load_state_dict(state_dict["league"])
+            super().load_state_dict(state_dict)
+            begun = {trainee.player_id for trainee in self._current}
+            self._waiting += [
+                renewed_buffer(_trainee(player))
+                for player in self._league.active_players
+                if player.player_id not in begun
+            ]
+
+    def _new_trainee(self) -> Trainee | None:
+        return None
+
+    def _let_go(self, trainee: Trainee) -> None:
+        self._current.remove(trainee)
+        self._waiting.append(renewed_buffer(trainee))
+
+    def _make_job(self, is_eval: bool) -> Job:
+        unfinished = [t for t in self._current if t.learner_step < self._train_iterations]
+        trainees = unfinished or self._current
+        trainee = trainees[self._turn % len(trainees)]
+        self._turn += 1
+        league_job = self._league.get_job_info(trainee.player_id, eval_flag=is_eval)
+        if is_eval:
+            return self._evaluation(trainee, league_job)
+        return Job(trainee, is_eval, _game(league_job), league_job)
+
+    def _evaluation(self, trainee: Trainee, league_job: dict[str, Any]) -> Job:
+        opponent = league_job["eval_opponent"]
+        if opponent != HISTORICAL:
+            env = {**task_env(self._cfg, True), "eval_opponent": opponent}
+            return Job(trainee, True, {**_game(league_job), "env": env}, league_job)
+        player = self._league.get_player_by_id(str(trainee.player_id))
+        rival = [player, *self._league.historical_players][-1]
+        league_job = {
+            **league_job,
+            "agent_num": 2,
+            "player_id": [player.player_id, rival.player_id],
+            "checkpoint_path": [player.checkpoint_path, rival.checkpoint_path],
+            "player_active_flag": [True, False],
+        }
+        return Job(trainee, True, _game(league_job), league_job)
+
+    def _is_goal(self, job: Job | None) -> bool:
+        if job is None or job.trainee.player_id is None:
+            return True
+        player: Any = self._league.get_player_by_id(job.trainee.player_id)
+        return not player.increment_eval_difficulty()
+
+    def _tell_league(self, trainee: Trainee) -> None:
+        player_id = str(trainee.player_id)
+        self._league.update_active_player(
+            {"player_id": player_id, "train_iteration": trainee.learner_step}
+        )
+        try:
+            self._league.judge_snapshot(player_id)
+        except CheckpointNotFoundError:
+            return  # its learner has not published weights yet: the next report is soon
+        except CheckpointError as error:
+            _logger.warning("no snapshot of %s was kept: %s", player_id, error)
+
+    def _make_league(self) -> BaseLeague:
+        own = self._own.get("league") or section(self._cfg, "policy", "other").get("league") or {}
+        cfg = EasyDict({"league_type": "one_vs_one", **own})
+        if "path_policy" not in cfg:
+            cfg.path_policy = self._own.get("path_policy") or os.path.join(
+                self._cfg.get("exp_name", "default_experiment"), "policy"
+            )
+        if cfg.get("use_pretrain"):
+            raise ConfigError(
+                "league.use_pretrain does not reach the learners of a parallel run; let them begin "
+                "from a checkpoint with policy.learn.learner.hook.load_ckpt_before_run"
+            )
+        return create_league(cfg)
+
+
+def _trainee(player: ActivePlayer) -> Trainee:
+    return Trainee(os.path.basename(player.checkpoint_path), "", player_id=player.player_id)
+
+
+def _game(league_job: Mapping[str, Any]) -> dict[str, Any]:
+    """What a collector is told about the players."""
+    return {
+        "agent_num": league_job["agent_num"],
+        "policy_update_path": [os.path.basename(p) for p in league_job["checkpoint_path"]],
+        "policy_update_flag": [
+            is_active and player_id == league_job["launch_player"]
+            for is_active, player_id in zip(
+                league_job["player_active_flag"], league_job["player_id"]
+            )
+        ],
+    }
