@@ -105,7 +105,7 @@ def test_a_short_stop_is_tolerated():
     ):
         task = connection.new_task({"do": "sleep", "seconds": 0.1}).start()
         stop(child)
-        assert task.join(0.5).status is TaskStatus.WAITING
+        assert task.join(0.5).status is TaskStatus.STARTED
         child.send_signal(signal.SIGCONT)
         assert task.join(30).status is TaskStatus.COMPLETED
 
@@ -129,7 +129,7 @@ def test_a_killed_master_is_noticed():
             assert child.stdout.readline() == "started\n"
         assert slave.noticed.wait(30)
         address, err = slave.lost[0]
-        assert address.startswith("127.0.0.1:")
+        assert address.startswith("http://127.0.0.1:")
         assert isinstance(err, requests.RequestException)
         slave.release.set()
         with Master(**MASTER) as master, master.new_connection("w", "127.0.0.1", slave.port) as new:

@@ -156,7 +156,7 @@ def test_one_task_at_a_time():
         first = connection.new_task({"do": "wait"}).start()
         with pytest.raises(SlaveTaskAlreadyExist):
             connection.new_task().start()
-        assert first.status is TaskStatus.WAITING
+        assert first.status is TaskStatus.STARTED
         slave.release.set()
         assert first.join(10).status is TaskStatus.COMPLETED
 
@@ -190,7 +190,7 @@ def test_steps_out_of_order_are_errors():
 def test_endless_task_ends_with_the_connection():
     with pair() as (slave, _, connection):
         task = connection.new_task({"do": "wait"}).start()
-        assert task.join(1.5).status is TaskStatus.WAITING  # longer than the tolerance
+        assert task.join(1.5).status is TaskStatus.STARTED  # longer than the tolerance
         connection.disconnect()
         assert task.join(5).status is TaskStatus.FAILED
         assert "disconnected" in task.cause
@@ -257,7 +257,7 @@ def test_master_at_any_port_has_an_address_once_it_was_started():
     with pytest.raises(InteractionError, match="start"):
         _ = master.my_address
     with master:
-        assert master.my_address == f"127.0.0.1:{master.port}"
+        assert master.my_address == f"http://127.0.0.1:{master.port}"
         assert master.port > 0
     assert Master(port=5, my_address="there:6").my_address == "there:6"
     assert Master("0.0.0.0", 5).my_address.endswith(":5")

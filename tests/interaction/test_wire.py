@@ -39,7 +39,7 @@ class ForeignMaster:
         assert self.server.join(10)
 
     def answers(self) -> list[tuple[str, dict]]:
-        return [(what, body["task"]) for what, _, body in self.told if what != "heartbeat"]
+        return [(what, body) for what, _, body in self.told if what != "heartbeat"]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ class TestSlave:
 
     def test_connection(self, slave, wire):
         with ForeignMaster() as master:
-            assert wire("POST", "connect", {**master.address, "unwanted": 1}) == (400, 503)
+            assert wire("POST", "connect", {**master.address, "data": {"unwanted": 1}}) == (400, 503)
             assert wire.body["data"] == {"reason": "unwanted"}
             assert wire("POST", "connect", master.address) == (200, 0)
             assert wire("POST", "connect", master.address) == (400, 501)
@@ -132,11 +132,10 @@ class TestSlave:
             assert wire("POST", "task/new", beside) == (200, 0)
             eventually(lambda: len(master.answers()) == 2)
         done, failed = master.answers()
-        assert done == ("task/complete", {"id": first, "result": {"echo": {"do": "wait"}}})
-        assert failed == (
-            "task/fail",
-            {"id": second, "result": {"reason": 42}, "message": "as foreseen"},
-        )
+        result = {"echo": {"do": "wait"}}
+        assert done == ("task/complete", {"task": {"id": first}, "result": result})
+        result = {"result": {"reason": 42}, "message": "as foreseen"}
+        assert failed == ("task/fail", {"task": {"id": second}, **result})
         assert {token for _, token, _ in master.told} == {"mine"}
         assert (
             len([1 for what, data in slave.seen if (what, data) == ("task", {"do": "wait"})]) == 1
@@ -248,7 +247,7 @@ class TestMaster:
         task = connection.new_task({"do": "wait"}).start()
         for path in ("complete", "fail"):
             assert wire("PUT", f"slave/task/{path}", body) == (403, 601)
-        assert task.status is TaskStatus.WAITING
+        assert task.status is TaskStatus.STARTED
 
     def test_message_has_to_be_text(self, parts):
         _, _, connection, wire = parts

@@ -2,12 +2,14 @@
 
 ::
 
-    POST /connect               {"master": {"address": "host:port"}}
-    POST /task/new              {"task": {"id": "<uuid>", "data": {...}}}
-    PUT  /slave/task/complete   {"task": {"id": "<uuid>", "result": ...}}
-    PUT  /slave/task/fail       {"task": {"id": "<uuid>", "result": ..., "message": "..."}}
+    POST   /connect               {"master": {"address": "http://host:port"}, "data": {}}
+    DELETE /disconnect            {"data": {}}
+    POST   /task/new              {"task": {"id": "<uuid>"}, "data": {...}}
+    PUT    /slave/task/complete   {"task": {"id": "<uuid>"}, "result": ...}
+    PUT    /slave/task/fail       {"task": {"id": "<uuid>"}, "result": ..., "message": "..."}
 
-Fields of a task are also accepted beside ``task`` instead of in it.
+Read are also addresses without ``http://``, and fields that stand in ``master`` or ``task`` instead
+of beside it. ``message`` and the data of connecting and disconnecting may be missing.
 """
 
 import json
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from .network import split_http_address
+from .network import split_http_address, with_scheme
 
 
 class BadMessageError(ValueError):
@@ -29,25 +31,41 @@ class ConnectMessage:
 
     Attributes:
         address: Where the master gets answers.
-        raw: The whole body.
+        data: What the master tells of itself.
     """
 
     address: str
-    raw: Mapping[str, Any]
+    data: Mapping[str, Any]
 
     @staticmethod
     def body(address: str) -> dict[str, Any]:
-        return {"master": {"address": address}}
+        return {"master": {"address": with_scheme(address)}, "data": {}}
 
     @classmethod
     def parse(cls, content: bytes) -> "ConnectMessage":
-        body = _json_object(content)
-        address = _field(_inner(body, "master"), "address", str)
+        fields = _inner(_json_object(content), "master")
+        address = _field(fields, "address", str)
         try:
             split_http_address(address)
         except ValueError as err:
             raise BadMessageError(f"field 'address': {err}") from err
-        return cls(address, body)
+        return cls(address, _field(fields, "data", dict, {}))
+
+
+@dataclass(frozen=True)
+class DisconnectMessage:
+    """A master lets a slave go; the body may be empty."""
+
+    data: Mapping[str, Any]
+
+    @staticmethod
+    def body() -> dict[str, Any]:
+        return {"data": {}}
+
+    @classmethod
+    def parse(cls, content: bytes) -> "DisconnectMessage":
+        body = _json_object(content) if content else {}
+        return cls(_field(body, "data", dict, {}))
 
 
 @dataclass(frozen=True)
@@ -59,7 +77,7 @@ class TaskMessage:
 
     @staticmethod
     def body(task_id: UUID, data: Mapping[str, Any]) -> dict[str, Any]:
-        return {"task": {"id": str(task_id), "data": data}}
+        return {"task": {"id": str(task_id)}, "data": data}
 
     @classmethod
     def parse(cls, content: bytes) -> "TaskMessage":
@@ -81,8 +99,8 @@ class AnswerMessage:
     message: str | None = None
 
     def body(self) -> dict[str, Any]:
-        task = {"id": str(self.id), "result": self.result}
-        return {"task": task if self.message is None else {**task, "message": self.message}}
+        body = {"task": {"id": str(self.id)}, "result": self.result}
+        return body if self.message is None else {**body, "message": self.message}
 
     @classmethod
     def parse(cls, content: bytes) -> "AnswerMessage":

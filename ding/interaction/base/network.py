@@ -46,7 +46,7 @@ def split_http_address(address: str, default_port: int | None = None) -> tuple[s
     Raises:
         ValueError: It is no such address.
     """
-    parts = urlsplit(address if "://" in address else f"http://{address}")
+    parts = urlsplit(with_scheme(address))
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
             f"{address!r} is not an HTTP address; expected [http[s]://]host[:port][/path]"
@@ -56,6 +56,11 @@ def split_http_address(address: str, default_port: int | None = None) -> tuple[s
     if port is None:
         port = _PORTS[https] if default_port is None else default_port
     return parts.hostname, port, https, parts.path
+
+
+def with_scheme(address: str) -> str:
+    """The address with ``http://`` before it if it has no scheme."""
+    return address if "://" in address else f"http://{address}"
 
 
 class HttpEngine:

@@ -11,7 +11,7 @@ from uuid import UUID
 import requests
 
 from ding.interaction.base.common import ControllableContext, default_func, random_token
-from ding.interaction.base.messages import AnswerMessage, ConnectMessage
+from ding.interaction.base.messages import AnswerMessage, ConnectMessage, DisconnectMessage
 from ding.interaction.base.network import HttpEngine
 from ding.interaction.base.service import KEY_HEADER, make_engine
 from ding.interaction.base.threading import SerialExecutor
@@ -209,7 +209,8 @@ class SlaveConnection(_Connection):
         if engine is None or not self.is_connected:
             return
         try:
-            engine.request("DELETE", "disconnect", retries=0, timeout=timeout)
+            body = DisconnectMessage.body()
+            engine.request("DELETE", "disconnect", body, retries=0, timeout=timeout)
         except SlaveSlaveDisconnectionRefused:
             raise
         except (requests.RequestException, ResponseException) as err:

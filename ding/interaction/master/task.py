@@ -26,18 +26,17 @@ class TaskResultType(IntEnum):
 
 @unique
 class TaskStatus(IntEnum):
-    """Where a task is: ``IDLE -> STARTING -> STARTED -> WAITING -> COMPLETED | FAILED``.
+    """Where a task is: ``IDLE -> STARTING -> STARTED -> COMPLETED | FAILED``.
 
     A task that could not be given to the slave is ``START_FAILED``.
     """
 
     IDLE = 0x00
-    STARTING = 0x01
-    STARTED = 0x02
-    START_FAILED = 0x03
-    WAITING = 0x11
-    COMPLETED = 0x12
-    FAILED = 0x13
+    STARTING = 0x11
+    STARTED = 0x12
+    START_FAILED = 0x13
+    COMPLETED = 0x21
+    FAILED = 0x22
 
 
 _ENDED = frozenset({TaskStatus.START_FAILED, TaskStatus.COMPLETED, TaskStatus.FAILED})
@@ -132,7 +131,6 @@ class Task:
             return self  # it ended while it was asked for: its status and cause tell how
         self._move(TaskStatus.STARTING, TaskStatus.STARTED)
         self._after_start(self._id)
-        self._move(TaskStatus.STARTED, TaskStatus.WAITING)
         return self
 
     def join(self, timeout: float | None = None) -> "Task":

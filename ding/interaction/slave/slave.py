@@ -18,6 +18,7 @@ from ding.interaction.base.messages import (
     AnswerMessage,
     BadMessageError,
     ConnectMessage,
+    DisconnectMessage,
     TaskMessage,
 )
 from ding.interaction.base.network import split_http_address
@@ -99,6 +100,12 @@ class Slave(HttpService):
         self._last_task: UUID | None = None
         self._worker: threading.Thread | None = None
 
+    @property
+    def master_silence(self) -> float | None:
+        """Seconds since the master gave a sign of life; ``None`` without a master."""
+        session = self._session
+        return None if session is None or session.closed else session.silence
+
     # What subclasses may define
 
     @abstractmethod
@@ -136,6 +143,7 @@ class Slave(HttpService):
             raise refusal(Code.SLAVE_NOT_CONNECTED, "no master is connected")
         if not same_secret(token, session.token):
             raise refusal(Code.MASTER_TOKEN_INVALID, "wrong master token", HTTPStatus.FORBIDDEN)
+        session.heard()
         return session
 
     def _handle_connect(self, token: str) -> str:
@@ -146,7 +154,7 @@ class Slave(HttpService):
                     Code.SLAVE_ALREADY_CONNECTED, f"the master at {old.address} is connected"
                 )
             message = _parsed(ConnectMessage.parse, Code.SLAVE_CONNECTION_REFUSED)
-            _call(self._before_connection, message.raw, ConnectionRefuse)
+            _call(self._before_connection, message.data, ConnectionRefuse)
             engine = self._engine(
                 *split_http_address(message.address),
                 token=token,
@@ -164,7 +172,8 @@ class Slave(HttpService):
 
     def _handle_disconnect(self, session: MasterSession) -> str:
         with self._requests:
-            _call(self._before_disconnection, {}, DisconnectionRefuse)
+            message = _parsed(DisconnectMessage.parse, Code.SLAVE_DISCONNECTION_REFUSED)
+            _call(self._before_disconnection, message.data, DisconnectionRefuse)
             session.close()
         return "disconnected"
 
