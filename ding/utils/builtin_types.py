@@ -63,11 +63,21 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     "learner": {
         "base": "ding.worker.learner.base_learner",
     },
+    "comm_learner": {
+        "flask_fs": "ding.worker.learner.comm.flask_fs_learner",
+    },
     "serial_collector": {
         "sample": f"{_COLLECTOR}.sample_serial_collector",
         "episode": f"{_COLLECTOR}.episode_serial_collector",
         "sample_1v1": f"{_COLLECTOR}.battle_sample_serial_collector",
         "episode_1v1": f"{_COLLECTOR}.battle_episode_serial_collector",
+    },
+    "parallel_collector": {
+        "zergling": f"{_COLLECTOR}.zergling_parallel_collector",
+        "marine": f"{_COLLECTOR}.marine_parallel_collector",
+    },
+    "comm_collector": {
+        "flask_fs": f"{_COLLECTOR}.comm.flask_fs_collector",
     },
     "serial_evaluator": {
         "interaction": f"{_COLLECTOR}.interaction_serial_evaluator",

@@ -111,6 +111,10 @@ class BaseLearner:
         """Add a hook at its position."""
         add_learner_hook(self._hooks, hook)
 
+    def hooks(self, position: str) -> list[Hook]:
+        """The hooks of a position, in the order in which they are called."""
+        return list(self._hooks[position])
+
     # ------------------------------------------------------------------ training
 
     def train(self, data: Any, envstep: int = -1, policy_kwargs: dict | None = None) -> None:

@@ -1,0 +1,5 @@
+"""Learners as parts of a parallel run: how batches come in and weights and results go out."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,131 @@
+"""Hands batches from the thread that gets them to the thread that trains on them."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ding.utils.data import IDataLoader
+
+
+class BatchFeed(IDataLoader):
+    """A queue that tells how many batches it wants.
+
+    One thread trains: it iterates. Another one serves: it calls the other methods.
+
+    Args:
+        capacity: Batches that wait ready at most.
+        before_wait: Called in the training thread when there is nothing to train on.
+    """
+
+    def __init__(self, capacity: int, before_wait: Callable[[], object] | None = None) -> None:
+        self._capacity = capacity
+        self._before_wait = before_wait
+        self._ready: deque[Any] = deque()
+        self._changed = threading.Condition()
+        self._closed = self._draining = False
+        self._taken = self._trained = self._given = self._skipped = 0
+        self._began_waiting: float | None = None
+        self._waited = 0.0
+        self._created = time.monotonic()
+        self._step_began: float | None = None
+
+    # The training thread
+
+    def __iter__(self) -> "BatchFeed":
+        return self
+
+    def __next__(self) -> Any:
+        """The next batch; ends when the feed is closed."""
+        self._note_trained()
+        if not self._ready and self._before_wait is not None:
+            self._before_wait()
+        with self._changed:
+            if not self._ready:
+                self._wait()
+            if self._closed or not self._ready:
+                raise StopIteration
+            self._taken += 1
+            self._step_began = time.monotonic()
+            self._changed.notify_all()
+            return self._ready.popleft()
+
+    def finish(self) -> None:
+        """The batch that was taken last has been trained on, and no other will be."""
+        self._note_trained()
+        self.close()
+
+    def _note_trained(self) -> None:
+        with self._changed:
+            self._trained, self._step_began = self._taken, None
+            self._changed.notify_all()
+
+    def _wait(self) -> None:
+        # No deadline: close() always ends this wait.
+        self._began_waiting = time.monotonic()
+        self._changed.wait_for(lambda: self._ready or self._closed or self._draining)
+        self._waited += time.monotonic() - self._began_waiting
+        self._began_waiting = None
+
+    # The serving thread
+
+    def demand(self, timeout: float) -> int:
+        """How many batches are wanted; waits until some are, the feed is closed, or time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._wanted() > 0, timeout)
+            return self._wanted()
+
+    def put(self, batch: Any) -> int:
+        """Add a batch; which number it has."""
+        with self._changed:
+            if not self._closed:
+                self._ready.append(batch)
+            self._given += 1
+            self._changed.notify_all()
+            return self._given
+
+    def wait_trained(self, number: int, timeout: float) -> bool:
+        """Whether the batch of a number has been trained on within ``timeout`` seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._trained >= number, timeout)
+            return self._trained >= number
+
+    def close(self, drain: bool = False) -> None:
+        """End the iteration, at once or (``drain``) after what waits ready; may be repeated."""
+        with self._changed:
+            self._draining = True
+            if not drain:
+                self._closed = True
+                self._ready.clear()
+            self._changed.notify_all()
+
+    def _wanted(self) -> int:
+        return 0 if self._closed or self._draining else self._capacity - len(self._ready)
+
+    def skip(self) -> None:
+        """A batch that was given cannot be used: it counts as finished."""
+        self._skipped += 1
+
+    @property
+    def finished(self) -> int:
+        """Batches that were trained on or skipped."""
+        return self._trained + self._skipped
+
+    @property
+    def waiting(self) -> bool:
+        """Whether training waits for a batch."""
+        return self._began_waiting is not None
+
+    @property
+    def step_seconds(self) -> float:
+        """How long the batch that is being trained on has been; 0 while there is none."""
+        began = self._step_began
+        return 0.0 if began is None else time.monotonic() - began
+
+    @property
+    def wait_share(self) -> float:
+        """Share of the time, since the feed was made, that training waited for batches."""
+        now, began = time.monotonic(), self._began_waiting
+        waited = self._waited + (0.0 if began is None else now - began)
+        return waited / max(now - self._created, 1e-9)

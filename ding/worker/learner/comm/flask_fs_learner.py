@@ -1,0 +1,334 @@
+"""The learner that is told by HTTP what to do, and shares a folder with the collectors."""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.data.chunks import ChunkCache, SharedFolder
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
+from ding.interaction.slave import TaskFail
+from ding.torch_utils.weights_file import write_weights
+from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
+from ding.utils.errors import CheckpointError, ChunkError, DataError
+from ding.worker.comm_join import Joiner
+from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
+from ding.worker.learner.comm.learner_slave import LearnerSlave
+from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
+from ding.worker.learner.comm.state_keeper import StateKeeper
+from ding.worker.learner.comm.training_run import ITERATION_TIMEOUT, TrainingRun
+from ding.worker.learner.learner_hook import LearnerHook
+
+__all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
+
+#: Batches that wait ready for training.
+PREFETCH = 8
+#: Seconds that a request for demands waits if it does not say.
+WAIT = 0.5
+
+
+@COMM_LEARNER_REGISTRY.register("flask_fs")
+class FlaskFileSystemLearner(BaseCommLearner):
+    """Takes tasks as an HTTP slave, reads data from and writes weights to shared folders.
+
+    Args:
+        cfg: ``host``, ``port`` (``'auto'`` or 0: any free one, told to ``coordinator``),
+            ``path_data``, ``path_policy``, ``name``, ``coordinator`` (``[host, port]``),
+            ``run_key``, ``multi_gpu``, ``send_policy_freq``, ``prefetch``, ``iteration_timeout`` (seconds),
+            ``heartbeat_span`` and ``heartbeat_tolerance`` (seconds), ``channel``.
+    """
+
+    def __init__(self, cfg: EasyDict) -> None:
+        super().__init__(cfg)
+        self._name = cfg.get("name") or "learner"
+        self._data_folder = SharedFolder(cfg.path_data)
+        self._policy_folder = SharedFolder(cfg.path_policy)
+        self._decompressor: Callable = get_data_decompressor(cfg.get("data_compressor", "none"))
+        tolerance = cfg.get("heartbeat_tolerance")
+        self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
+        self._iteration_timeout = cfg.get("iteration_timeout") or ITERATION_TIMEOUT
+        self._lock = threading.Lock()
+        self._run: TrainingRun | None = None
+        self._task_info: dict[str, Any] = {}
+        self._cache: ChunkCache | None = None
+        self._rested = threading.Event()
+        callbacks = {
+            "deal_with_resource": self.deal_with_resource,
+            "deal_with_learner_start": self.deal_with_learner_start,
+            "deal_with_get_data": self.deal_with_get_data,
+            "deal_with_learner_learn": self.deal_with_learner_learn,
+            "deal_with_learner_close": self.deal_with_learner_close,
+            "deal_with_left": self._deal_with_left,
+            "deal_with_lost": self._deal_with_lost,
+        }
+        port = cfg.get("port", "auto")
+        self._joins = port in ("auto", 0)
+        self._slave = LearnerSlave(
+            cfg.get("host"),
+            0 if port == "auto" else port,
+            cfg.get("heartbeat_span"),
+            channel=cfg.get("channel"),
+            key=cfg.get("run_key"),
+            callback_fn=callbacks,
+        )
+        self._joiner: Joiner | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
+        return self._slave.my_address
+
+    def start(self) -> None:
+        """Listen, and join the coordinator if the port was left open."""
+        if not self._end_flag:
+            return
+        super().start()
+        self._slave.start()
+        coordinator = self._cfg.get("coordinator")
+        if self._joins and coordinator:
+            host, port = coordinator
+            self._joiner = Joiner(
+                (host, int(port)),
+                "learner",
+                self._name,
+                lambda: self._slave.my_address,
+                self._cfg.get("run_key"),
+                self._cfg.get("channel"),
+                self._fail,
+            )
+            self._joiner.start()
+
+    def close(self) -> None:
+        """End training, saving the state, and stop listening. Closing twice does nothing."""
+        if self._end_flag:
+            return
+        if self._joiner is not None:
+            self._joiner.close()
+        self._rested.set()
+        run = self._leave_run()
+        self._slave.close()
+        if run is not None:
+            run.join()
+        super().close()
+
+    # Tasks of the coordinator
+
+    def deal_with_resource(self) -> dict[str, Any]:
+        """How many processors there are."""
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return {"gpu": gpus, "cpu": os.cpu_count() or 1, "ours": 1}
+
+    def deal_with_learner_start(self, task_info: dict[str, Any]) -> None:
+        """Begin a task; what is left of another one ends first.
+
+        Args:
+            task_info: ``task_id, policy_id, buffer_id, learner_cfg, replay_buffer_cfg, policy``,
+                and ``state_path``, where the learner's state is kept and gone on from.
+        """
+        left = self._leave_run()
+        if left is not None:
+            self._give_up_if_hung(left)
+        folder, policy_id = self._policy_folder, task_info["policy_id"]
+        folder.file(policy_id)  # a name that cannot be used is found now
+        run = TrainingRun(
+            self._name,
+            int(self._cfg.get("prefetch") or PREFETCH),
+            lambda weights, facts: write_weights(folder, policy_id, weights, facts),
+            self._master_is_near,
+            self._iteration_timeout,
+            drain=self._world_size > 1,
+        )
+        with self._lock:
+            self._run, self._task_info = run, task_info
+            self._cache = self._make_cache(task_info)
+        try:
+            learner = self._create_learner(task_info, run, run.feed)
+            keeper = StateKeeper(task_info.get("state_path"), run.report.warn, self._rank == 0)
+            run.start(learner, keeper)
+        except BaseException:
+            with self._lock:
+                self._run = None
+            run.abort()
+            raise
+
+    def deal_with_get_data(self, wait: float = WAIT) -> dict[str, Any]:
+        """How many batches are wanted; waits until some are.
+
+        Args:
+            wait: Seconds to wait at most.
+        """
+        run = self._current()
+        run.check()
+        if run.ended:
+            self._rested.wait(wait)  # the coordinator closes the task soon; do not hurry it
+        number = run.feed.demand(wait)
+        run.check()
+        return {
+            "batch_size": run.learner.policy.get_attribute("batch_size"),
+            "cur_learner_iter": run.learner.train_iter,
+            "batch_num": number,
+            "learner_done": run.learner.learn_info["learner_done"],
+            "ours": 1,
+        }
+
+    def deal_with_learner_learn(self, data: Any, wait: float = 0.0) -> dict[str, Any]:
+        """Take batches to train on.
+
+        Args:
+            data: ``batches``, of the form of `ChunkCache.batch`, and ``envstep``: answered at once.
+                Or one batch as a list of metadata, a dict for each sample: answered when it has
+                been trained on.
+            wait: Seconds to wait, at most, until batches are wanted, to save a request for that.
+
+        Returns:
+            What happened since the last answer; ``batch_num``: how many batches are wanted.
+        """
+        run = self._current()
+        run.check()
+        if isinstance(data, list):
+            self._train_on_samples(run, data)
+        elif isinstance(data, dict):
+            self._take_batches(run, data)
+        else:
+            raise DataError(f"data is a {type(data).__name__}, expected batches or metadata")
+        number = run.feed.demand(wait)
+        run.check()
+        return {**run.results(), "batch_num": number}
+
+    def deal_with_learner_close(self) -> dict[str, Any]:
+        """End the task.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            TaskFail: Training does not end; names the place.
+        """
+        run, task_info = self._current(), self._task_info
+        self._leave_run(abandon=False)
+        self._give_up_if_hung(run)
+        if run.failure is not None:
+            raise run.failure.task_fail()
+        return {**run.results(), "policy_id": task_info.get("policy_id")}
+
+    def _current(self) -> TrainingRun:
+        run = self._run
+        if run is None:
+            cause = "no learner task is being worked on: its master was lost"
+            raise TaskFail({"type": "NoTask", "message": cause}, cause)
+        return run
+
+    def _leave_run(self, abandon: bool = True) -> TrainingRun | None:
+        """Ask the current task to end, and forget it."""
+        with self._lock:
+            run, self._run, self._cache = self._run, None, None
+        if run is not None:
+            run.stop(abandon)
+        return run
+
+    def _give_up_if_hung(self, run: TrainingRun) -> None:
+        hung = run.join()
+        if hung is not None:
+            self._fail(str(hung))
+            raise hung.task_fail()
+
+    def _deal_with_left(self) -> None:
+        self._leave_run()
+        self._ended.set()
+
+    def _deal_with_lost(self, cause: str) -> None:
+        self._leave_run()
+        if self._joiner is not None:
+            self._joiner.lost()
+
+    def _master_is_near(self) -> bool:
+        silence = self._slave.master_silence
+        return silence is not None and silence <= self._tolerance
+
+    # Data
+
+    def _make_cache(self, task_info: dict[str, Any]) -> ChunkCache:
+        size = task_info.get("replay_buffer_cfg", {}).get("replay_buffer_size", 10000)
+        return ChunkCache(self._data_folder, int(size), self._cfg.get("cache_bytes"))
+
+    def _take_batches(self, run: TrainingRun, data: dict[str, Any]) -> None:
+        cache = self._cache
+        if isinstance(envstep := data.get("envstep"), int) and envstep >= 0:
+            run.learner.collector_envstep = envstep
+        for wire in data.get("batches", []):
+            if cache is None:
+                return
+            try:
+                run.feed.put(cache.batch(wire))
+            except ChunkError as error:
+                run.feed.skip()
+                run.report.warn(f"a whole batch cannot be read: {error}")
+        if cache is not None:
+            run.report.add_bad_chunks(cache.take_bad())
+
+    def _train_on_samples(self, run: TrainingRun, metadata: list[Any]) -> None:
+        batch, bad = [], []
+        for meta in metadata:
+            name = str(meta.get("data_id")) if isinstance(meta, dict) else ""
+            try:
+                path = self._data_folder.file(name)
+                batch.append(self.load_data_fn(path, meta, self._decompressor))
+            except (CheckpointError, DataError) as error:
+                bad.append((name, str(error)))
+        run.report.add_bad_chunks(bad)
+        if batch:
+            number = run.feed.put([batch[i % len(batch)] for i in range(len(metadata))])
+            run.feed.wait_trained(number, self._iteration_timeout)
+
+    @staticmethod
+    def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable) -> Any:
+        """Read a file that holds one sample, or a trajectory of which one part is the sample.
+
+        Args:
+            meta: ``unroll_split_begin`` and ``unroll_len`` name the part; ``replay_buffer_idx``,
+                ``replay_unique_id``, ``IS`` and ``priority`` become entries of the sample.
+            decompressor: Undoes what the collector did to the content.
+
+        Raises:
+            CheckpointError: The file is missing, damaged, or is no plain data.
+            DataError: The part lies outside of the file, or the content cannot be decompressed.
+        """
+        sample = decompressor(read_file(path))
+        begin = meta.get("unroll_split_begin")
+        if begin is not None:
+            end = begin + meta["unroll_len"]
+            if len(sample) < end:
+                raise DataError(f"{path} has {len(sample)} steps, expected {begin} to {end}")
+            sample = sample[begin:end]
+        if isinstance(sample, dict):
+            known = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
+            sample.update({name: meta[name] for name in known if name in meta})
+        return sample
+
+    # What the learner calls
+
+    def send_policy(self, state_dict: dict[str, Any]) -> None:
+        """Publish weights for the collectors, soon."""
+        self._current().send_policy(state_dict)
+
+    def get_data(self, batch_size: int) -> list[Any]:
+        """The next batch; waits until there is one."""
+        return self._current().get_data(batch_size)
+
+    def send_learn_info(self, learn_info: dict[str, Any]) -> None:
+        """Keep results until the coordinator asks."""
+        self._current().send_learn_info(learn_info)
+
+    @property
+    def hooks4call(self) -> list[LearnerHook]:
+        """Publish before the first and after every update and at the end; give every result."""
+        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
+        return [
+            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
+            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
+            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
+            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
+        ]

@@ -1,0 +1,119 @@
+"""Publishes the newest weights from a thread of its own, and keeps trying when that fails."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ding.worker.comm_failure import Failure
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds from one version to the next, at least.
+INTERVAL = 0.05
+#: Seconds of failing after which publishing is given up.
+PATIENCE = 10.0
+#: Seconds between tries: they grow from the first to the second.
+WAITS = (0.1, 1.0)
+
+
+class PolicyPublisher:
+    """Writes the newest of the versions that it is given; those in between are skipped.
+
+    Args:
+        write: Called with weights and facts; raises `OSError` when the file cannot be written.
+        allowed: Whether this learner is still the one to publish; asked before each write.
+        interval: Seconds from one version to the next.
+        patience: Seconds of failing after which ``on_failure`` is told.
+        on_failure: Told the cause.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[dict[str, Any], dict[str, Any]], None],
+        allowed: Callable[[], bool],
+        on_failure: Callable[[Failure], object],
+        interval: float = INTERVAL,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._write, self._allowed, self._on_failure = write, allowed, on_failure
+        self._interval, self._patience = interval, patience
+        self._changed = threading.Condition()
+        self._newest: tuple[dict[str, Any], dict[str, Any]] | None = None
+        self._closed = False
+        self._next_time = 0.0
+        self.published_iter: int | None = None
+        self.warning: str | None = None
+        self._thread = threading.Thread(target=self._run, name="policy-publisher", daemon=True)
+        self._thread.start()
+
+    @property
+    def due(self) -> bool:
+        """Whether a version that is handed in now is written at once."""
+        return self._newest is None and time.monotonic() >= self._next_time
+
+    def publish(self, weights: dict[str, Any], facts: dict[str, Any]) -> None:
+        """Hand in a version; its tensors must not change any more."""
+        with self._changed:
+            self._newest = weights, facts
+            self._changed.notify_all()
+
+    def poke(self) -> None:
+        """What ``allowed`` answers may have changed."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def close(self, timeout: float) -> None:
+        """Write what is left, if that is possible in time, and end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        failing_since: float | None = None
+        wait, longest = WAITS
+        while (version := self._next_version()) is not None:
+            try:
+                self._write(*version)
+            except OSError as error:
+                now = time.monotonic()
+                failing_since = failing_since or now
+                self.warning = f"weights cannot be published: {error}"
+                _logger.warning("%s", self.warning)
+                if now - failing_since >= self._patience or self._closed:
+                    self._on_failure(Failure.of(error))
+                    return
+                self._put_back(version, wait)
+                wait = min(2 * wait, longest)
+            except Exception as error:
+                # The edge of the thread.
+                self._on_failure(Failure.of(error))
+                return
+            else:
+                failing_since, self.warning, wait = None, None, WAITS[0]
+                self.published_iter = version[1].get("policy_iter")
+
+    def _put_back(self, version: tuple[dict[str, Any], dict[str, Any]], wait: float) -> None:
+        with self._changed:
+            self._newest = self._newest or version
+            self._next_time = time.monotonic() + wait
+
+    def _next_version(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        with self._changed:
+            while True:
+                if self._newest is None:
+                    if self._closed:
+                        return None
+                    self._changed.wait()
+                elif not self._closed and (early := self._next_time - time.monotonic()) > 0:
+                    self._changed.wait(early)
+                elif self._allowed():
+                    self._next_time = time.monotonic() + self._interval
+                    version, self._newest = self._newest, None
+                    return version
+                elif self._closed:
+                    return None
+                else:
+                    self._changed.wait()  # until `poke` or `close`

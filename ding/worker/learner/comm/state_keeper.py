@@ -1,0 +1,85 @@
+"""Keeps a learner's whole state in a file, so that its task can go on elsewhere."""
+
+import copy
+import glob
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.torch_utils import to_device
+from ding.utils import read_file, save_file
+from ding.utils.errors import CheckpointError
+from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
+
+#: Seconds from one file to the next, at least.
+INTERVAL = 2.0
+#: Share of the time that writing may take.
+MAX_SHARE = 0.05
+
+
+class StateKeeper(LearnerHook):
+    """Saves now and then; as a hook (``before_run``) it restores.
+
+    Args:
+        path: The file; ``None`` to keep nothing.
+        warn: Told what could not be read or written.
+        writes: Whether this process is the one that saves.
+    """
+
+    def __init__(self, path: str | None, warn: Callable[[str], object], writes: bool) -> None:
+        # After a checkpoint that the config names, before the policy is published.
+        super().__init__("restore_state", 50, position="before_run")
+        self._path, self._warn = path, warn
+        self._writes = writes and path is not None
+        self._due = time.monotonic() + INTERVAL
+        self.restored = False
+
+    def save_if_due(self, learner: Any) -> None:
+        """Save, unless it was done a short time ago; between updates only."""
+        if self._writes and time.monotonic() >= self._due:
+            self.save(learner)
+
+    def save(self, learner: Any) -> None:
+        """Save; between updates only. A file that cannot be written is a warning."""
+        if not self._writes or self._path is None:
+            return
+        start = time.monotonic()
+        state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
+        try:
+            save_file(self._path, to_device(state, "cpu"))
+        except OSError as error:
+            self._warn(f"the learner's state cannot be saved: {error}")
+        took = time.monotonic() - start
+        self._due = start + took + max(INTERVAL, took / MAX_SHARE)
+
+    def __call__(self, engine: Any) -> None:
+        """Go on from the file; if it is damaged, from the newest checkpoint, or from the start."""
+        if self._path is None or not os.path.exists(self._path):
+            return
+        initial = copy.deepcopy(engine.policy.state_dict())
+        try:
+            state = read_file(self._path)
+            engine.policy.load_state_dict(state["policy"])
+            engine.load_state_dict(state["learner"])
+            self.restored = True
+            engine.info(f"{engine.instance_name} goes on from iteration {engine.train_iter}")
+        except Exception as error:  # a damaged file may raise anything
+            self._warn(f"the learner's state {self._path} cannot be used: {error}")
+            engine.policy.load_state_dict(initial)
+            self._load_checkpoint(engine)
+
+    def _load_checkpoint(self, engine: Any) -> None:
+        pattern = os.path.join(glob.escape(engine.exp_name), "ckpt", "iteration_*.pth.tar")
+        for path in sorted(glob.glob(pattern), key=os.path.getmtime, reverse=True):
+            args = EasyDict(load_path=path)
+            try:
+                LoadCkptHook("load", 20, position="before_run", ext_args=args)(engine)
+            except CheckpointError as error:
+                self._warn(f"a checkpoint cannot be used: {error}")
+            else:
+                self._warn(f"the learner goes on from {path}, iteration {engine.train_iter}")
+                return
+        self._warn("no checkpoint can be used: the learner starts anew")

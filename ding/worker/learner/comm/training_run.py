@@ -1,0 +1,215 @@
+"""One learner task from its start to its end: the training thread and what surrounds it."""
+
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ding.worker.comm_failure import Failure
+from ding.worker.learner.base_learner import BaseLearner
+from ding.worker.learner.comm.batch_feed import BatchFeed
+from ding.worker.learner.comm.learn_report import LearnReport
+from ding.worker.learner.comm.policy_publisher import PolicyPublisher
+from ding.worker.learner.comm.send_hooks import SendPolicyHook
+from ding.worker.learner.comm.state_keeper import StateKeeper
+
+#: Seconds that a single iteration may take before it counts as hung.
+ITERATION_TIMEOUT = 600.0
+#: Seconds that the training thread may take to end when it is asked to.
+STOP_TIMEOUT = 4.0
+
+
+class TrainingRun:
+    """Trains in a thread of its own on the batches of its feed; others ask how it goes.
+
+    Args:
+        name: What messages call the learner.
+        prefetch: Batches that are to wait ready.
+        write_policy: Writes weights and facts where collectors find them.
+        allowed: Whether this learner may publish now.
+        iteration_timeout: Seconds that an iteration may take.
+        drain: Whether a run that is stopped first trains on what waits ready, so that all
+            processes that train together make the same number of updates.
+
+    Attributes:
+        feed: Where batches come in.
+        report: What the coordinator is to be told.
+        failure: Why it ended early; ``None`` if it did not.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        prefetch: int,
+        write_policy: Callable[[dict[str, Any], dict[str, Any]], None],
+        allowed: Callable[[], bool],
+        iteration_timeout: float = ITERATION_TIMEOUT,
+        drain: bool = False,
+    ) -> None:
+        self._name, self._drain = name, drain
+        self._iteration_timeout = iteration_timeout
+        self._allowed = allowed
+        self._abandoned = False
+        self.feed = BatchFeed(prefetch, self._between_updates)
+        self.report = LearnReport()
+        self.failure: Failure | None = None
+        self._publisher = PolicyPublisher(write_policy, self._may_publish, self.fail)
+        self._learner: BaseLearner | None = None
+        self._keeper: StateKeeper | None = None
+        self._policy_hooks: list[SendPolicyHook] = []
+        self._told = 0
+        self._thread = threading.Thread(target=self._main, name=f"train-{name}", daemon=True)
+
+    # What the learner calls
+
+    def send_policy(self, state_dict: dict[str, Any]) -> None:
+        """Publish weights soon; they may change as soon as this returns."""
+        facts = {
+            "policy_iter": state_dict.get("iter"),
+            "envstep": state_dict.get("envstep"),
+            "time": state_dict.get("time", time.time()),
+            "learner": self._name,
+        }
+        self._publisher.publish({"model": _copied(state_dict["model"])}, facts)
+
+    def send_learn_info(self, learn_info: dict[str, Any]) -> None:
+        """Keep results until the coordinator asks for them."""
+        self.report.add(learn_info)
+
+    def get_data(self, batch_size: int) -> list[Any]:
+        """The next batch, for learners that fetch for themselves."""
+        return next(self.feed)
+
+    def policy_due(self) -> bool:
+        """Whether a policy that is sent now is published at once."""
+        return self._publisher.due
+
+    def _between_updates(self) -> None:
+        for hook in self._policy_hooks:
+            hook.flush(self._learner)
+        if self._keeper is not None:
+            self._keeper.save_if_due(self._learner)
+
+    # What others call
+
+    @property
+    def learner(self) -> BaseLearner:
+        assert self._learner is not None, "start() gives it the learner"
+        return self._learner
+
+    def start(self, learner: BaseLearner, keeper: StateKeeper) -> None:
+        """Begin to train; the run closes the learner at its end."""
+        self._learner, self._keeper = learner, keeper
+        learner.policy_due = self.policy_due  # type: ignore[attr-defined]
+        learner.register_hook(keeper)
+        hooks = learner.hooks("after_iter")
+        self._policy_hooks = [hook for hook in hooks if isinstance(hook, SendPolicyHook)]
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what training failed of, or that an iteration does not end.
+
+        Raises:
+            TaskFail: With type, message and traceback.
+        """
+        if self.failure is None and self.feed.step_seconds > self._iteration_timeout:
+            self.fail(self._hung(f"has been under way for {self.feed.step_seconds:.0f} s"))
+        if self.failure is not None:
+            raise self.failure.task_fail()
+        self._publisher.poke()
+
+    def fail(self, failure: Failure) -> None:
+        """End early; the first failure counts."""
+        self.failure = self.failure or failure
+        self.feed.close()
+
+    def results(self) -> dict[str, Any]:
+        """What has happened since the last call, for the coordinator."""
+        learner, feed = self.learner, self.feed
+        info = self.report.take(learner.train_iter)
+        finished, told = feed.finished, self._told
+        self._told = finished
+        if self._publisher.warning:
+            info["warnings"].append(self._publisher.warning)
+        return {
+            **info,
+            "learner_done": learner.learn_info["learner_done"],
+            "trained": finished - told,
+            "envstep": learner.collector_envstep,
+            "policy_iter": self._publisher.published_iter,
+            "waiting": "data" if feed.waiting else None,
+            "wait_share": round(feed.wait_share, 4),
+        }
+
+    @property
+    def ended(self) -> bool:
+        """Whether no batch will be trained on any more."""
+        return not self._thread.is_alive()
+
+    def abort(self) -> None:
+        """End what was begun when the run cannot be started."""
+        self.stop(abandon=True)
+        self._publisher.close(STOP_TIMEOUT / 2)
+
+    def stop(self, abandon: bool = False) -> None:
+        """Ask it to end; does not wait. The training thread saves the state.
+
+        Args:
+            abandon: The coordinator is gone: publish nothing any more.
+        """
+        self._abandoned = self._abandoned or abandon
+        self._publisher.poke()
+        self.feed.close(drain=self._drain and not abandon)
+
+    def join(self, timeout: float = STOP_TIMEOUT) -> Failure | None:
+        """Wait until it has ended; the failure that it has not ended in time, if so."""
+        if self._thread is threading.current_thread():
+            return None
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        if not self._thread.is_alive():
+            return None
+        return self._hung(f"did not end within {timeout:g} s of being asked to")
+
+    # The training thread
+
+    def _main(self) -> None:
+        learner, keeper = self._learner, self._keeper
+        assert learner is not None
+        assert keeper is not None
+        try:
+            learner.start()
+        except BaseException as error:
+            # The edge of the thread.
+            self.fail(Failure.of(error))
+        else:
+            keeper.save(learner)
+            self.report.add(learner.learn_info)
+        finally:
+            self.feed.finish()
+            self._publisher.close(STOP_TIMEOUT / 2)
+            learner.close()
+
+    def _may_publish(self) -> bool:
+        return not self._abandoned and self._allowed()
+
+    def _hung(self, what: str) -> Failure:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        stack = traceback.extract_stack(frame)
+        place = f", at {os.path.basename(stack[-1].filename)}:{stack[-1].lineno}" if frame else ""
+        message = f"iteration {self.learner.train_iter} of {self._name} {what}{place}"
+        return Failure("LearnerHung", message, "".join(traceback.format_list(stack[-8:])))
+
+
+def _copied(value: Any) -> Any:
+    """A copy, on the CPU, that later updates do not change."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return value

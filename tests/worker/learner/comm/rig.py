@@ -1,0 +1,158 @@
+"""A comm learner and a master that speak over real HTTP, with chunks of a tiny problem."""
+
+import threading
+import time
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.data import Columns
+from ding.data.chunks import SharedFolder, write_chunk
+from ding.interaction import Master
+from ding.interaction.master import TaskStatus
+from ding.policy.dqn import DQNPolicy
+from ding.worker.learner.base_learner import BaseLearner
+from ding.worker.learner.comm.base_comm_learner import create_comm_learner
+
+BATCH = 8
+
+
+class Failed(Exception):
+    """A task failed; carries what the slave said."""
+
+    def __init__(self, cause, result):
+        super().__init__(cause)
+        self.cause, self.result = cause, result
+
+
+def rows(n=32, seed=0, nan=False):
+    random = np.random.default_rng(seed)
+    reward = random.normal(size=(n, 1)).astype(np.float32)
+    return Columns(
+        {
+            "obs": torch.from_numpy(random.normal(size=(n, 4)).astype(np.float32)),
+            "next_obs": torch.from_numpy(random.normal(size=(n, 4)).astype(np.float32)),
+            "action": torch.from_numpy(random.integers(0, 2, size=n)),
+            "reward": torch.from_numpy(reward * (np.nan if nan else 1.0)),
+            "done": torch.from_numpy(random.random(n) < 0.1),
+            "collect_iter": np.zeros(n, np.int64),
+        }
+    )
+
+
+def policy_cfg(**kwargs):
+    cfg = DQNPolicy.default_config()
+    cfg.priority = True
+    cfg.model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16, 16])
+    cfg.learn.batch_size = BATCH
+    return EasyDict({**cfg, **kwargs})
+
+
+def learner_cfg(exp_name="exp", hook=None, **kwargs):
+    cfg = BaseLearner.default_config()
+    cfg.hook.update(log_show_after_iter=1000, **(hook or {}))
+    return EasyDict({**cfg, "exp_name": exp_name, **kwargs})
+
+
+def task_info(learner=None, policy=None, **kwargs):
+    return {
+        "task_id": "learner_task_1",
+        "policy_id": "policy_1",
+        "buffer_id": "buffer_1",
+        "learner_cfg": learner_cfg(**(learner or {})),
+        "replay_buffer_cfg": {"replay_buffer_size": 1000},
+        "policy": policy_cfg(**(policy or {})),
+        **kwargs,
+    }
+
+
+def wire(chunks, size=BATCH, start=0, number=0):
+    """A batch of `size` rows in turn out of chunks of 32."""
+    which = [i % len(chunks) for i in range(size)]
+    at = [(start + i) % 32 for i in range(size)]
+    return {
+        "id": number,
+        "chunks": list(chunks),
+        "chunk": which,
+        "row": at,
+        "info": {
+            "replay_buffer_idx": [100 * number + i for i in range(size)],
+            "replay_unique_id": {"prefix": "buffer", "numbers": list(range(size))},
+            "IS": [1.0] * size,
+            "priority": [1.0] * size,
+        },
+    }
+
+
+class Rig:
+    """Learner, master, and the folders between them; a context."""
+
+    def __init__(self, tmp_path, key=None, **kwargs):
+        self.path = tmp_path
+        self.data = SharedFolder(str(tmp_path / "data"))
+        self.policy = SharedFolder(str(tmp_path / "policy"))
+        cfg = dict(
+            type="flask_fs",
+            name="learner0",
+            host="127.0.0.1",
+            port="auto",
+            path_data=self.data.path,
+            path_policy=self.policy.path,
+            heartbeat_span=0.2,
+            run_key=key,
+        )
+        self.learner = create_comm_learner(EasyDict({**cfg, **kwargs}))
+        self.master = Master(port=0, heartbeat_tolerance=5.0, key=key, request_retry_waiting=0.05)
+        self.trained = 0
+        self.infos = []
+
+    def __enter__(self):
+        self.learner.start()
+        self.master.start()
+        self.connect()
+        return self
+
+    def connect(self, name="learner"):
+        host, port = self.learner.address.rsplit(":", 1)
+        self.connection = self.master.new_connection(name, host, int(port))
+        self.connection.connect()
+
+    def __exit__(self, *args):
+        self.learner.close()
+        self.master.close()
+        assert not [t for t in threading.enumerate() if "learner0" in t.name], "left a thread"
+
+    def ask(self, name, timeout=30, **data):
+        task = self.connection.new_task({"name": name, **data}).start().join(timeout)
+        if task.status is TaskStatus.COMPLETED:
+            return task.result
+        assert task.status is TaskStatus.FAILED, f"no answer to {name} in {timeout} s"
+        raise Failed(task.cause, task.result)
+
+    def begin(self, **kwargs):
+        return self.ask("learner_start_task", task_info=task_info(**kwargs))
+
+    def chunk(self, name="c0", **kwargs):
+        write_chunk(self.data, name, rows(**kwargs))
+        return name
+
+    def learn(self, *batches, **kwargs):
+        answer = self.ask("learner_learn_task", data={"batches": list(batches)}, **kwargs)
+        self.infos.append(answer["info"])
+        self.trained += answer["info"]["trained"]
+        return answer["info"]
+
+    def feed(self, chunks, until, timeout=30):
+        """Serve what is wanted until a count of batches was trained on; the last info."""
+        deadline, number = time.monotonic() + timeout, 0
+        while self.trained < until:
+            assert time.monotonic() < deadline, f"{self.trained} of {until} batches were trained on"
+            wanted = self.ask("learner_get_data_task", wait=0.2)["batch_num"]
+            batches = [wire(chunks, start=number + i, number=number + i) for i in range(wanted)]
+            number += wanted
+            info = self.learn(*batches)
+        return info
+
+    def close_task(self):
+        return self.ask("learner_close_task")
