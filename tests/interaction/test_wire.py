@@ -82,7 +82,10 @@ class TestSlave:
 
     def test_connection(self, slave, wire):
         with ForeignMaster() as master:
-            assert wire("POST", "connect", {**master.address, "data": {"unwanted": 1}}) == (400, 503)
+            assert wire("POST", "connect", {**master.address, "data": {"unwanted": 1}}) == (
+                400,
+                503,
+            )
             assert wire.body["data"] == {"reason": "unwanted"}
             assert wire("POST", "connect", master.address) == (200, 0)
             assert wire("POST", "connect", master.address) == (400, 501)
