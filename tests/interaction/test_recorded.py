@@ -15,10 +15,8 @@ from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, DoingSlave, eventually, pair
 
 #: Tokens are hexadecimal digits of either case; bodies come without a content type.
-HEADERS = {
-    "Channel": "0",
-    "Token": "5038C9a9b2aaf10E5Cf03B4B76c226713051Ca623d02eCCDef9AeBbfc222e2CE",
-}
+TOKEN = "5038C9a9b2aaf10E5Cf03B4B76c226713051Ca623d02eCCDef9AeBbfc222e2CE"
+HEADERS = {"Channel": "0", "Token": TOKEN}
 TASK_ID = "d458feb5-e919-495d-a379-e73589df6244"
 PROGRESS = {
     "eval_flag": False,
@@ -72,13 +70,7 @@ class RecordedSlave(RecordedMaster):
     def react(self, body) -> None:
         server, token = self.server, self.headers["Token"]
         if self.path == "/connect":
-            if server.master:
-                return self.reply(400, 501, "This slave already connected.")
-            address, body["data"]["nothing"] = body["master"]["address"], None
-            if not address.startswith("http://"):
-                raise ValueError("its slave needs a scheme")
-            server.master = (address, token)
-            self.reply(200, 0, "Connect success.")
+            self.connect(body["master"]["address"], token, body["data"])
         elif server.master is None or token != server.master[1]:
             self.reply(403, 302, "Master not match with this endpoint.")
         elif self.path == "/task/new":
@@ -89,6 +81,15 @@ class RecordedSlave(RecordedMaster):
             server.disconnected.append(body["data"])
             server.master = None
             self.reply(200, 0, "Disconnect success.")
+
+    def connect(self, address: str, token: str, _: dict) -> None:
+        if self.server.master is not None:
+            self.reply(400, 501, "This slave already connected.")
+        elif not address.startswith("http://"):
+            raise ValueError("that slave needs a scheme")
+        else:
+            self.server.master = (address, token)
+            self.reply(200, 0, "Connect success.")
 
     def work(self, identity: str, data: dict) -> None:
         address, token = self.server.master
@@ -145,7 +146,7 @@ def test_a_slave_works_for_a_recorded_master(recorded):
         "GET /slave/heartbeat",
         "PUT /slave/task/complete",
     }
-    assert {token for _, token, _ in recorded.told} == {HEADERS["Token"]}
+    assert {token for _, token, _ in recorded.told} == {TOKEN}
 
 
 @pytest.mark.parametrize("recorded", [RecordedSlave], indirect=True)
