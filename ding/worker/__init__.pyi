@@ -11,6 +11,12 @@ from . import (
     replay_buffer as replay_buffer,
 )
 from .collector import (
+    BaseCommCollector as BaseCommCollector,
+)
+from .collector import (
+    BaseParallelCollector as BaseParallelCollector,
+)
+from .collector import (
     BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
 )
 from .collector import (
@@ -26,6 +32,9 @@ from .collector import (
     EpisodeSerialCollector as EpisodeSerialCollector,
 )
 from .collector import (
+    FlaskFileSystemCollector as FlaskFileSystemCollector,
+)
+from .collector import (
     IMetric as IMetric,
 )
 from .collector import (
@@ -38,7 +47,13 @@ from .collector import (
     ISerialEvaluator as ISerialEvaluator,
 )
 from .collector import (
+    MarineParallelCollector as MarineParallelCollector,
+)
+from .collector import (
     MetricSerialEvaluator as MetricSerialEvaluator,
+)
+from .collector import (
+    NaiveCollector as NaiveCollector,
 )
 from .collector import (
     SampleSerialCollector as SampleSerialCollector,
@@ -50,10 +65,22 @@ from .collector import (
     VectorEvalMonitor as VectorEvalMonitor,
 )
 from .collector import (
+    ZerglingParallelCollector as ZerglingParallelCollector,
+)
+from .collector import (
+    create_comm_collector as create_comm_collector,
+)
+from .collector import (
+    create_parallel_collector as create_parallel_collector,
+)
+from .collector import (
     create_serial_collector as create_serial_collector,
 )
 from .collector import (
     create_serial_evaluator as create_serial_evaluator,
+)
+from .collector import (
+    get_parallel_collector_cls as get_parallel_collector_cls,
 )
 from .collector import (
     get_serial_collector_cls as get_serial_collector_cls,

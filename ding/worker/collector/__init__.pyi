@@ -1,3 +1,12 @@
+from .base_parallel_collector import (
+    BaseParallelCollector as BaseParallelCollector,
+)
+from .base_parallel_collector import (
+    create_parallel_collector as create_parallel_collector,
+)
+from .base_parallel_collector import (
+    get_parallel_collector_cls as get_parallel_collector_cls,
+)
 from .base_serial_collector import (
     INF as INF,
 )
@@ -34,11 +43,26 @@ from .battle_interaction_serial_evaluator import (
 from .battle_sample_serial_collector import (
     BattleSampleSerialCollector as BattleSampleSerialCollector,
 )
+from .comm import (
+    BaseCommCollector as BaseCommCollector,
+)
+from .comm import (
+    FlaskFileSystemCollector as FlaskFileSystemCollector,
+)
+from .comm import (
+    NaiveCollector as NaiveCollector,
+)
+from .comm import (
+    create_comm_collector as create_comm_collector,
+)
 from .episode_serial_collector import (
     EpisodeSerialCollector as EpisodeSerialCollector,
 )
 from .interaction_serial_evaluator import (
     InteractionSerialEvaluator as InteractionSerialEvaluator,
+)
+from .marine_parallel_collector import (
+    MarineParallelCollector as MarineParallelCollector,
 )
 from .metric_serial_evaluator import (
     IMetric as IMetric,
@@ -51,4 +75,7 @@ from .sample_serial_collector import (
 )
 from .vector_eval_monitor import (
     VectorEvalMonitor as VectorEvalMonitor,
+)
+from .zergling_parallel_collector import (
+    ZerglingParallelCollector as ZerglingParallelCollector,
 )

@@ -1,0 +1,95 @@
+"""Where a collector's policy comes from: what the learner published last."""
+
+import logging
+import threading
+import time
+from typing import Any
+
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds to wait for the first version of a policy, and between two looks for it.
+FIRST_WAIT = 10.0
+LOOK_SPAN = 0.1
+
+
+class PolicySource:
+    """Keeps one policy up to date.
+
+    Args:
+        link: The worker; see `CollectorLink`.
+        path: Name of the policy's published state.
+        policy: The mode to load it into.
+        fresh: Whether the policy was never loaded.
+        period: Seconds between two looks for a new version.
+    """
+
+    def __init__(self, link: Any, path: str, policy: Any, fresh: bool, period: float) -> None:
+        self._link, self._path, self._policy = link, path, policy
+        self._period = period
+        self._loaded = not fresh
+        self._due = 0.0
+        #: Training iteration of the version in use.
+        self.iter = 0
+        self._warning: str | None = None
+
+    def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
+        """Load the first version.
+
+        Args:
+            ended: Set when the collector is told to stop.
+            may_be_missing: Begin with the initial policy if nothing was published yet.
+
+        Raises:
+            CheckpointError: There is none, or none that can be read, and never was.
+        """
+        deadline = time.monotonic() + FIRST_WAIT
+        while (error := self._load()) is not None:
+            missing = isinstance(error, FileNotFoundError)
+            if self._loaded or (missing and may_be_missing):
+                break
+            if time.monotonic() >= deadline:
+                raise CheckpointError(
+                    f"no policy {self._path!r} to begin with for {FIRST_WAIT:g} s: {error}"
+                ) from error
+            if ended.wait(LOOK_SPAN):
+                return
+        self._due = time.monotonic() + self._period
+
+    def refresh(self) -> None:
+        """Load a new version if it is time to look and there is one."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + self._period
+        if self._link.policy_changed(self._path):
+            self._load()
+
+    def take_warning(self) -> str | None:
+        """Why the newest version could not be loaded; told once."""
+        warning, self._warning = self._warning, None
+        return warning
+
+    def _load(self) -> Exception | None:
+        """Why there is no new version in use."""
+        try:
+            info = self._link.get_policy_update_info(self._path)
+            if info is None:
+                raise CheckpointNotFoundError(f"no policy {self._path!r} was published yet")
+            state = dict(info)
+            train_iter = int(state.pop("iter", 0))
+            self._policy.load_state_dict(state if "model" in state else {"model": state})
+        except Exception as error:  # whatever was published: the old policy is better than none
+            self._note(error)
+            return error
+        self.iter, self._loaded = train_iter, True
+        self._warning = None
+        return None
+
+    def _note(self, error: Exception) -> None:
+        if isinstance(error, FileNotFoundError) and not self._loaded:
+            return
+        text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
+        _logger.warning("%s", text)
+        self._warning = text

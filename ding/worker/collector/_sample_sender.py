@@ -1,0 +1,61 @@
+"""Gathers samples into chunks that are worth a file and a message."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+#: Samples of a chunk that is not waited for any longer, and seconds after which it is sent anyhow.
+MIN_SAMPLES = 16
+MAX_AGE = 0.05
+#: How many times larger and older chunks get while the coordinator does not ask.
+MAX_SCALE = 64
+
+
+class SampleSender:
+    """Decides when samples leave, and sends them.
+
+    Args:
+        link: The worker; see `CollectorLink`.
+        n_sample: Samples that are sent at once when the coordinator keeps up.
+    """
+
+    def __init__(self, link: Any, n_sample: int | None) -> None:
+        self._link = link
+        self._n_sample = max(n_sample or 0, MIN_SAMPLES)
+        self._waiting = 0
+        self._since = 0.0
+
+    def add(self, samples: int) -> bool:
+        """Count samples that were completed; returns whether it is time to send."""
+        if samples:
+            if not self._waiting:
+                self._since = time.monotonic()
+            self._waiting += samples
+        elif not self._waiting:
+            return False
+        scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
+        enough = self._waiting >= self._n_sample * scale
+        return enough or time.monotonic() - self._since >= MAX_AGE * scale
+
+    def send(self, samples: Sequence[Any], facts: Callable[[int], Mapping[str, Any]]) -> int:
+        """Send samples as one chunk, or each as its own where the coordinator wants that.
+
+        Args:
+            samples: Columns or rows.
+            facts: Further fields of the message for a number of samples sent.
+
+        Returns:
+            The number of samples.
+        """
+        self._waiting = 0
+        if not len(samples):
+            return 0
+        size = 1 if self._link.one_by_one() else len(samples)
+        for start in range(0, len(samples), size):
+            chunk = samples[start : start + size]
+            data_id = self._link.new_data_id()
+            self._link.send_stepdata(data_id, chunk)
+            self._link.send_metadata(
+                {"data_id": data_id, "sample_num": len(chunk), **facts(len(chunk))}
+            )
+        return len(samples)

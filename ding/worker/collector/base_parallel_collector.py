@@ -1,0 +1,220 @@
+"""What parallel collectors have in common: a life in a thread, and a link outwards."""
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from easydict import EasyDict
+
+from ding.envs import BaseEnvManager
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, get_task_uid, import_module
+from ding.utils.autolog import LoggedModel, LoggedValue
+from ding.utils.class_config import class_config
+from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.errors import ConfigError, EnvTimeoutError
+from ding.worker.collector._parts_cache import PartsCache
+from ding.worker.collector._step_watch import StepWatch
+
+_logger = logging.getLogger(__name__)
+
+
+class TaskClosed(Exception):
+    """Nobody waits for the data of the task any more; the collector is to stop."""
+
+
+class CollectorLink(Protocol):
+    """What a collector needs of its worker to reach learner and coordinator."""
+
+    parts: PartsCache
+
+    def get_policy_update_info(self, path: str) -> Any:
+        """The published state of a policy, with ``iter`` of its training."""
+
+    def send_stepdata(self, path: str, stepdata: Any) -> None:
+        """Bring samples to where learners find them by the name ``path``."""
+
+    def send_metadata(self, metadata: Any) -> None:
+        """Tell the coordinator of samples that were sent: ``data_id`` is their name."""
+
+    def policy_changed(self, path: str) -> bool:
+        """Whether a policy may have been published since it was last asked for; cheap."""
+
+    def new_data_id(self) -> str:
+        """A name that no other samples of the run have."""
+
+    def backlog(self) -> int:
+        """Messages that the coordinator has not asked for yet."""
+
+    def one_by_one(self) -> bool:
+        """Whether the coordinator takes one sample per message only."""
+
+
+class TickMonitor(LoggedModel):
+    """Times of a collector, in seconds, over the last ``expire`` ticks or seconds.
+
+    ``monitor.avg["step_time"]()`` is the mean over the window.
+    """
+
+    step_time = LoggedValue(float)
+    send_time = LoggedValue(float)
+    sample_num = LoggedValue(float)
+
+    def __init__(self, time_: Any, expire: int | float) -> None:
+        super().__init__(time_, expire)
+        for name in ("step_time", "send_time", "sample_num"):
+            self.register_attribute_value("avg", name, lambda name=name: self._mean(name))
+
+    def _mean(self, name: str) -> float:
+        values = [float(value) for _, value in self.range_values[name]()]
+        return sum(values) / len(values) if values else 0.0
+
+
+class BaseParallelCollector(ABC):
+    """Collects in environments of its own, for a learner elsewhere.
+
+    A worker builds one per task, attaches itself (`attach`) and calls `start` in a thread, which
+    returns when the task is done or `close` was called. A subclass defines `_step`, and `_begin`
+    and `_finish` around all steps; or `start` itself.
+
+    Args:
+        cfg: The ``collector_cfg`` of a task, merged over `default_config`.
+    """
+
+    config: dict[str, Any] = {}
+
+    send_metadata: Callable[[Any], None]
+    send_stepdata: Callable[..., None]
+    get_policy_update_info: Callable[[str], Any]
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
+
+    def __init__(self, cfg: EasyDict) -> None:
+        self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
+        self._ended = threading.Event()
+        self._collector_uid = get_task_uid()
+        self._link: CollectorLink | None = None
+        self._policy: Any = None
+        self._env_manager: Any = None
+        self._watch = StepWatch()
+        self._start_time = time.monotonic()
+
+    def attach(self, link: CollectorLink) -> None:
+        """Take the worker that data goes through and policies come from."""
+        self._link = link
+        self.send_metadata = link.send_metadata
+        self.send_stepdata = link.send_stepdata
+        self.get_policy_update_info = link.get_policy_update_info
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._collector_uid})"
+
+    # ------------------------------------------------------------------ log
+
+    def info(self, s: str) -> None:
+        _logger.info("%s", s)
+
+    def debug(self, s: str) -> None:
+        _logger.debug("%s", s)
+
+    def error(self, s: str) -> None:
+        _logger.error("%s", s)
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Collect until the task is done or the collector is closed.
+
+        Raises:
+            EnvError: An environment failed.
+            ConfigError: The task cannot be worked on.
+        """
+        try:
+            self._begin()
+            while not self._ended.is_set() and self._step():
+                pass
+            if not self._ended.is_set():
+                self._finish()
+        except TaskClosed:
+            pass
+        finally:
+            self._watch.rest()
+            self._ended.set()
+
+    def close(self) -> None:
+        """Ask it to stop after the step under way. Closing twice does nothing."""
+        self._ended.set()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, or was told to."""
+        return self._ended.is_set()
+
+    def _begin(self) -> None:  # noqa: B027
+        """Called before the first step."""
+
+    def _step(self) -> bool:
+        """Do a piece of the work; returns whether there is more."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither _step() nor start()")
+
+    def _finish(self) -> None:  # noqa: B027
+        """Called when the work is done, not when it was closed before."""
+
+    # ------------------------------------------------------------------ facts
+
+    @abstractmethod
+    def get_finish_info(self) -> dict[str, Any]:
+        """What the coordinator is told at the task's end."""
+
+    def progress(self) -> dict[str, Any]:
+        """How far the task is; another thread asks."""
+        return {"cur_episode": 0, "cur_sample": 0, "cur_step": 0}
+
+    def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
+        """The error of environments that have been at work for too long; another thread asks.
+
+        Args:
+            thread_id: Of the thread that runs `start`.
+        """
+        return self._watch.overdue(thread_id)
+
+    # ------------------------------------------------------------------ parts
+
+    @property
+    def policy(self) -> Any:
+        return self._policy
+
+    @policy.setter
+    def policy(self, _policy: Any) -> None:
+        self._policy = _policy
+
+    @property
+    def env_manager(self) -> BaseEnvManager:
+        return self._env_manager
+
+    @env_manager.setter
+    def env_manager(self, _env_manager: BaseEnvManager) -> None:
+        self._env_manager = _env_manager
+
+    def _require_link(self) -> CollectorLink:
+        if self._link is None:
+            raise ConfigError(
+                f"{type(self).__name__} has no link: call attach(worker) before start()"
+            )
+        return self._link
+
+
+def create_parallel_collector(cfg: EasyDict) -> BaseParallelCollector:
+    """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first."""
+    return get_parallel_collector_cls(cfg)(cfg=cfg)
+
+
+def get_parallel_collector_cls(cfg: EasyDict) -> Any:
+    """The registered collector class ``cfg.type``; ``cfg.import_names`` are imported first."""
+    import_module(cfg.get("import_names", []))
+    return PARALLEL_COLLECTOR_REGISTRY.get(cfg.type)

@@ -1,0 +1,187 @@
+"""A collector at work in a thread of its own, and what it has to tell the coordinator."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TaskClosed
+
+_logger = logging.getLogger(__name__)
+
+#: Messages that may wait for the coordinator before the collector does.
+MAX_BACKLOG = 256
+#: Messages in one answer.
+MAX_ANSWER = 256
+#: Seconds between two looks at a collector whose environments may hang.
+LOOK_SPAN = 0.25
+#: Seconds that a collector gets to end its step.
+STOP_TIMEOUT = 3.0
+
+
+class CollectTask:
+    """Runs one task; its methods are for any thread.
+
+    Args:
+        info: The task: ``task_id`` and ``buffer_id``.
+        collector: What works on it.
+        on_unsent: Told of each message that nobody will ask for any more.
+    """
+
+    def __init__(
+        self,
+        info: Mapping[str, Any],
+        collector: BaseParallelCollector,
+        on_unsent: Callable[[Mapping[str, Any]], None] = lambda metadata: None,
+    ) -> None:
+        self.info = info
+        self.collector = collector
+        self._ids = {"task_id": info.get("task_id"), "buffer_id": info.get("buffer_id")}
+        self._on_unsent = on_unsent
+        self._changed = threading.Condition()  # guards what follows
+        self._pending: deque[Mapping[str, Any]] = deque()
+        self._error: BaseException | None = None
+        self._ended = False
+        self._closed = False
+        self._single: bool | None = None  # unknown until the coordinator asks for data
+        self._written = 0
+        self._quota: float | None = None
+        self._waiting: str | None = None
+        self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    # ------------------------------------------------------------------ the collector's side
+
+    def put(self, metadata: Mapping[str, Any]) -> None:
+        """Leave a message for the coordinator; waits while it has too many to ask for.
+
+        Raises:
+            TaskClosed: It will not ask.
+        """
+        with self._changed:
+            self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
+            self._pending.append({**self._ids, **metadata})
+            self._changed.notify_all()
+
+    def reserve(self, size: int) -> None:
+        """Wait until as many bytes may be written.
+
+        Raises:
+            TaskClosed: The task has ended meanwhile.
+        """
+        with self._changed:
+            self._wait("space", lambda: self._quota is None or self._written + size <= self._quota)
+
+    def count_written(self, size: int) -> None:
+        with self._changed:
+            self._written += size
+
+    def backlog(self) -> int:
+        """Messages that were not asked for yet."""
+        return len(self._pending)
+
+    def one_by_one(self) -> bool:
+        """Whether the coordinator takes one message of one sample at a time; waits until it is
+        known."""
+        with self._changed:
+            self._wait("coordinator", lambda: self._single is not None)
+            return bool(self._single)
+
+    def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
+        try:
+            while not self._closed and not ready():
+                self._waiting = reason
+                self._changed.wait(1.0)
+        finally:
+            self._waiting = None
+        if self._closed:
+            raise TaskClosed
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            self.collector.start()
+        except TaskClosed:
+            pass
+        except BaseException as err:
+            error = err
+        with self._changed:
+            if self._closed:
+                error = None  # it was told to stop, whatever became of it
+            self._error = self._error or error
+            self._ended = True
+            self._changed.notify_all()
+
+    # ------------------------------------------------------------------ the coordinator's side
+
+    def poll(
+        self, wait: float = 0.5, quota: float | None = None, single: bool = False
+    ) -> list[dict[str, Any]]:
+        """What there is to tell: messages, and how far the task is.
+
+        Args:
+            wait: Seconds to wait for a message or the end of the task.
+            quota: Bytes that may be written in this task up to now; ``None`` for no limit.
+            single: Whether the coordinator takes one thing at a time.
+
+        Returns:
+            Messages, oldest first, and the progress; one of them only if ``single``.
+
+        Raises:
+            Exception: What the collector raised. It has stopped.
+        """
+        deadline = time.monotonic() + wait
+        with self._changed:
+            self._single, self._quota = single, quota
+            self._changed.notify_all()
+            while not (self._pending or self._ended or self._error):
+                left = deadline - time.monotonic()
+                self._error = self.collector.overdue(self._thread.ident)
+                if self._error or left <= 0:
+                    break
+                self._changed.wait(min(left, LOOK_SPAN))
+            if self._error is not None:
+                raise self._error
+            count = min(len(self._pending), 1 if single else MAX_ANSWER)
+            answer = [dict(self._pending.popleft()) for _ in range(count)]
+            self._changed.notify_all()
+            if single and answer:
+                return answer
+            return [*answer, self._progress()]
+
+    def _progress(self) -> dict[str, Any]:
+        return {
+            **self.collector.progress(),
+            **self._ids,
+            "collector_done": self._ended and not self._pending,
+            "waiting": self._waiting,
+            "written": self._written,
+        }
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the collector was given up: its thread is still in an environment."""
+        return self._thread.is_alive() and self._closed
+
+    def close(self, timeout: float = STOP_TIMEOUT) -> None:
+        """Stop the collector and drop what was not asked for. Closing twice does nothing."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self.collector.close()
+        if self._error is not None and self.collector.overdue(self._thread.ident):
+            timeout = 0.0  # it was waited for already
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        with self._changed:
+            unsent, self._pending = list(self._pending), deque()
+        for metadata in unsent:
+            self._on_unsent(metadata)
+
+    def finish_info(self) -> dict[str, Any]:
+        """The collector's report, with the ids of the task."""
+        return {**self.collector.get_finish_info(), **self._ids}

@@ -1,0 +1,370 @@
+"""A collector worker: tasks over HTTP, samples and policies through shared folders."""
+
+import inspect
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.data import Columns, tree_map
+from ding.data.chunks import SharedFolder, chunk_name, write_chunk
+from ding.interaction import Slave, TaskFail
+from ding.torch_utils.weights_file import WeightsWatch, read_weights
+from ding.utils import COMM_COLLECTOR_REGISTRY
+from ding.utils.errors import ConfigError, DingError
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector
+from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
+from ding.worker.collector.comm.collect_task import CollectTask
+from ding.worker.comm_join import Joiner
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds that an answer without news waits for some, if the coordinator does not say.
+DEFAULT_WAIT = 0.5
+MAX_WAIT = 5.0
+#: Bytes of a chunk's file beside the samples, generously.
+HEADER_SIZE = 4096
+
+
+class CollectorSlave(Slave):
+    """Hands the coordinator's tasks to callbacks.
+
+    Args:
+        callback_fn: ``deal_with_resource``, ``deal_with_collector_start`` (of the task's
+            ``task_info``), ``deal_with_collector_data`` and ``deal_with_collector_close``; perhaps
+            ``deal_with_lost_connection`` and ``deal_with_disconnection``.
+    """
+
+    def __init__(self, *args: Any, callback_fn: dict[str, Callable], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._callback_fn = callback_fn
+        self._data_options = _options(callback_fn["deal_with_collector_data"])
+
+    def _process_task(self, task: Mapping[str, Any]) -> Any:
+        name = task.get("name")
+        if name == "resource":
+            return self._callback_fn["deal_with_resource"]()
+        if name == "collector_start_task":
+            self._callback_fn["deal_with_collector_start"](_task_info(task))
+            return {"message": "the collector task has started"}
+        if name == "collector_data_task":
+            options = {key: task[key] for key in self._data_options if key in task}
+            return self._callback_fn["deal_with_collector_data"](**options)
+        if name == "collector_close_task":
+            return self._callback_fn["deal_with_collector_close"]()
+        text = (
+            f"a collector has no task {name!r}; expected 'resource', 'collector_start_task', "
+            "'collector_data_task' or 'collector_close_task' as the field 'name'"
+        )
+        raise TaskFail({"type": "UnknownTask", "message": text}, text)
+
+    def _lost_connection(self, master_address: str, err: Exception) -> None:
+        tell = self._callback_fn.get("deal_with_lost_connection")
+        if tell is not None:
+            tell(f"lost the coordinator at {master_address}: {type(err).__name__}: {err}")
+
+    def _before_disconnection(self, data: Mapping[str, Any]) -> None:
+        tell = self._callback_fn.get("deal_with_disconnection")
+        if tell is not None:
+            tell()
+
+
+@COMM_COLLECTOR_REGISTRY.register("flask_fs")
+class FlaskFileSystemCollector(BaseCommCollector):
+    """Listens for a coordinator, or joins it, and works on its collector tasks.
+
+    Args:
+        cfg: ``host``, ``port`` (``'auto'`` or 0 for any), ``path_data``, ``path_policy``; perhaps
+            ``name``, ``run_key``, ``coordinator`` (host and port, to be joined at), ``channel``,
+            ``heartbeat_span``, ``resource``.
+
+    Raises:
+        ConfigError: A folder cannot be used.
+    """
+
+    def __init__(self, cfg: dict) -> None:
+        super().__init__(cfg)
+        cfg = self._cfg
+        self._data_folder = SharedFolder(cfg.get("path_data", "./data"))
+        self._policy_folder = SharedFolder(cfg.get("path_policy", "./policy"))
+        self._watches: dict[str, WeightsWatch] = {}
+        self._sizes: dict[str, int] = {}  # of files that the coordinator was not told of
+        self._sample_size = 0.0
+        self._eval_policy: str | None = None
+        self._requests = threading.RLock()  # tasks begin and end one by one
+        port = cfg.get("port", 0)
+        self._slave = CollectorSlave(
+            cfg.get("host"),
+            0 if port in ("auto", None) else int(port),
+            heartbeat_span=cfg.get("heartbeat_span"),
+            channel=cfg.get("channel"),
+            key=cfg.get("run_key"),
+            callback_fn={
+                "deal_with_resource": self.deal_with_resource,
+                "deal_with_collector_start": self.deal_with_collector_start,
+                "deal_with_collector_data": self.deal_with_collector_data,
+                "deal_with_collector_close": self.deal_with_collector_close,
+                "deal_with_lost_connection": self._lost_coordinator,
+                "deal_with_disconnection": self._left_by_coordinator,
+            },
+        )
+        self._joiner = self._make_joiner()
+
+    def _make_joiner(self) -> Joiner | None:
+        coordinator = self._cfg.get("coordinator")
+        if not coordinator:
+            return None
+        return Joiner(
+            (coordinator[0], int(coordinator[1])),
+            "collector",
+            str(self._cfg.get("name", self._collector_uid)),
+            lambda: self._slave.my_address,
+            self._cfg.get("run_key"),
+            self._cfg.get("channel"),
+            self._give_up,
+        )
+
+    # ------------------------------------------------------------------ life
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._slave.port
+
+    def start(self) -> None:
+        """Listen, and join the coordinator if its address is known; does not wait."""
+        if not self._end_flag:
+            return
+        super().start()
+        self._slave.start()
+        if self._joiner is not None:
+            self._joiner.start()
+
+    def close(self) -> None:
+        """Stop the task, leave the coordinator. Closing twice does nothing."""
+        if self._joiner is not None:
+            self._joiner.close()
+        self._abort("the worker is closed")
+        if not self._end_flag:
+            self._slave.close()
+        super().close()
+
+    def _give_up(self, cause: str) -> None:
+        self._failed = cause
+        self._ended.set()
+
+    def _lost_coordinator(self, cause: str) -> None:
+        self._abort(cause)
+        if self._joiner is not None:
+            self._joiner.lost()
+
+    def _left_by_coordinator(self) -> None:
+        self._abort("the coordinator has disconnected")
+        if self._joiner is not None:
+            self._ended.set()  # the run is over
+
+    def _abort(self, cause: str) -> None:
+        with self._requests:
+            if self._task is not None:
+                _logger.warning("task %s is given up: %s", self._task.info.get("task_id"), cause)
+                self.end_task()
+
+    # ------------------------------------------------------------------ tasks
+
+    def deal_with_resource(self) -> dict[str, Any]:
+        """What this worker has: numbers of CPUs and GPUs, and that it speaks our extensions."""
+        given = self._cfg.get("resource") or {}
+        return {"cpu": os.cpu_count() or 1, "gpu": 0, **given, "ours": 1}
+
+    def deal_with_collector_start(self, task_info: Mapping[str, Any]) -> None:
+        """Begin a task; one that still runs is closed first.
+
+        Raises:
+            TaskFail: The task cannot be begun; says why.
+        """
+        with self._requests:
+            self._abort("another task was started")
+            try:
+                self.begin_task(task_info)
+            except DingError as err:
+                raise TaskFail(
+                    {"type": type(err).__name__, "message": str(err)},
+                    f"{type(err).__name__}: {err}",
+                ) from err
+
+    def deal_with_collector_data(
+        self, quota: float | None = None, wait: float | None = None
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """What there is to tell of the task; waits for news.
+
+        Args:
+            quota: Bytes that this task may have written by now, if there is a limit.
+            wait: Seconds to wait for news.
+
+        Returns:
+            Messages and the progress as a list; one of them, if neither argument came: then the
+            coordinator is one that takes a sample at a time.
+
+        Raises:
+            Exception: What the collector raised.
+        """
+        task = self._require_task()
+        foreign = quota is None and wait is None
+        span = DEFAULT_WAIT if wait is None else min(max(float(wait), 0.0), MAX_WAIT)
+        try:
+            answer = task.poll(span, quota, single=foreign)
+        except BaseException:
+            with self._requests:
+                if self._task is task:
+                    self.end_task()
+                    # What failed may be an environment: the next task gets fresh ones.
+                    self.parts.discard_envs()
+            raise
+        return answer[0] if foreign else answer
+
+    def deal_with_collector_close(self) -> dict[str, Any]:
+        """End the task; returns its report."""
+        task = self._require_task()
+        kept, self._eval_policy = self._eval_policy, None
+        self.end_task()
+        info = task.finish_info()
+        if kept is not None:
+            info.update(eval_policy=kept, policy_iter=info.get("train_iter", 0))
+        return info
+
+    def end_task(self) -> None:
+        super().end_task()
+        kept, self._eval_policy = self._eval_policy, None
+        for name in list(self._sizes):
+            self._remove(name)
+        if kept is not None:
+            self._policy_folder.remove(kept)
+
+    def _require_task(self) -> CollectTask:
+        task = self._task
+        if task is None:
+            text = "no task is running here; expected 'collector_start_task' first"
+            raise TaskFail({"type": "NoTask", "message": text}, text)
+        return task
+
+    def _create_collector(self, task_info: Mapping[str, Any]) -> BaseParallelCollector:
+        self._watches.clear()
+        return super()._create_collector(task_info)
+
+    # ------------------------------------------------------------------ the link
+
+    def policy_changed(self, path: str) -> bool:
+        watch = self._watches.get(path)
+        if watch is None:
+            watch = self._watches[path] = WeightsWatch(self._policy_folder, path)
+        return watch.changed()
+
+    def get_policy_update_info(self, path: str) -> dict[str, Any]:
+        """The weights published under the name, with ``iter``.
+
+        Raises:
+            CheckpointError: There are none (then it is a `FileNotFoundError`, too), or they cannot
+                be read.
+        """
+        self.policy_changed(path)  # what is read now is not new any more
+        state, facts = read_weights(self._policy_folder, path)
+        return {**state, "iter": int(facts.get("policy_iter", state.get("iter", 0)))}
+
+    def new_data_id(self) -> str:
+        task = self._task
+        buffer_id = "" if task is None else str(task.info.get("buffer_id"))
+        name = str(self._cfg.get("name", "collector"))
+        return chunk_name(buffer_id, name, super().new_data_id())
+
+    def send_stepdata(self, path: str, stepdata: Any) -> None:
+        """Write samples to a file of the shared folder.
+
+        Args:
+            path: Name of the file.
+            stepdata: Columns, a list of rows, or one row.
+
+        Raises:
+            CheckpointWriteError: The folder cannot be written to.
+        """
+        task = self._task
+        rows = [stepdata] if isinstance(stepdata, Mapping) else stepdata
+        if task is not None:
+            task.reserve(self._expected_size(rows))
+        size = write_chunk(self._data_folder, path, rows)
+        self._sizes[path] = size
+        self._sample_size = size / len(rows)
+        if task is not None:
+            task.count_written(size)
+
+    def send_metadata(self, metadata: dict[str, Any]) -> None:
+        """Leave a message for the coordinator.
+
+        Args:
+            metadata: ``data_id`` and more; task, buffer and size of the file are added.
+        """
+        task = self._task
+        if task is None:
+            raise ConfigError("there is no task that the samples could belong to")
+        data_id = metadata.get("data_id", "")
+        size = self._sizes.get(data_id)
+        task.put(metadata if size is None else {"size": size, **metadata})
+        self._sizes.pop(data_id, None)
+
+    def backlog(self) -> int:
+        task = self._task
+        return 0 if task is None else task.backlog()
+
+    def one_by_one(self) -> bool:
+        task = self._task
+        return task is not None and task.one_by_one()
+
+    def _expected_size(self, rows: Any) -> int:
+        columns = rows.columns_or_none() if isinstance(rows, Columns) else None
+        if columns is None:
+            return int(self._sample_size * len(rows)) + HEADER_SIZE
+        total = 0
+
+        def count(leaf: Any) -> None:
+            nonlocal total
+            total += leaf.nbytes
+
+        tree_map(count, columns)
+        return total + HEADER_SIZE
+
+    def _drop(self, metadata: Mapping[str, Any]) -> None:
+        self._remove(str(metadata.get("data_id", "")))
+
+    def _remove(self, name: str) -> None:
+        self._sizes.pop(name, None)
+        try:
+            self._data_folder.remove(name)
+        except (OSError, DingError) as err:
+            _logger.warning("the samples %s are left behind: %s", name, err)
+
+
+def _options(callback: Callable) -> list[str]:
+    """Which of the options of a data task a callback takes."""
+    try:
+        parameters = inspect.signature(callback).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in ("quota", "wait") if name in parameters]
+
+
+def _task_info(task: Mapping[str, Any]) -> EasyDict:
+    info = task.get("task_info")
+    missing = [
+        name
+        for name in ("task_id", "buffer_id", "collector_cfg")
+        if not isinstance(info, Mapping) or name not in info
+    ]
+    if missing:
+        text = (
+            f"'collector_start_task' came without {', '.join(missing)}; expected task_info with "
+            "task_id, buffer_id and collector_cfg"
+        )
+        raise TaskFail({"type": "BadTask", "message": text}, text)
+    return EasyDict(info)

@@ -1,0 +1,112 @@
+"""Stand-ins for workers, for tests of what gives them tasks."""
+
+import itertools
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ding.data.chunks import SharedFolder, write_chunk
+from ding.interaction import Slave, TaskFail
+
+
+class NaiveCollector(Slave):
+    """Works on collector tasks by making everything up.
+
+    Each request for data brings one sample, in a file of its own, until there are ``SAMPLES``.
+
+    Args:
+        prefix: Folder of the files.
+    """
+
+    SAMPLES = 8
+
+    def __init__(self, *args: Any, prefix: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._prefix = prefix
+        self._numbers = itertools.count()
+        self._task: dict[str, Any] | None = None
+
+    def _process_task(self, task: Mapping[str, Any]) -> Any:
+        name = task.get("name")
+        if name == "resource":
+            return {"cpu": 1, "gpu": 0}
+        if name == "collector_start_task":
+            return self._begin(task)
+        if name == "collector_data_task":
+            return self._data()
+        if name == "collector_close_task":
+            return self._end()
+        raise TaskFail({"message": f"unknown task {name!r}"}, f"unknown task {name!r}")
+
+    def _begin(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        info = task.get("task_info") or {}
+        cfg = info.get("collector_cfg") or {}
+        self._task = {
+            "task_id": info.get("task_id"),
+            "buffer_id": info.get("buffer_id"),
+            "eval_flag": bool(cfg.get("eval_flag", False)),
+            "start": time.time(),
+            "count": 0,
+        }
+        return {"message": "the collector task has started"}
+
+    def _data(self) -> dict[str, Any]:
+        task = self._require_task()
+        done = task["count"] >= self.SAMPLES
+        count = task["count"] = task["count"] if done else task["count"] + 1
+        facts = {
+            **{name: task[name] for name in ("task_id", "buffer_id")},
+            "cur_episode": count // 4,
+            "cur_sample": count,
+            "cur_step": count,
+        }
+        if done or task["eval_flag"]:
+            return {**facts, "collector_done": done}
+        data_id = f"naive_{os.getpid()}_{id(self)}_{next(self._numbers)}"
+        write_chunk(SharedFolder(self._prefix or "."), data_id, [_sample(count)])
+        return {**facts, "data_id": data_id, "unroll_split_begin": 0, "unroll_len": 1}
+
+    def _end(self) -> dict[str, Any]:
+        task, self._task = self._require_task(), None
+        now, count = time.time(), max(1, task["count"])
+        episodes = max(1, count // 4)
+        duration = max(now - task["start"], 1e-8)
+        return {
+            **{name: task[name] for name in ("task_id", "buffer_id", "eval_flag")},
+            "env_num": 1,
+            "duration": duration,
+            "train_iter": 0,
+            "collector_done": True,
+            "predefined_episode_count": episodes,
+            "real_episode_count": episodes,
+            "step_count": count,
+            "sample_count": count,
+            "avg_time_per_episode": duration / episodes,
+            "avg_time_per_step": duration / count,
+            "avg_time_per_train_sample": duration / count,
+            "avg_step_per_episode": count / episodes,
+            "avg_sample_per_episode": count / episodes,
+            "reward_mean": 1.0,
+            "reward_std": 0.0,
+            "reward_raw": [1.0] * episodes,
+            "finish_time": now,
+            "collect_setting": {},
+        }
+
+    def _require_task(self) -> dict[str, Any]:
+        if self._task is None:
+            raise TaskFail({"message": "no task is running"}, "no task is running")
+        return self._task
+
+
+def _sample(number: int) -> dict[str, torch.Tensor]:
+    return {
+        "obs": torch.full((4,), float(number)),
+        "next_obs": torch.full((4,), float(number + 1)),
+        "action": torch.tensor([number % 2]),
+        "reward": torch.tensor([1.0]),
+        "done": torch.tensor(number % 4 == 0),
+    }
