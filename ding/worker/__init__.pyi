@@ -101,6 +101,9 @@ from .coordinator import (
     OneVsOneCommander as OneVsOneCommander,
 )
 from .coordinator import (
+    OperatorServer as OperatorServer,
+)
+from .coordinator import (
     SoloCommander as SoloCommander,
 )
 from .coordinator import (

@@ -16,6 +16,9 @@ from .base_serial_commander import (
 from .one_vs_one_parallel_commander import (
     OneVsOneCommander as OneVsOneCommander,
 )
+from .operator_server import (
+    OperatorServer as OperatorServer,
+)
 from .solo_parallel_commander import (
     SoloCommander as SoloCommander,
 )

@@ -1,0 +1,136 @@
+"""A client of the operator that starts and ends workers in a cluster."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import requests
+
+from ding.interaction.base import HttpEngine, get_values_from_response
+from ding.utils.errors import ConfigError, InteractionError
+
+_RETRIES = 2
+_RETRY_WAITING = 0.5
+_WORKER_TYPES = ("coordinator", "aggregator")
+
+#: ``(success, code, message, data)``
+Answer = tuple[bool, int | None, str | None, Any]
+
+
+class OperatorServerError(InteractionError, ConnectionError):
+    """The operator cannot be reached, or answers what it should not."""
+
+
+class OperatorServer:
+    """Asks a cluster's operator for workers, and which ones there are.
+
+    Each request names the namespace and who asks. It is sent again, a few times, when the operator
+    cannot be reached; every wait is bounded. Proxy settings are not looked at.
+
+    Args:
+        host: Of the operator.
+        port: 80, or 443 with HTTPS, if not given.
+        api_version: First part of its paths.
+        https: Whether to speak HTTPS.
+        namespace: Where the workers live.
+        name: Of the coordinator that asks.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int | None = None,
+        api_version: str = "v1alpha1",
+        https: bool = False,
+        namespace: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        if port is None:
+            port = 443 if https else 80
+        self._api_version = api_version.strip("/")
+        self._engine = HttpEngine(host, port, https, self._api_version)
+        self._namespace, self._name = namespace, name
+        self._worker_type = _WORKER_TYPES[0]
+
+    @property
+    def api_version(self) -> str:
+        return self._api_version
+
+    def set_worker_type(self, type: str) -> None:
+        """Ask in the name of a ``'coordinator'`` (at first) or an ``'aggregator'``."""
+        if type not in _WORKER_TYPES:
+            raise ConfigError(f"worker type is {type!r}; expected {' or '.join(_WORKER_TYPES)}")
+        self._worker_type = type
+
+    def get_replicas(self, name: str | None = None) -> Answer:
+        """Which workers there are: ``data`` lists addresses as ``collectors`` and ``learners``.
+
+        Args:
+            name: Whose workers; one's own if not given.
+
+        Returns:
+            Whether it worked, the operator's code and message, and its data; as for all methods.
+
+        Raises:
+            OperatorServerError: There was no answer, or nonsense; as for all methods.
+        """
+        params = {key: value for key, value in self._asker(name).items() if value is not None}
+        return self._request("GET", "replicas", params=params)
+
+    def post_replicas(self, data: Mapping[str, Any]) -> Answer:
+        """Ask for workers.
+
+        Args:
+            data: ``collectors`` and ``learners``, each with ``replicas`` and perhaps ``cpu``,
+                ``gpu``, ``memory``.
+        """
+        return self._request("POST", "replicas", {**data, **self._asker()})
+
+    def post_replicas_failed(
+        self, collectors: Sequence[str] = (), learners: Sequence[str] = ()
+    ) -> Answer:
+        """Tell which workers, by their addresses, do not work."""
+        failed = {"collectors": list(collectors), "learners": list(learners)}
+        return self._request("POST", "replicas/failed", {**failed, **self._asker()})
+
+    def delete_replicas(self, n_collectors: int = 0, n_learners: int = 0) -> Answer:
+        """Give so many workers back."""
+        unused = {"collectors": {"replicas": n_collectors}, "learners": {"replicas": n_learners}}
+        return self._request("DELETE", "replicas", {**unused, **self._asker()})
+
+    def close(self) -> None:
+        """Close the connection; a request that is being tried again gives up."""
+        self._engine.close()
+
+    def _asker(self, name: str | None = None) -> dict[str, str | None]:
+        return {"namespace": self._namespace, self._worker_type: name or self._name}
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        data: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        where = f"the operator, asked for {method} {self._engine.get_url(path)},"
+        try:
+            response = self._engine.request(
+                method,
+                path,
+                data,
+                params=params,
+                retries=_RETRIES,
+                retry_waiting=_RETRY_WAITING,
+            )
+        except requests.HTTPError as error:
+            response = error.response
+        except requests.RequestException as error:
+            raise OperatorServerError(
+                f"{where} cannot be reached: {error}; check operator_server.system_addr"
+            ) from error
+        try:
+            status, success, code, message, answer = get_values_from_response(response)
+        except ValueError as error:
+            raise OperatorServerError(
+                f"{where} answered with status {response.status_code} and no JSON object: {error}"
+            ) from error
+        return success and status < 400, code, message, answer
