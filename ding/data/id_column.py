@@ -4,6 +4,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from ding.utils.errors import DataError
+
 
 class IdColumn:
     """Ids of the form ``<prefix>_<number>``, held as numbers.
@@ -44,3 +46,19 @@ class IdColumn:
 
     def __repr__(self) -> str:
         return f"IdColumn({self.prefix!r}, {self.numbers!r})"
+
+
+def id_numbers(ids: Any, prefix: str) -> np.ndarray:
+    """Numbers of the ids that have this prefix, -2 for others; int64 [n].
+
+    Raises:
+        DataError: Something that is no id.
+    """
+    if isinstance(ids, IdColumn):
+        return ids.numbers if ids.prefix == prefix else np.full(len(ids), -2)
+    start = f"{prefix}_"
+    cut = len(start)
+    try:
+        return np.array([int(i[cut:]) if i.startswith(start) else -2 for i in ids], dtype=np.int64)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"replay_unique_id must be ids such as '{start}7': {error}") from error

@@ -49,6 +49,8 @@ class ItemRing:
         self._objects: list[Any] | None = None if self._columnar else [None] * self.capacity
         self.head = 0
         self.filled = 0
+        #: How many of the oldest filled slots hold items that were forgotten.
+        self.forgotten = 0
 
     @property
     def is_columnar(self) -> bool:
@@ -124,6 +126,9 @@ class ItemRing:
     def _advance(self, n: int) -> tuple[int, int]:
         start = self.head
         self.head = (start + n) % self.capacity
+        if self.forgotten:
+            replaced = max(self.filled + n - self.capacity, 0)
+            self.forgotten = max(self.forgotten - replaced, 0)
         if self.filled < self.capacity:
             self.filled = min(self.filled + n, self.capacity)
         return start, n
@@ -172,8 +177,17 @@ class ItemRing:
 
     def by_age(self) -> np.ndarray:
         """Slots that hold items, the oldest first."""
-        order = np.arange(self.filled)
+        return self.oldest(self.filled - self.forgotten)
+
+    def oldest(self, n: int) -> np.ndarray:
+        """Slots of the n oldest items; there must be as many."""
+        order = np.arange(self.forgotten, self.forgotten + n)
         return order if self.filled < self.capacity else (order + self.head) % self.capacity
+
+    def forget_oldest(self, n: int) -> None:
+        """Let go of the n oldest items."""
+        self.drop(self.oldest(n))
+        self.forgotten += n
 
     def drop(self, slots: np.ndarray) -> None:
         """Let go of objects that will not be asked for again."""
@@ -189,6 +203,7 @@ class ItemRing:
             "capacity": self.capacity,
             "head": self.head,
             "filled": self.filled,
+            "forgotten": self.forgotten,
             "columns": None,
             "objects": None,
         }
@@ -218,6 +233,7 @@ class ItemRing:
                 state["columns"], order, self.capacity, self._preallocator
             )
         self.filled = len(order)
+        self.forgotten = max(state.get("forgotten", 0) - (state["filled"] - len(order)), 0)
         same = state["capacity"] == self.capacity
         self.head = state["head"] if same else len(order) % self.capacity
         return order

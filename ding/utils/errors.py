@@ -7,12 +7,14 @@
     |-- UnknownTypeError (KeyError)       a name that no registry knows
     |-- DuplicateTypeError (AssertionError)   a name that is already registered
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
+    |   `-- ChunkError                    a data file that cannot be read; carries `data_id`, `cause`
     |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
     |   |-- PortTakenError (OSError)      another program listens on the port
     |   `-- NotJsonError (TypeError)      a message that JSON has no words for
     |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
     |   |-- CheckpointNotFoundError (FileNotFoundError)
     |   `-- CheckpointWriteError (OSError)    disk full, no permission; carries `errno`
+    |-- RunError (RuntimeError)           a run of several processes that failed; tells why
     `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
         |-- EnvTimeoutError (TimeoutError)
         |-- EnvDiedError                  its process is gone
@@ -45,6 +47,22 @@ class DataError(DingError, ValueError):
     """Training data that must not be learned from: NaN, wrong length, wrong shape."""
 
 
+class ChunkError(DataError):
+    """A file of training data that cannot be read.
+
+    Attributes:
+        data_id: The file's name in the shared folder.
+        cause: What is wrong with it, in one line.
+    """
+
+    def __init__(self, data_id: str, cause: str) -> None:
+        super().__init__(data_id, cause)
+        self.data_id, self.cause = data_id, cause
+
+    def __str__(self) -> str:
+        return f"chunk {self.data_id}: {self.cause}"
+
+
 class CheckpointError(DingError, RuntimeError):
     """A checkpoint or data file that cannot be read or written."""
 
@@ -63,6 +81,10 @@ class CheckpointWriteError(CheckpointError, OSError):
     def __init__(self, message: str, errno: int | None = None) -> None:
         super().__init__(message)
         self.errno = errno
+
+
+class RunError(DingError, RuntimeError):
+    """A run of several processes failed; the message is its reason."""
 
 
 class EnvError(DingError, RuntimeError):

@@ -83,8 +83,12 @@ def read_from_path(path: str) -> Any:
     return read_file(path)
 
 
-def write_atomically(path: str, write: Callable[[IO[bytes]], None]) -> None:
+def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: bool = True) -> None:
     """Call `write` with a binary stream whose content then replaces `path`.
+
+    Args:
+        durable: Whether to wait until it is on disk; otherwise only processes may end, not the
+            machine.
 
     Raises:
         CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
@@ -98,7 +102,8 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None]) -> None:
             with os.fdopen(handle, "wb") as stream:
                 write(stream)
                 stream.flush()
-                os.fsync(stream.fileno())
+                if durable:
+                    os.fsync(stream.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:

@@ -6,7 +6,9 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.id_column import IdColumn, id_numbers
 from ding.data.priorities import Priorities, checked_priorities
+from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
 
@@ -14,7 +16,8 @@ from ding.utils.registry_factory import BUFFER_REGISTRY
 class DequeBufferWrapper(RingBuffer):
     """Keeps the newest items. Sampled items carry ``IS`` if the config asks for it.
 
-    Priorities are given back for the last sample as a whole, in its order.
+    With ``priority`` they also carry ``replay_unique_id`` and ``replay_buffer_idx``. Priorities are
+    given back with these, or without them for the last sample as a whole, in its order.
     """
 
     config = dict(
@@ -51,10 +54,13 @@ class DequeBufferWrapper(RingBuffer):
         if not total:
             return
         with self._lock:
-            replaced = self._slots_after_head(total)
-            self._discard(replaced[self._priorities.occupied[replaced]])
+            if self._is_watched:
+                replaced = self._slots_after_head(total)
+                self._discard(replaced[self._priorities.occupied[replaced]])
             before = self.count()
             start, n = self._ring.push(data)
+            if n < total:
+                self._turn_away(data[: total - n])
             slots = (start + np.arange(n)) % self.replay_buffer_size
             self._pushes[slots] = self._push_count + np.arange(total - n, total)
             self._push_count += total
@@ -75,7 +81,7 @@ class DequeBufferWrapper(RingBuffer):
             ``Columns`` if the items are columnar, otherwise a list; None if there are too few.
         """
         with self._lock:
-            among = None if sample_range is None else self._ring.by_age()[sample_range]
+            among = None if sample_range is None else self._by_age()[sample_range]
             available = self.count() if among is None else len(among)
             if available < max(size, 1):
                 self._log.refuse("sample", f"{size} asked for, {available} there")
@@ -85,7 +91,10 @@ class DequeBufferWrapper(RingBuffer):
             slots, weights = self._priorities.draw(self._draw, size, beta, among)
             self._last = (slots, self._pushes[slots])
             self._monitor.note(sampled=size)
-            facts = {"IS": weights} if self._cfg.priority_IS_weight else None
+            facts: dict[str, Any] | None = {"IS": weights} if self._cfg.priority_IS_weight else None
+            if self._cfg.priority:
+                ids = IdColumn(self._instance_name, self._pushes[slots])
+                facts = {**(facts or {}), "replay_unique_id": ids, "replay_buffer_idx": slots}
             return self._ring.take(slots, facts)
 
     def _beta(self, cur_iter: int) -> float:
@@ -94,25 +103,50 @@ class DequeBufferWrapper(RingBuffer):
         return first + (1.0 - first) * part
 
     def update(self, info: dict) -> None:
-        """Set the priorities of the last sample, if the config has ``priority``.
+        """Set the priorities of sampled items, if the config has ``priority``.
 
         Raises:
-            DataError: NaN, infinite or negative priorities, or not one for each sampled item.
+            DataError: NaN, infinite or negative priorities, or not one for each item; an index
+                outside the buffer.
         """
         if not self._cfg.priority or not info or info.get("priority") is None:
             return
         with self._lock:
             slots, pushes = self._last
+            if "replay_unique_id" in info:
+                pushes = id_numbers(info["replay_unique_id"], self._instance_name)
+                slots = np.asarray(info["replay_buffer_idx"], dtype=np.int64).reshape(-1)
+                if (
+                    len(pushes) != len(slots)
+                    or ((slots < 0) | (slots >= self._ring.capacity)).any()
+                ):
+                    raise DataError(
+                        f"replay_buffer_idx must be in [0, {self._ring.capacity}), one for each "
+                        f"replay_unique_id: {len(slots)} came with {len(pushes)} ids"
+                    )
             values = checked_priorities(info["priority"], len(slots))
             same = self._priorities.occupied[slots] & (self._pushes[slots] == pushes)
             self._priorities.update(slots[same], values[same])
 
     def clear(self) -> None:
         with self._lock:
-            self._discard(np.arange(self._ring.filled))
+            self._discard(self._priorities.slots())
             self._monitor.note(removed=self.count())
             self._ring.clear()
             self._priorities.clear()
+
+    def drop_oldest(self, n: int) -> None:
+        """Let the n oldest items leave, or all if there are fewer."""
+        with self._lock:
+            slots = self._by_age()[:n]
+            self._discard(slots)
+            self._ring.drop(slots)
+            self._priorities.vacate(slots)
+            self._monitor.note(removed=len(slots))
+
+    def _by_age(self) -> np.ndarray:
+        slots = self._ring.by_age()
+        return slots[self._priorities.occupied[slots]]
 
     def count(self) -> int:
         return self._priorities.count

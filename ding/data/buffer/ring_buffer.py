@@ -1,6 +1,7 @@
 """What the buffers over one ring share: lock, log, throughput, files, and their end."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,9 @@ class RingBuffer:
             self._instance_name, self._thruput_cfg(), self._log.text, self._log.scalars
         )
         self._remover = UsedDataRemover() if self._cfg.enable_track_used_data else None
+        #: Told, with the lock held, of items that leave or that are not let in: a list of them, or
+        #: their ``Columns``. Each item that was pushed leaves once, unless the buffer is closed.
+        self.on_leave: Callable[[list[Any]], None] | None = None
         self._closed = False
 
     def _thruput_cfg(self) -> EasyDict:
@@ -110,8 +114,24 @@ class RingBuffer:
         """Number of items that were pushed since the buffer was made."""
         return self._push_count
 
+    def drop_oldest(self, n: int) -> None:
+        """Let the n oldest items leave, or all if there are fewer."""
+        raise NotImplementedError
+
+    @property
+    def _is_watched(self) -> bool:
+        """Whether anybody wants to know of items that leave."""
+        return self._remover is not None or self.on_leave is not None
+
+    def _turn_away(self, data: list[Any] | Any) -> None:
+        """Tell of items that were pushed and will not be stored."""
+        if self.on_leave is not None:
+            self.on_leave(data if isinstance(data, list) else [data])
+
     def _discard(self, slots: np.ndarray) -> None:
-        """Queue the files of items that are about to leave."""
+        """Tell of items that are about to leave, and queue their files."""
+        if self.on_leave is not None and len(slots):
+            self.on_leave(self._ring.take(slots))
         if self._remover is not None and not self._ring.is_columnar:
             for item in self._ring.peek(slots):
                 self._remover.add_used_data(item)

@@ -10,7 +10,7 @@ from ding.data.buffer.monitors import SampledDataAttrMonitor
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
-from ding.data.id_column import IdColumn
+from ding.data.id_column import IdColumn, id_numbers
 from ding.data.priorities import Priorities, checked_priorities
 from ding.utils.autolog import TickTime
 from ding.utils.errors import DataError
@@ -108,6 +108,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 allowed, reason = self._controller.can_push(total)
                 if not allowed:
                     self._log.refuse("push", reason)
+                    self._turn_away(data)
                     return
                 self._log.served("push")
                 self._controller.history_push_count += total
@@ -160,7 +161,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
     def _store(
         self, data: Any, priorities: np.ndarray | None, collect_iter: Any, total: int
     ) -> None:
-        if self._remover is not None:
+        if self._is_watched:
             replaced = self._slots_after_head(total)
             self._discard(replaced[self._priorities.occupied[replaced]])
         before = self._priorities.count
@@ -170,6 +171,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._push_count += total
         iters = _as_iters(collect_iter)
         if n < total:
+            self._turn_away(data[: total - n])
             iters = iters[-n:] if iters.ndim else iters
             priorities = None if priorities is None else priorities[-n:]
         self._priorities.occupy(start, n, priorities)
@@ -287,6 +289,12 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         stale = known & (cur_iter - self._collect_iter > self._max_staleness)
         self._remove(np.flatnonzero(stale & self._priorities.occupied))
 
+    def drop_oldest(self, n: int) -> None:
+        """Let the n oldest items leave, or all if there are fewer."""
+        with self._lock:
+            slots = self._ring.by_age()
+            self._remove(slots[self._priorities.occupied[slots]][:n])
+
     def _remove(self, slots: np.ndarray) -> None:
         if not len(slots):
             return
@@ -311,7 +319,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         """
         if not info or info.get("priority") is None:
             return
-        numbers = self._parse_ids(info["replay_unique_id"])
+        numbers = id_numbers(info["replay_unique_id"], self._instance_name)
         slots = np.asarray(info["replay_buffer_idx"], dtype=np.int64).reshape(-1)
         values = checked_priorities(info["priority"], len(slots))
         if len(numbers) != len(slots):
@@ -326,20 +334,6 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             if not same.all():
                 slots, values = slots[same], values[same]
             self._priorities.update(slots, values)
-
-    def _parse_ids(self, ids: Any) -> np.ndarray:
-        """Numbers of the ids that are this buffer's, -2 for others."""
-        if isinstance(ids, IdColumn):
-            own = ids.prefix == self._instance_name
-            return ids.numbers if own else np.full(len(ids), -2)
-        prefix = f"{self._instance_name}_"
-        cut = len(prefix)
-        try:
-            return np.array(
-                [int(i[cut:]) if i.startswith(prefix) else -2 for i in ids], dtype=np.int64
-            )
-        except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(f"replay_unique_id must be ids such as '{prefix}7': {error}") from error
 
     def clear(self) -> None:
         with self._lock:

@@ -29,13 +29,15 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
         """Store one item, or each item of a list. The oldest items make room."""
         total = len(data) if isinstance(data, list) else 1
         with self._lock:
-            before = self._ring.filled
-            if self._remover is not None:
-                slots = self._slots_after_head(total)
-                self._discard(slots[slots < before])
+            before = self.count()
+            if self._is_watched:
+                room = self._ring.capacity - self._ring.filled + self._ring.forgotten
+                self._discard(self._ring.oldest(min(max(total - room, 0), before)))
             _, stored = self._ring.push(data)
+            if stored < total:
+                self._turn_away(data[: total - stored])
             self._push_count += total
-            self._monitor.note(pushed=stored, removed=before + stored - self._ring.filled)
+            self._monitor.note(pushed=stored, removed=before + stored - self.count())
 
     def sample(
         self,
@@ -68,7 +70,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
 
     def _window(self, sample_range: slice | None) -> range:
         """What may be sampled, as positions by age."""
-        window = range(self._ring.filled)
+        window = range(self._ring.forgotten, self._ring.filled)
         return window if sample_range is None else window[sample_range]
 
     def _slots_of(self, window: range, drawn: np.ndarray) -> np.ndarray:
@@ -93,12 +95,20 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
 
     def clear(self) -> None:
         with self._lock:
-            self._discard(np.arange(self._ring.filled))
-            self._monitor.note(removed=self._ring.filled)
+            self._discard(self._ring.by_age())
+            self._monitor.note(removed=self.count())
             self._ring.clear()
 
+    def drop_oldest(self, n: int) -> None:
+        """Let the n oldest items leave, or all if there are fewer."""
+        with self._lock:
+            n = min(n, self.count())
+            self._discard(self._ring.oldest(n))
+            self._ring.forget_oldest(n)
+            self._monitor.note(removed=n)
+
     def count(self) -> int:
-        return self._ring.filled
+        return self._ring.filled - self._ring.forgotten
 
 
 @BUFFER_REGISTRY.register("elastic")
@@ -137,7 +147,7 @@ class ElasticReplayBuffer(NaiveReplayBuffer):
                 self._current_size = max(int(self._size_at(envstep)), 1)
 
     def _window(self, sample_range: slice | None) -> range:
-        window = range(self._ring.filled)
+        window = super()._window(None)
         if self._current_size is not None:
             window = window[-self._current_size :]
         return window if sample_range is None else window[sample_range]

@@ -1,0 +1,21 @@
+from .chunk_cache import (
+    ChunkCache as ChunkCache,
+)
+from .chunk_file import (
+    chunk_name as chunk_name,
+)
+from .chunk_file import (
+    chunk_prefix as chunk_prefix,
+)
+from .chunk_file import (
+    read_chunk as read_chunk,
+)
+from .chunk_file import (
+    write_chunk as write_chunk,
+)
+from .chunk_ledger import (
+    ChunkLedger as ChunkLedger,
+)
+from .folder import (
+    SharedFolder as SharedFolder,
+)

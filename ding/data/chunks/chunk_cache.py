@@ -1,0 +1,235 @@
+"""Batches from chunk files, each of which is read once."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data.chunks.chunk_file import read_chunk
+from ding.data.columns import Columns
+from ding.data.id_column import IdColumn
+from ding.data.item_ring import ItemRing
+from ding.data.tree import tree_map
+from ding.utils.errors import ChunkError, DataError
+from ding.utils.shared_folder import SharedFolder
+
+
+class ChunkCache:
+    """Turns wire batches (which rows of which chunks) into batches of training data.
+
+    Samples that were read lie in one ring of columns, so that a batch is one gather per column; the
+    oldest make room. A chunk that is needed again after that is read again.
+
+    Args:
+        folder: Where the chunks are.
+        capacity: Samples to keep; at best as many as the replay buffer holds.
+        max_bytes: Keep fewer if they would take more memory.
+    """
+
+    def __init__(self, folder: SharedFolder, capacity: int, max_bytes: int | None = None) -> None:
+        self._folder = folder
+        self._capacity, self._max_bytes = int(capacity), max_bytes
+        self._ring: ItemRing | None = None
+        self._clear()
+        self._lock = threading.Lock()
+        #: Chunks that could not be read since :meth:`take_bad`: name and cause.
+        self.bad: list[tuple[str, str]] = []
+        self._known_bad: OrderedDict[str, str] = OrderedDict()
+        #: Files read so far.
+        self.reads = 0
+
+    def _clear(self) -> None:
+        self._at: OrderedDict[str, tuple[int, int, int]] = OrderedDict()
+        self._written = 0
+
+    def batch(self, wire: Mapping[str, Any]) -> Columns | list[dict[str, Any]]:
+        """The rows of a wire batch, with what the buffer said of them as further columns.
+
+        Rows of chunks that cannot be read are replaced by others of the batch.
+
+        Raises:
+            ChunkError: None of the chunks can be read; names the first.
+            DataError: The message is damaged.
+        """
+        chunk, row = _checked(wire)
+        with self._lock:
+            names = wire["chunks"]
+            parts = self._load([names[i] for i in np.unique(chunk).tolist()])
+            lengths = np.zeros(len(names), np.int64)
+            starts = np.zeros(len(names), np.int64)
+            for i, name in enumerate(names):
+                starts[i], lengths[i] = parts.get(name, (0, 0))
+            good = row < lengths[chunk]
+            if not good.all():
+                chunk, row, kept = self._replace(names, chunk, row, good, lengths)
+            else:
+                kept = None
+            facts, texts = _facts(wire.get("info") or {}, len(chunk), kept)
+            assert self._ring is not None
+            data = self._ring.take((starts[chunk] + row) % self._ring.capacity, facts)
+        return data if texts is None else _with_texts(data, texts)
+
+    def take_bad(self) -> list[tuple[str, str]]:
+        """Chunks that could not be read since the last call: name and cause, each chunk once."""
+        with self._lock:
+            bad, self.bad = self.bad, []
+        return bad
+
+    # ------------------------------------------------------------------ reading
+
+    def _load(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """First slot and length of each chunk that can be read, all of them there at once."""
+        missing = [n for n in names if n not in self._at and n not in self._known_bad]
+        read = self._read(missing)
+        if missing:
+            self._store(read)
+            lost = [n for n in names if n not in self._at and n not in self._known_bad]
+            if lost:
+                # New ones took the place of others that this batch needs as well.
+                self._reload(names)
+        return {name: self._at[name][1:] for name in names if name in self._at}
+
+    def _read(self, names: Sequence[str]) -> dict[str, Columns | list[dict[str, Any]]]:
+        found = {}
+        for name in names:
+            try:
+                found[name] = read_chunk(self._folder, name)
+                self.reads += 1
+            except DataError as error:
+                self._is_bad(name, error.cause if isinstance(error, ChunkError) else str(error))
+        return found
+
+    def _is_bad(self, name: str, cause: str) -> None:
+        if name not in self._known_bad:
+            self._known_bad[name] = cause
+            self.bad.append((name, cause))
+            if len(self._known_bad) > _MOST_BAD:
+                self._known_bad.popitem(last=False)
+
+    def _reload(self, names: Sequence[str]) -> None:
+        """Put all chunks of a batch side by side, in a larger ring if need be."""
+        read = self._read([n for n in names if n not in self._known_bad])
+        rows = sum(len(data) for data in read.values())
+        assert self._ring is not None
+        if rows > self._ring.capacity:
+            self._ring = ItemRing(rows)
+        self._ring.clear()
+        self._clear()
+        self._store(read)
+
+    def _store(self, read: Mapping[str, Columns | list[dict[str, Any]]]) -> None:
+        for name, data in read.items():
+            if self._ring is None:
+                self._ring = ItemRing(self._capacity_for(data))
+            if len(data) > self._ring.capacity:
+                self._ring = ItemRing(len(data))
+                self._clear()
+            start, n = self._ring.push(data)
+            self._at[name] = (self._written, start, n)
+            self._written += n
+            oldest = self._written - self._ring.capacity
+            while next(iter(self._at.values()))[0] < oldest:
+                self._at.popitem(last=False)
+
+    def _capacity_for(self, data: Any) -> int:
+        if self._max_bytes is None or not isinstance(data, Columns) or not data.is_columnar:
+            return max(self._capacity, len(data))
+        row_bytes = sum(_row_bytes(column) for column in data.columns.values())
+        return max(min(self._capacity, int(self._max_bytes // max(row_bytes, 1))), len(data))
+
+    # ------------------------------------------------------------------ bad chunks
+
+    def _replace(
+        self,
+        names: Sequence[str],
+        chunk: np.ndarray,
+        row: np.ndarray,
+        good: np.ndarray,
+        lengths: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Other rows of the batch in the place of those that are not to be had."""
+        for i in np.unique(chunk[~good]).tolist():
+            if lengths[i]:
+                most = int(row[chunk == i].max())
+                self._is_bad(names[i], f"it has {lengths[i]} rows, row {most} was asked for")
+        if not good.any():
+            name = names[int(chunk[0])]
+            raise ChunkError(name, self._known_bad.get(name, "it cannot be read"))
+        kept = np.arange(len(row))
+        stand_ins = np.flatnonzero(good)
+        kept[~good] = stand_ins[np.arange(len(row) - len(stand_ins)) % len(stand_ins)]
+        return chunk[kept], row[kept], kept
+
+
+_MOST_BAD = 4096
+
+
+def _checked(wire: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        chunk = np.asarray(wire["chunk"], np.int64)
+        row = np.asarray(wire["row"], np.int64)
+        n = len(wire["chunks"])
+        fits = chunk.ndim == 1 and chunk.shape == row.shape and len(chunk)
+        if fits and 0 <= chunk.min() <= chunk.max() < n and row.min() >= 0:
+            return chunk, row
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"a damaged batch came: {type(error).__name__}: {error}") from error
+    raise DataError(f"a damaged batch came: {len(chunk)} chunk indices of {n}, {len(row)} rows")
+
+
+def _facts(
+    info: Mapping[str, Any], n: int, kept: np.ndarray | None
+) -> tuple[dict[str, Any] | None, dict[str, list[Any]] | None]:
+    """What the buffer said of each row: columns, and what does not go into columns."""
+    facts: dict[str, Any] = {}
+    texts: dict[str, list[Any]] = {}
+    for name, value in info.items():
+        try:
+            column = _fact(value, n)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"a damaged batch came: {name}: {error}") from error
+        if len(column) != n:
+            raise DataError(f"a damaged batch came: {len(column)} values of {name} for {n} rows")
+        column = column if kept is None else column[kept]
+        if isinstance(column, np.ndarray) and column.dtype.kind not in "biuf":
+            texts[name] = column.tolist()
+        else:
+            facts[name] = column
+    return facts or None, texts or None
+
+
+def _fact(value: Any, n: int) -> np.ndarray | IdColumn:
+    """A column of a list, of ids by prefix and numbers, or of a number that all rows have."""
+    if isinstance(value, Mapping):
+        return IdColumn(str(value["prefix"]), np.asarray(value["numbers"], np.int64))
+    if not isinstance(value, list):
+        column = np.full(n, value)
+    elif value and isinstance(value[0], str):
+        return np.array(value, dtype=object)
+    else:
+        column = np.asarray(value)
+    return column.astype(np.float32) if column.dtype == np.float64 else column
+
+
+def _with_texts(data: Any, texts: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    """Columns hold numbers alone: with texts they are rows."""
+    rows = list(data)
+    for name, values in texts.items():
+        for row, value in zip(rows, values):
+            row[name] = value
+    return rows
+
+
+def _row_bytes(column: Any) -> int:
+    sizes: list[int] = []
+
+    def note(leaf: Any) -> None:
+        array = leaf.numbers if isinstance(leaf, IdColumn) else leaf
+        width = array.element_size() if isinstance(array, torch.Tensor) else array.itemsize
+        sizes.append(width * int(np.prod(array.shape[1:])))
+
+    tree_map(note, column)
+    return sum(sizes)

@@ -1,0 +1,155 @@
+"""Many samples in one file: columns as safetensors, other rows as plain data."""
+
+import pickle
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ding.data.columns import Columns, as_columns
+from ding.data.id_column import IdColumn
+from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
+from ding.utils import safe_serial
+from ding.utils.errors import ChunkError, DataError
+from ding.utils.file_helper import write_atomically
+from ding.utils.shared_folder import SharedFolder
+
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+
+
+def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
+    """The name of a chunk: ``<buffer>.<worker>.<serial>``.
+
+    By its beginning the buffer finds the files that a killed worker, or a run, has left.
+
+    Args:
+        serial: Unlike that of any other chunk this worker, or one of its name before, has written.
+    """
+    return f"{_part(buffer_id)}.{_part(worker)}.{_part(serial)}"
+
+
+def chunk_prefix(buffer_id: str, worker: str | None = None) -> str:
+    """What the names of the chunks of a buffer, or of one worker for it, start with."""
+    return f"{_part(buffer_id)}." + ("" if worker is None else f"{_part(worker)}.")
+
+
+def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, Any]]) -> int:
+    """Write samples into the folder; the file appears under its name when it is complete.
+
+    Returns:
+        Size of the file in bytes.
+
+    Raises:
+        DataError: No samples; something in them that is not plain data; a bad name.
+        CheckpointWriteError: Disk full, no permission; names folder and cause, leaves nothing.
+    """
+    path = folder.file(name)
+    if not len(data):
+        raise DataError(f"chunk {name}: there are no samples to write")
+    columns = as_columns(data)
+    if columns is not None:
+        try:
+            return _write_columns(path, columns)
+        except DataError:
+            pass  # columns of times, texts or complex numbers: rows can hold them
+    try:
+        content = safe_serial.dumps(list(data))
+    except TypeError as error:
+        raise DataError(f"chunk {name}: {error}") from error
+    write_atomically(path, lambda stream: stream.write(content) and None, durable=False)
+    return len(content)
+
+
+def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]]:
+    """Read what :func:`write_chunk` wrote, or a file of tensors of ``torch.save``.
+
+    Columns lie in memory that is mapped from the file; it is the reader's own to write to.
+
+    Raises:
+        ChunkError: Missing, cut short, damaged or not plain data; names the chunk and the cause.
+        DataError: A bad name.
+    """
+    path = folder.file(name)
+    try:
+        with open(path, "rb") as stream:
+            start = stream.read(4)
+        if start == _ZIP or start[:1] == _PICKLE:
+            return _as_rows(safe_serial.load(path))
+        return _as_columns(*read_tensors(path))
+    except FileNotFoundError as error:
+        raise ChunkError(name, "the file is missing") from error
+    except OSError as error:
+        raise ChunkError(name, f"the file cannot be read: {error.strerror or error}") from error
+    except DataError as error:
+        raise ChunkError(name, _line(error)) from error
+    except pickle.UnpicklingError as error:
+        raise ChunkError(name, f"not tensors alone: {_line(error)}") from error
+    except Exception as error:  # damaged bytes make the parser raise anything
+        cause = f"the file is damaged: {type(error).__name__}: {_line(error)}"
+        raise ChunkError(name, cause) from error
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def _write_columns(path: str, columns: Columns) -> int:
+    tensors: dict[str, Leaf] = {}
+    places: dict[str, list[Any]] = {}
+    ids: dict[str, str] = {}
+    for place, leaf in _leaves(columns.columns, ()):
+        name = ".".join(map(str, place))
+        while name in tensors:
+            name += "_"
+        if isinstance(leaf, IdColumn):
+            ids[name], leaf = leaf.prefix, leaf.numbers
+        tensors[name], places[name] = leaf, list(place)
+    return write_tensors(path, tensors, {"rows": len(columns), "places": places, "ids": ids})
+
+
+def _leaves(columns: Mapping[str, Any], place: tuple) -> Iterator[tuple[tuple, Any]]:
+    for name, column in columns.items():
+        if type(name) not in (str, int):
+            raise DataError(f"column name {name!r} is a {type(name).__name__}, not text")
+        if isinstance(column, Mapping):
+            yield from _leaves(column, (*place, name))
+        else:
+            yield (*place, name), column
+
+
+def _as_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
+    places, ids = facts.get("places"), facts.get("ids") or {}
+    columns: dict[str, Any] = {}
+    for name, leaf in tensors.items():
+        place = [name] if places is None else places[name]
+        home = columns
+        for part in place[:-1]:
+            home = home.setdefault(part, {})
+        home[place[-1]] = IdColumn(ids[name], np.asarray(leaf)) if name in ids else leaf
+        if not len(leaf.shape):
+            raise DataError(f"column {name!r} has no rows")
+    lengths = {len(leaf) for leaf in tensors.values()}
+    if len(lengths) != 1 or facts.get("rows") not in (None, *lengths):
+        raise DataError(f"its columns have {sorted(lengths)} rows, not {facts.get('rows')}")
+    return Columns.trusted(columns, lengths.pop())
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def _as_rows(content: Any) -> list[dict[str, Any]]:
+    rows = [content] if isinstance(content, dict) else content
+    if not isinstance(rows, list | tuple) or not rows:
+        raise DataError(f"the file holds a {type(content).__name__}, not samples")
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError("the file holds something other than samples (dicts)")
+    return list(rows)
+
+
+def _part(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text)[:60] or "_"
+
+
+def _line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300]

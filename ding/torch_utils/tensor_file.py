@@ -1,0 +1,223 @@
+"""Tensors and arrays in one safetensors file: nothing in it can be executed.
+
+The layout is that of https://github.com/huggingface/safetensors, so that other programs read it.
+It is written here without the copy of every tensor that the package's own writer makes, and read
+without copying at all.
+"""
+
+import json
+import mmap
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+import numpy as np
+import torch
+
+from ding.utils.errors import DataError
+from ding.utils.file_helper import write_atomically
+
+_NUMPY = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16,
+    "I64": np.int64, "I32": np.int32, "I16": np.int16, "I8": np.int8,
+    "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8,
+    "BOOL": np.bool_, "C64": np.complex64,
+}  # fmt: skip
+_NAMES = {np.dtype(kind): name for name, kind in _NUMPY.items()}
+#: What numpy has no type for, and what stands for it.
+_TORCH_ONLY = {
+    torch.bfloat16: ("BF16", torch.int16),
+    torch.float8_e4m3fn: ("F8_E4M3", torch.uint8),
+    torch.float8_e5m2: ("F8_E5M2", torch.uint8),
+}
+_FROM_TORCH_ONLY = {
+    name: (kind, np.dtype(np.int16 if stand_in is torch.int16 else np.uint8))
+    for kind, (name, stand_in) in _TORCH_ONLY.items()
+}
+_LONGEST_HEADER = 100_000_000
+#: From this size on mapping a file costs less than reading it.
+_MAP_FROM = 1 << 19
+
+Leaf = np.ndarray | torch.Tensor
+
+
+def write_tensors(
+    path: str, tensors: Mapping[str, Leaf], facts: Mapping[str, Any], durable: bool = False
+) -> int:
+    """Write tensors and arrays under their names; the file appears when it is complete.
+
+    Args:
+        facts: Plain JSON that goes with them.
+        durable: Whether to wait until it is on disk.
+
+    Returns:
+        Size of the file in bytes.
+
+    Raises:
+        DataError: Something that is no plain array of numbers; names it.
+        CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
+    """
+    arrays = {name: _as_plain(name, leaf) for name, leaf in tensors.items()}
+    # The widest first: each then starts at a multiple of its own width.
+    order = sorted(arrays, key=lambda name: -arrays[name][1].itemsize)
+    end = 0
+    own = {"facts": facts, "numpy": [n for n, leaf in tensors.items() if type(leaf) is np.ndarray]}
+    header: dict[str, Any] = {"__metadata__": {"ding": json.dumps(own)}}
+    for name in order:
+        kind, array = arrays[name]
+        start, end = end, end + array.nbytes
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": (start, end)}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(struct.pack("<Q", len(head)) + head)
+        for name in order:
+            array = arrays[name][1]
+            if array.nbytes:
+                stream.write(array.reshape(-1).view(np.uint8).data)
+
+    write_atomically(path, write, durable)
+    return 8 + len(head) + end
+
+
+def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
+    """Read what :func:`write_tensors`, or another writer of the format, wrote.
+
+    Returns:
+        The tensors by name (arrays where arrays were written), in memory of their own that is
+        mapped from the file as it is read; and the facts.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+        DataError: It is cut short, damaged or of another format; says which.
+    """
+    content = _content(path)
+    header, start = _header(content)
+    metadata = header.pop("__metadata__", None)
+    own = _own(metadata)
+    as_numpy = set(own["numpy"])
+    names = [*header]
+    tensors = dict(_leaves(content, header, start, as_numpy))
+    return {name: tensors[name] for name in names}, own["facts"]
+
+
+# ---------------------------------------------------------------------- out
+
+
+def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
+    """The format's name for the dtype, and the values as an array in one piece."""
+    if isinstance(leaf, torch.Tensor):
+        if leaf.layout is not torch.strided or leaf.is_quantized:
+            raise DataError(f"{name!r} is a tensor of layout {leaf.layout}: expected a dense one")
+        leaf = leaf.detach().cpu()
+        if leaf.dtype in _TORCH_ONLY:
+            kind, stand_in = _TORCH_ONLY[leaf.dtype]
+            return kind, leaf.contiguous().view(stand_in).numpy()
+        leaf = leaf.resolve_conj().resolve_neg().numpy()
+    if type(leaf) is not np.ndarray:
+        raise DataError(f"{name!r} is a {type(leaf).__name__}: expected a tensor or an array")
+    if not leaf.dtype.isnative:
+        leaf = leaf.astype(leaf.dtype.newbyteorder("="))
+    dtype_name = _NAMES.get(leaf.dtype)
+    if dtype_name is None:
+        raise DataError(f"{name!r} has dtype {leaf.dtype}: expected numbers of at most 64 bits")
+    # `ascontiguousarray` makes one dimension of none.
+    return dtype_name, leaf if leaf.flags.c_contiguous else np.ascontiguousarray(leaf)
+
+
+# ---------------------------------------------------------------------- in
+
+
+def _content(path: str) -> bytearray | mmap.mmap:
+    """All bytes of a file, as memory of its own that may be written to."""
+    with open(path, "rb", buffering=0) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size >= _MAP_FROM:
+            return mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_COPY)
+        content = bytearray(size)
+        if stream.readinto(content) != size:
+            raise DataError("it changed while it was read")
+        return content
+
+
+def _header(content: bytearray | mmap.mmap) -> tuple[dict[str, Any], int]:
+    size = len(content)
+    if size < 10:
+        raise DataError(f"it is cut short or no data file: {size} bytes")
+    (length,) = struct.unpack("<Q", content[:8])
+    if length > _LONGEST_HEADER:
+        raise DataError("it is not a safetensors file")
+    if 8 + length > size:
+        raise DataError(f"it is cut short: {size} bytes, {8 + length} or more were written")
+    try:
+        header = json.loads(bytes(content[8 : 8 + length]))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"its header is damaged: {error}") from error
+    if not isinstance(header, dict):
+        raise DataError("its header is damaged: it is no table of tensors")
+    return header, 8 + length
+
+
+def _own(metadata: Any) -> dict[str, Any]:
+    """What this package wrote beside the tensors; empty in a file of another program."""
+    empty = {"facts": {}, "numpy": []}
+    if not isinstance(metadata, dict) or "ding" not in metadata:
+        return empty
+    try:
+        own = json.loads(metadata["ding"])
+        if isinstance(own["facts"], dict) and all(type(n) is str for n in own["numpy"]):
+            return own
+    except (KeyError, TypeError, ValueError, RecursionError):
+        pass
+    raise DataError("its header is damaged: the facts cannot be read")
+
+
+def _leaves(
+    content: bytearray | mmap.mmap, header: dict[str, Any], start: int, as_numpy: set[str]
+) -> Iterator[tuple[str, Leaf]]:
+    at = 0
+    for begin, end, name, kind, shape in _entries(header):
+        if begin != at:
+            raise DataError(f"its header is damaged: {name!r} starts at {begin}, not at {at}")
+        if start + end > len(content):
+            raise DataError(f"it is cut short: {len(content)} bytes of at least {start + end}")
+        torch_dtype, dtype = _FROM_TORCH_ONLY.get(kind, (None, None))
+        array = np.frombuffer(
+            content, dtype or _NUMPY[kind], (end - begin) // _width(kind), start + begin
+        ).reshape(shape)
+        at = end
+        if torch_dtype is None and name in as_numpy:
+            yield name, array
+            continue
+        tensor = torch.from_numpy(array if array.flags.aligned else array.copy())
+        yield name, tensor if torch_dtype is None else tensor.view(torch_dtype)
+    if start + at != len(content):
+        raise DataError(f"it is {len(content)} bytes long, {start + at} were written")
+
+
+def _entries(header: dict[str, Any]) -> list[tuple[int, int, str, str, list[int]]]:
+    """What the header says of each tensor, in the order of their bytes."""
+    entries = []
+    for name, entry in header.items():
+        try:
+            (begin, end), kind, shape = entry["data_offsets"], entry["dtype"], entry["shape"]
+            size = _width(kind)
+            whole = all(type(n) is int and n >= 0 for n in (begin, end, *shape))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"its header is damaged at {name!r}: {error}") from error
+        for n in shape if whole else ():
+            size *= n
+        if not whole or end - begin != size:
+            raise DataError(f"its header is damaged at {name!r}: {entry}")
+        entries.append((begin, end, name, kind, shape))
+    return sorted(entries)
+
+
+def _width(kind: str) -> int:
+    if kind in _FROM_TORCH_ONLY:
+        return _FROM_TORCH_ONLY[kind][1].itemsize
+    if kind not in _NUMPY:
+        raise DataError(f"it holds numbers of the type {kind!r}, which is not known here")
+    return np.dtype(_NUMPY[kind]).itemsize

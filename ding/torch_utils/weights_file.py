@@ -1,0 +1,123 @@
+"""Policy weights that one process publishes and others pick up."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DataError
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class Folder(Protocol):
+    """Where names become paths: a ``SharedFolder``."""
+
+    def file(self, name: str) -> str: ...
+
+
+def write_weights(
+    folder: Folder, name: str, state: Mapping[str, Any], facts: Mapping[str, Any]
+) -> None:
+    """Publish weights under a fixed name; readers see the old ones or the new ones, whole.
+
+    Args:
+        state: Nested mappings of tensors and arrays, and numbers, texts and None beside them.
+        facts: Plain JSON: ``policy_iter``, ``envstep``, ``time``, ``learner``.
+
+    Raises:
+        DataError: Something else is in there; names it. A bad name.
+        CheckpointWriteError: Names the file and the cause; what was published before stays.
+    """
+    tensors: dict[str, Leaf] = {}
+    tree: list[list[Any]] = []
+    for path, leaf in _flat(state, ()):
+        if isinstance(leaf, torch.Tensor | np.ndarray):
+            key = ".".join(map(str, path))
+            while key in tensors:
+                key += "_"
+            tensors[key] = leaf
+            tree.append([path, key])
+        elif isinstance(leaf, _PLAIN):
+            tree.append([path, None, leaf])
+        else:
+            tree.append([path, None, None, "empty"])
+    write_tensors(folder.file(name), tensors, {"facts": dict(facts), "tree": tree})
+
+
+def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read published weights onto the CPU.
+
+    Returns:
+        The state as it was written, and the facts.
+
+    Raises:
+        CheckpointNotFoundError: Nothing has been published under this name.
+        CheckpointError: The file is damaged, or holds something else; names it.
+        DataError: A bad name.
+    """
+    path = folder.file(name)
+    try:
+        tensors, held = read_tensors(path)
+        if "tree" not in held:
+            return dict(tensors), held
+        return _grown(held["tree"], tensors), dict(held["facts"])
+    except FileNotFoundError as error:
+        raise CheckpointNotFoundError(f"no weights have been published as {path}") from error
+    except OSError as error:
+        raise CheckpointError(f"cannot read the weights {path}: {error.strerror}") from error
+    except DataError as error:
+        raise CheckpointError(f"cannot read the weights {path}: {error}") from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise CheckpointError(f"cannot read the weights {path}: their tree is damaged") from error
+
+
+class WeightsWatch:
+    """Tells when other weights stand under a name, without reading them."""
+
+    def __init__(self, folder: Folder, name: str) -> None:
+        self._path = folder.file(name)
+        self._seen: tuple[int, ...] | None = None
+
+    def changed(self) -> bool:
+        """Whether there are weights that were not there at the call before."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return False
+        now = (found.st_ino, found.st_mtime_ns, found.st_size)
+        before, self._seen = self._seen, now
+        return now != before
+
+
+def _flat(state: Mapping[str, Any], path: tuple) -> Iterator[tuple[tuple, Any]]:
+    for key, value in state.items():
+        here = (*path, key)
+        if type(key) not in (str, int):
+            raise DataError(f"key {key!r} of the weights is a {type(key).__name__}, not text")
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, here)
+        elif isinstance(value, (Mapping, torch.Tensor, np.ndarray, *_PLAIN)):
+            yield here, value
+        else:
+            place = ".".join(map(str, here))
+            raise DataError(
+                f"{place} of the weights is a {type(value).__name__}: expected tensors, arrays, "
+                f"numbers, texts, or mappings of them"
+            )
+
+
+def _grown(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for path, key, *plain in tree:
+        home = state
+        for part in path[:-1]:
+            home = home.setdefault(part, {})
+        if key is not None:
+            home[path[-1]] = tensors[key]
+        else:
+            home[path[-1]] = plain[0] if len(plain) == 1 else {}
+    return state

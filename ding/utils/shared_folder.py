@@ -1,0 +1,121 @@
+"""A folder that several processes share, and names in it that came from somewhere else."""
+
+import os
+from collections.abc import Container
+from contextlib import suppress
+
+from ding.utils.errors import CheckpointWriteError, ConfigError, DataError
+
+#: Temporary names are a little longer, and file systems allow 255 bytes.
+_LONGEST = 200
+
+
+class SharedFolder:
+    """A folder whose files are addressed by names that need not be trusted.
+
+    A name is one file, or a file in one folder below: ``name`` or ``folder/name``. Names that start
+    with a dot are kept for files that are being written.
+
+    Args:
+        path: Made if it is missing.
+
+    Raises:
+        ConfigError: It cannot be made, or is no folder.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot make the shared folder {path!r}: {error.strerror}; give a path that all "
+                f"workers can write to (path_data, path_policy)"
+            ) from error
+        #: Absolute, links resolved.
+        self.path = os.path.realpath(path)
+
+    def file(self, name: str) -> str:
+        """The path of a name; the file need not exist.
+
+        Raises:
+            DataError: The name is not one that could be in this folder.
+        """
+        path = os.path.join(self.path, _checked(name))
+        try:
+            # A link would lead out of the folder, now or when somebody changes it.
+            leaves = os.path.islink(path) or ("/" in name and os.path.islink(os.path.dirname(path)))
+        except (OSError, ValueError) as error:
+            raise DataError(f"file name {_shown(name)} cannot be looked up: {error}") from error
+        if leaves:
+            raise DataError(f"{_shown(name)} in {self.path} is a link: only real files are read")
+        return path
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is no error.
+
+        Raises:
+            DataError: The name is not one that could be in this folder.
+            CheckpointWriteError: It cannot be removed.
+        """
+        path = os.path.join(self.path, _checked(name))
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise CheckpointWriteError(
+                f"cannot remove {path}: {error.strerror}", error.errno
+            ) from error
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Finished files of this folder (not of those below) whose names start so, sorted."""
+        return sorted(n for n in self._entries() if n.startswith(prefix) and n[0] != ".")
+
+    def leftovers(self, prefix: str = "") -> list[str]:
+        """Temporary files of writers, at work or killed, whose names start so; sorted."""
+        return sorted(n for n in self._entries() if n.startswith("." + prefix))
+
+    def clear(self, prefix: str, keep: Container[str] = ()) -> list[str]:
+        """Remove all files whose names start so, finished or not, but those to be kept.
+
+        Returns:
+            Names that were removed.
+        """
+        removed = []
+        for name in [*self.names(prefix), *self.leftovers(prefix)]:
+            if name in keep:
+                continue
+            with suppress(OSError):
+                os.unlink(os.path.join(self.path, name))
+                removed.append(name)
+        return removed
+
+    def _entries(self) -> list[str]:
+        try:
+            with os.scandir(self.path) as entries:
+                return [e.name for e in entries if not e.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str):
+        raise DataError(f"a file name must be text, got {type(name).__name__}")
+    parts = name.split("/")
+    if not name.isprintable() or "\\" in name or len(parts) > 2:
+        raise DataError(f"file name {_shown(name)} is not a plain name, or name of folder and file")
+    try:
+        longest = max(len(part.encode()) for part in parts)
+    except UnicodeEncodeError as error:
+        raise DataError(f"file name {_shown(name)} is not valid text") from error
+    if longest > _LONGEST:
+        raise DataError(f"file name {_shown(name)} is longer than {_LONGEST} bytes")
+    if any(not part or part[0] == "." for part in parts):
+        raise DataError(
+            f"file name {_shown(name)} is empty, starts with a dot or leads out of the folder"
+        )
+    return name
+
+
+def _shown(name: str) -> str:
+    return ascii(name if len(name) <= 80 else name[:77] + "...")

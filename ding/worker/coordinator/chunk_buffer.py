@@ -1,0 +1,593 @@
+"""A replay buffer whose items are rows of files that only collectors and learners read."""
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ding.data.chunks.chunk_file import chunk_prefix
+from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
+from ding.data.columns import Columns
+from ding.data.id_column import IdColumn
+from ding.utils.errors import CheckpointWriteError, ConfigError, DataError
+from ding.utils.shared_folder import SharedFolder
+from ding.worker.coordinator.space_quota import UNLIMITED, SpaceQuota
+from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
+from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
+from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
+from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
+
+_logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 16
+_MOST_ROWS = 1 << 24
+#: What learners need to know of a row beside its data.
+_INFO = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
+#: What they do not: it is in the data, or of use to the buffer alone.
+_OWN = frozenset({"chunk", "row", "collect_iter", "use", "staleness", "envstep"})
+
+
+class ChunkBuffer:
+    """Samples by reference: a registered buffer of ``(chunk, row)``, and the files they are in.
+
+    A file is removed when its last row has left the buffer and no batch on the way needs it. A
+    registered class that is not one of this project's is taken to let its oldest items leave first,
+    unless it calls its ``on_leave`` as they do.
+
+    Args:
+        cfg: Config of the replay buffer; ``type`` names any registered one.
+        folder: Where the files are; None if there are none to look after.
+        max_bytes: Most bytes that files and grants together may take; None for no limit.
+        exp_name: Folder of the run.
+        instance_name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
+        tb_logger: Writer of scalars.
+
+    Raises:
+        ConfigError: A buffer that samples something other than single rows.
+    """
+
+    def __init__(
+        self,
+        cfg: Mapping[str, Any],
+        folder: SharedFolder | None,
+        max_bytes: int | None,
+        exp_name: str,
+        instance_name: str = "buffer",
+        tb_logger: Any = None,
+    ) -> None:
+        self._buffer: Any = _build(cfg, exp_name, instance_name, tb_logger)
+        self._folder, self._name = folder, instance_name
+        self._capacity = int(cfg.get("replay_buffer_size", 1 << 62))
+        self._lock = threading.Condition()
+        self._ledger = ChunkLedger()
+        self._quota = SpaceQuota(max_bytes or None)
+        self._left: list[np.ndarray] = []
+        self._watched = hasattr(self._buffer, "on_leave")
+        if self._watched:
+            self._buffer.on_leave = self._note_left
+        self._in_flight: dict[int, np.ndarray] = {}
+        self._next_id = 0
+        self._push_count = 0
+        self._largest = 0
+        self._refused_at = -1  # push count when the buffer last had too little for a batch
+        self._evicted = 0
+        self._closed = False
+
+    # ------------------------------------------------------------------ in
+
+    def push(self, meta: dict[str, Any], envstep: int) -> None:
+        """Take in what a collector says of a file; a file that is known already is passed over.
+
+        Args:
+            meta: ``data_id``; ``sample_num`` (1 without it), ``size``, ``collect_iter`` and
+                ``priority`` (one for all, or one for each sample).
+            envstep: Environment steps collected so far.
+
+        Raises:
+            DataError: Not such a message; nothing is stored then.
+        """
+        data_id, rows, columns = self._parsed(meta)
+        size = self._size_of(data_id, meta)
+        with self._lock:
+            if data_id in self._ledger:
+                return
+            chunk = self._ledger.add(data_id, rows, size, meta)
+            columns["chunk"] = np.full(rows, chunk.number)
+            try:
+                self._buffer.push(Columns.trusted(columns, rows), envstep)
+            except Exception:
+                self._ledger.leave(columns["chunk"])
+                raise
+            finally:
+                self._settle()
+            self._largest = max(self._largest, size)
+            self._push_count += rows
+            self._lock.notify_all()
+        self._remove_unused()
+
+    def _parsed(self, meta: dict[str, Any]) -> tuple[str, int, dict[str, Any]]:
+        if not isinstance(meta, dict) or not isinstance(meta.get("data_id"), str):
+            raise DataError(f"metadata must be a mapping with data_id, got {_short(meta)}")
+        data_id, rows = meta["data_id"], meta.get("sample_num", 1)
+        if self._folder is not None:
+            self._folder.file(data_id)
+        if type(rows) is not int or not 1 <= rows <= _MOST_ROWS:
+            raise DataError(f"{data_id}: sample_num must be a positive integer, got {rows!r}")
+        columns: dict[str, Any] = {"chunk": None, "row": np.arange(rows)}
+        columns["collect_iter"] = _spread(data_id, meta.get("collect_iter"), rows, np.int64)
+        if meta.get("priority") is not None and self._takes_priority:
+            columns["priority"] = _spread(data_id, meta["priority"], rows, np.float64)
+        return data_id, rows, columns
+
+    @property
+    def _takes_priority(self) -> bool:
+        return isinstance(self._buffer, AdvancedReplayBuffer) or not self._watched
+
+    def _size_of(self, data_id: str, meta: Mapping[str, Any]) -> int:
+        if self._folder is not None:
+            try:
+                return os.stat(self._folder.file(data_id)).st_size
+            except OSError:
+                pass  # the learner will find out, and say so
+        size = meta.get("size", 0)
+        return size if type(size) is int and size >= 0 else 0
+
+    # ------------------------------------------------------------------ out
+
+    def sample(self, batch_size: int, cur_learner_iter: int) -> dict[str, Any] | None:
+        """Draw a batch: plain JSON, for a ``ChunkCache``. Its files stay until :meth:`release`.
+
+        Returns:
+            ``{"id", "chunks": [data_id], "chunk": [index into chunks], "row", "info"}``, or None
+            if the buffer cannot serve now.
+
+        Raises:
+            ConfigError: The byte limit leaves room for fewer samples than a batch has.
+        """
+        drawn = self._draw(batch_size, cur_learner_iter)
+        if drawn is None:
+            return None
+        columns, numbers, index, batch_id, names = drawn
+        return {
+            "id": batch_id,
+            "chunks": names,
+            "chunk": index.tolist(),
+            "row": np.asarray(columns["row"]).tolist(),
+            "info": {name: _jsonable(columns[name]) for name in columns if name not in _OWN},
+        }
+
+    def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Any]] | None:
+        """Draw a batch for a foreign learner: one collector's metadata for each row.
+
+        Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
+        which :meth:`release` knows them.
+        """
+        drawn = self._draw(batch_size, cur_learner_iter)
+        if drawn is None:
+            return None
+        columns, numbers, index, batch_id, _ = drawn
+        with self._lock:
+            facts = [self._ledger[number].facts for number in numbers.tolist()]
+        names = ["row", *(name for name in columns if name not in _OWN)]
+        values = [list(columns[name].tolist()) for name in names]
+        return [
+            {**facts[at], **dict(zip(names, row)), "batch_id": batch_id}
+            for at, row in zip(index.tolist(), zip(*values))
+        ]
+
+    def _draw(self, batch_size: int, cur_iter: int) -> Any:
+        """Columns of a batch, its chunks (pinned), the chunk of each row, its number."""
+        with self._lock:
+            columns = self._draw_alive(batch_size, cur_iter)
+            if columns is None:
+                self._refused_at = self._push_count
+                self._settle()
+                self._check_room_for(batch_size)
+                return None
+            numbers, index = np.unique(columns["chunk"], return_inverse=True)
+            self._ledger.pin(numbers)
+            batch_id, self._next_id = self._next_id, self._next_id + 1
+            self._in_flight[batch_id] = numbers
+            names = [self._ledger[number].data_id for number in numbers.tolist()]
+            self._settle()
+        self._remove_unused()
+        return columns, numbers, index, batch_id, names
+
+    def _draw_alive(self, batch_size: int, cur_iter: int) -> dict[str, Any] | None:
+        """A batch without rows of dropped chunks."""
+        columns = _columns_of(self._buffer.sample(batch_size, cur_iter))
+        if columns is None or (self._watched and not self._ledger.dead_rows):
+            return columns
+        kept: list[dict[str, Any]] = []
+        have = 0
+        for _ in range(_ATTEMPTS):
+            alive = np.flatnonzero(self._ledger.alive(np.asarray(columns["chunk"])))
+            if len(alive) == batch_size:
+                return columns
+            kept.append({name: column[alive] for name, column in columns.items()})
+            have += len(alive)
+            if have >= batch_size:
+                break
+            columns = _columns_of(self._buffer.sample(batch_size, cur_iter))
+            if columns is None:
+                break
+        if not have:
+            return None
+        joined = {name: _join([part[name] for part in kept]) for name in kept[0]}
+        # Few are left: some are drawn again.
+        at = np.arange(batch_size) % have
+        return {name: column[at] for name, column in joined.items()}
+
+    def _check_room_for(self, batch_size: int) -> None:
+        if self._evicted and self.count() < batch_size <= self.capacity:
+            raise ConfigError(
+                f"{self._name}: path_data_limit={self.max_bytes} bytes has room for about "
+                f"{self._samples_that_fit()} samples, a batch needs {batch_size}: raise the limit"
+            )
+
+    def release(self, batch: Mapping[str, Any] | list[dict[str, Any]]) -> None:
+        """A learner has the data of a batch, or will never ask for it; again does nothing."""
+        if isinstance(batch, list):
+            batch = {"id": batch[0].get("batch_id")} if batch else {}
+        with self._lock:
+            numbers = self._in_flight.pop(batch.get("id", -1), None)
+            if numbers is None:
+                return
+            self._ledger.unpin(numbers)
+        self._remove_unused()
+
+    def release_all(self) -> None:
+        """No batch that was drawn so far is needed any more."""
+        with self._lock:
+            ids = list(self._in_flight)
+        for batch_id in ids:
+            self.release({"id": batch_id})
+
+    def wait(self, batch_size: int, timeout: float) -> bool:
+        """Wait until :meth:`sample` may succeed: enough is there, and more than when it did not.
+
+        Returns:
+            Whether that is so; False after `timeout` seconds.
+        """
+
+        def ready() -> bool:
+            return self._closed or (
+                self.count() >= min(batch_size, self.capacity)
+                and self._push_count != self._refused_at
+            )
+
+        with self._lock:
+            return self._lock.wait_for(ready, timeout) and not self._closed
+
+    # ------------------------------------------------------------------ changes
+
+    def update(self, priority_info: Mapping[str, Any]) -> None:
+        """Give sampled items the priorities that learning gave them.
+
+        Args:
+            priority_info: ``replay_unique_id`` (texts, or ``{"prefix", "numbers"}`` as in wire
+                batches), ``replay_buffer_idx`` and ``priority``; nothing happens if it is empty.
+
+        Raises:
+            DataError: Anything else; nothing is changed then.
+        """
+        if not priority_info or priority_info.get("priority") is None:
+            return
+        info = dict(priority_info)
+        try:
+            ids = info.get("replay_unique_id")
+            if isinstance(ids, Mapping):
+                column = IdColumn(str(ids["prefix"]), np.asarray(ids["numbers"], np.int64))
+                info["replay_unique_id"] = column if self._watched else column.tolist()
+            self._buffer.update(info)
+        except DataError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"damaged priorities came: {type(error).__name__}: {error}") from error
+
+    def drop_chunk(self, data_id: str, cause: str) -> int:
+        """Never draw the samples of a chunk again; its file is removed.
+
+        Returns:
+            How many samples that were; 0 for a chunk that is not here.
+        """
+        with self._lock:
+            chunk = self._ledger.find(data_id)
+            if chunk is None:
+                return 0
+            rows = self._ledger.kill(chunk.number)
+        self._remove_unused()
+        _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
+        return rows
+
+    # ------------------------------------------------------------------ space
+
+    def grant(self, worker: str, written: int, need: int = 0) -> int:
+        """The bytes that a collector may have written since it came, reported ones included.
+
+        When the limit binds, and not the buffer's capacity, the oldest samples leave, so that
+        nobody waits for ever.
+
+        Args:
+            written: Bytes of all its chunks that were reported (pushed) since it came.
+            need: Size of a chunk that waits for space.
+
+        Raises:
+            ConfigError: A chunk that is larger than the limit.
+        """
+        limit = self._quota.max_bytes
+        if limit is None:
+            return UNLIMITED
+        if need > limit:
+            raise ConfigError(
+                f"{self._name}: {worker} has a chunk of {need} bytes, path_data_limit={limit} is "
+                f"less: raise the limit, or collect fewer samples at a time"
+            )
+        with self._lock:
+            self._quota.note(worker, written)
+            wish = self._quota.wish(worker, need, self._largest)
+            # Half of the space is for samples, unless somebody can do nothing without it.
+            least = wish if 2 * self._ledger.bytes > limit else min(wish, max(need, self._largest))
+            if least > self._free():
+                self._evict(least - self._free())
+        self._remove_unused()
+        with self._lock:
+            return self._quota.extend(worker, min(wish, self._free()))
+
+    def forget_worker(self, worker: str) -> None:
+        """A collector has left or starts anew: what it had not used is free, what it had written
+        and not reported is removed."""
+        with self._lock:
+            self._quota.forget(worker)
+        self._remove_strangers(chunk_prefix(self._name, worker))
+
+    def _free(self) -> int:
+        assert self._quota.max_bytes is not None
+        return self._quota.max_bytes - self._ledger.bytes - self._quota.reserved
+
+    def _evict(self, n_bytes: int) -> None:
+        """Let the oldest samples leave, until their files make up this many bytes."""
+        rows, doomed = 0, []
+        for chunk in self._ledger.oldest():
+            if n_bytes <= 0:
+                break
+            doomed.append(chunk)
+            n_bytes -= chunk.size
+            rows += self._ledger.refs(chunk.number)
+        if not rows:
+            return
+        self._warn_of_limit()
+        self._evicted += rows
+        if hasattr(self._buffer, "drop_oldest"):
+            self._buffer.drop_oldest(rows)
+            self._settle()
+        else:
+            for chunk in doomed:
+                self._ledger.kill(chunk.number)
+
+    def _warn_of_limit(self) -> None:
+        if not self._evicted:
+            _logger.warning(
+                "%s: path_data_limit=%d bytes has room for about %d samples, fewer than "
+                "replay_buffer_size=%d: the oldest leave early; raise the limit to keep them",
+                *(self._name, self.max_bytes, self._samples_that_fit(), self.capacity),
+            )
+
+    def _samples_that_fit(self) -> int:
+        rows = max(self._ledger.file_rows, 1)
+        return int((self._quota.max_bytes or 0) * rows / max(self._ledger.bytes, 1))
+
+    # ------------------------------------------------------------------ files
+
+    def _note_left(self, items: Any) -> None:
+        columns = _columns_of(items)
+        if columns is not None:
+            self._left.append(np.asarray(columns["chunk"], np.int64))
+
+    def _settle(self) -> None:
+        """Count rows that have left; the lock is held."""
+        if self._left:
+            left, self._left = self._left, []
+            self._ledger.leave(left[0] if len(left) == 1 else np.concatenate(left))
+        if not self._watched:
+            self._ledger.leave_oldest(self._ledger.rows - self._buffer.count())
+
+    def _remove_unused(self) -> None:
+        """Remove files that nobody refers to; a slow disk must not hold up the lock."""
+        with self._lock:
+            unused = self._ledger.take_unused()
+        if not unused:
+            return
+        removed, left = [], []
+        for chunk in unused:
+            (removed if self._remove(chunk.data_id) else left).append(chunk)
+        with self._lock:
+            self._ledger.removed(removed)
+            self._ledger.put_back(left)
+
+    def _remove(self, data_id: str) -> bool:
+        if self._folder is None:
+            return True
+        try:
+            self._folder.remove(data_id)
+        except (CheckpointWriteError, DataError) as error:
+            _logger.warning("%s: %s", self._name, error)
+            return False
+        return True
+
+    def _remove_strangers(self, prefix: str) -> None:
+        """Remove files of this buffer that it does not know of."""
+        if self._folder is None:
+            return
+        with self._lock:
+            known = self._ledger.names()
+        self._folder.clear(prefix, keep=known)
+
+    # ------------------------------------------------------------------ facts
+
+    def count(self) -> int:
+        """Samples that can be drawn."""
+        return self._buffer.count() - self._ledger.dead_rows
+
+    @property
+    def capacity(self) -> int:
+        """Samples that fit."""
+        return getattr(self._buffer, "replay_buffer_size", self._capacity)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the files that have not been removed."""
+        return self._ledger.bytes
+
+    @property
+    def max_bytes(self) -> int | None:
+        return self._quota.max_bytes
+
+    @property
+    def push_count(self) -> int:
+        """Samples that came since the buffer was made."""
+        return self._push_count
+
+    @property
+    def files(self) -> int:
+        """Files that samples or batches on the way refer to."""
+        return len(self._ledger)
+
+    @property
+    def buffer(self) -> Any:
+        """The registered buffer itself."""
+        return self._buffer
+
+    # ------------------------------------------------------------------ state and end
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that goes on where this one stood, with the files that are there then."""
+        with self._lock:
+            return {
+                "buffer": self._buffer.state_dict(),
+                "ledger": self._ledger.state_dict(),
+                "next_id": self._next_id,
+                "push_count": self._push_count,
+                "largest": self._largest,
+                "evicted": self._evicted,
+            }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> list[str]:
+        """Go on where the buffer stood that gave this state; files it did not know are removed.
+
+        Returns:
+            Chunks that are dropped because their files are missing or have another size.
+        """
+        with self._lock:
+            self._buffer.load_state_dict(state["buffer"])
+            self._ledger.load_state_dict(state["ledger"])
+            self._left.clear()
+            self._in_flight.clear()
+            self._next_id = int(state["next_id"])
+            self._push_count = int(state["push_count"])
+            self._largest, self._evicted = int(state["largest"]), int(state["evicted"])
+            self._refused_at = -1
+            gone = [chunk for chunk in self._ledger.oldest() if not self._is_there(chunk)]
+            for chunk in gone:
+                self._ledger.kill(chunk.number)
+            self._lock.notify_all()
+        self._remove_unused()
+        self._remove_strangers(chunk_prefix(self._name))
+        return [chunk.data_id for chunk in gone]
+
+    def _is_there(self, chunk: Chunk) -> bool:
+        if self._folder is None:
+            return True
+        try:
+            return os.stat(self._folder.file(chunk.data_id)).st_size == chunk.size
+        except (OSError, DataError):
+            return False
+
+    def close(self, remove_files: bool) -> None:
+        """End; again does nothing.
+
+        Args:
+            remove_files: Also remove all chunks of this buffer, known or not, finished or not.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._watched:
+                self._buffer.on_leave = None
+            self._lock.notify_all()
+        if hasattr(self._buffer, "close"):
+            self._buffer.close()
+        if remove_files and self._folder is not None:
+            for data_id in self._ledger.names():
+                self._remove(data_id)
+            self._folder.clear(chunk_prefix(self._name))
+
+
+def _build(cfg: Mapping[str, Any], exp_name: str, name: str, tb_logger: Any) -> Any:
+    from easydict import EasyDict
+
+    own = EasyDict(cfg)
+    own.setdefault("type", "advanced")
+    own["enable_track_used_data"] = False  # the files are looked after here
+    kind = get_buffer_cls(own)
+    if isinstance(kind, type) and issubclass(kind, SequenceReplayBuffer | EpisodeReplayBuffer):
+        raise ConfigError(
+            f"policy.other.replay_buffer.type={own.type!r} samples runs of items, parallel mode "
+            f"needs single samples: use 'advanced', 'naive' or 'deque', and unroll_len for runs"
+        )
+    return create_buffer(own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name)
+
+
+def _columns_of(items: Any) -> dict[str, Any] | None:
+    """Sampled items as columns; of rows, what all of them have."""
+    if items is None:
+        return None
+    if isinstance(items, Columns):
+        columns = items.columns_or_none()
+        if columns is not None:
+            return dict(columns)
+    rows = list(items)
+    if not rows:
+        return None
+    names = [name for name in rows[0] if all(name in row for row in rows)]
+    return {name: _stack([row[name] for row in rows]) for name in names}
+
+
+def _stack(values: list[Any]) -> Any:
+    if all(isinstance(value, str) for value in values):
+        return np.array(values, dtype=object)
+    return np.asarray(values)
+
+
+def _join(parts: list[Any]) -> Any:
+    if isinstance(parts[0], IdColumn):
+        return IdColumn(parts[0].prefix, np.concatenate([part.numbers for part in parts]))
+    return np.concatenate(parts)
+
+
+def _jsonable(column: Any) -> Any:
+    """A list; a number if all rows have the same; ids by prefix and numbers."""
+    if isinstance(column, IdColumn):
+        return {"prefix": column.prefix, "numbers": column.numbers.tolist()}
+    if column.dtype.kind == "f" and len(column) and (column == column[0]).all():
+        return float(column[0])
+    return column.tolist()
+
+
+def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
+    """One value for all rows, or one for each."""
+    if value is None:
+        value = -1
+    try:
+        return np.array(np.broadcast_to(np.asarray(value, dtype), (rows,)))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{data_id}: {_short(value)} does not fit {rows} samples") from error
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
