@@ -86,11 +86,11 @@ def compile_config(
             the full path of its key.
         UnknownTypeError: A type that no registry knows.
     """
-    user = _copied(cfg, "main_config")
+    user = copied(cfg, "main_config")
     further = {"reward_model": reward_model, "world_model": world_model}
     if auto:
-        create = _copied(create_cfg, "create_config")
-        _check_create(create)
+        create = copied(create_cfg, "create_config")
+        check_create(create)
         parts = find_parts(create, user, env)
     elif create_cfg is not None:
         raise ConfigError("compile_config uses create_cfg only with auto=True: pass that too")
@@ -99,8 +99,8 @@ def compile_config(
             *(env, env_manager, policy, learner, collector, evaluator, buffer), user=user
         )
         create = create_config_of(parts)
-    merged = _merge(user, create, parts, further, seed)
-    _check_values(merged, complete=auto)
+    merged = merge_parts(user, create, parts, further, seed)
+    check_values(merged, complete=auto)
     return _settled(merged, save_cfg, save_path, renew_dir)
 
 
@@ -128,24 +128,24 @@ def compile_run_config(
         save_cfg: As for :func:`compile_config`.
         renew_dir: As for :func:`compile_config`.
     """
-    user, create = _copied(main_config, "main_config"), _copied(create_config, "create_config")
+    user, create = copied(main_config, "main_config"), copied(create_config, "create_config")
     if own_envs:
         create.pop("env", None)
-    _check_create(create)
+    check_create(create)
     parts = find_parts(create, user, env, look_up_env=not own_envs)
-    merged = _merge(user, create, parts, {}, seed)
+    merged = merge_parts(user, create, parts, {}, seed)
     problems = Problems()
     if on_policy is not None:
         _check_pipeline(merged, parts, on_policy, problems)
     if not own_envs:
-        _require_envs(merged, problems)
+        require_envs(merged, problems)
     if not own_model:
-        _require_model(merged, parts, problems)
-    _check_values(merged, True, problems)
+        require_model(merged, parts, problems)
+    check_values(merged, True, problems)
     return _settled(merged, save_cfg, "total_config.py", renew_dir)
 
 
-def _copied(cfg: Any, name: str) -> EasyDict:
+def copied(cfg: Any, name: str) -> EasyDict:
     if not isinstance(cfg, Mapping):
         raise ConfigError(f"{name} must be a dict, got {type(cfg).__name__} {cfg!r}")
     _check_names(cfg, name)
@@ -160,7 +160,7 @@ def _check_names(section: Mapping[Any, Any], path: str) -> None:
             _check_names(value, f"{path}.{key}")
 
 
-def _check_create(create: EasyDict) -> None:
+def check_create(create: EasyDict) -> None:
     problems = Problems()
     component = {"type": "", "import_names": None}
     known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
@@ -170,7 +170,7 @@ def _check_create(create: EasyDict) -> None:
     problems.raise_if_any()
 
 
-def _merge(
+def merge_parts(
     user: EasyDict,
     create: EasyDict,
     parts: Parts,
@@ -241,7 +241,7 @@ def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Prob
     )
 
 
-def _require_envs(cfg: EasyDict, problems: Problems) -> None:
+def require_envs(cfg: EasyDict, problems: Problems) -> None:
     if cfg.env.get("type") is None:
         problems.add(
             "missing key create_config.env.type: name a registered env class, or 'gymnasium' with "
@@ -253,7 +253,7 @@ def _require_envs(cfg: EasyDict, problems: Problems) -> None:
     require(cfg, "env.evaluator_env_num", "how many environments evaluate", problems)
 
 
-def _require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
+def require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
     examples = {
         "obs_shape": "the shape of an observation, such as 4 or [4, 84, 84]",
         "action_shape": "how many actions there are, or how long an action is",
@@ -263,7 +263,7 @@ def _require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
         require(cfg, f"policy.model.{name}", what, problems)
 
 
-def _check_values(cfg: EasyDict, complete: bool, problems: Problems | None = None) -> None:
+def check_values(cfg: EasyDict, complete: bool, problems: Problems | None = None) -> None:
     problems = problems or Problems()
     find_contradictions(cfg, complete, problems)
     problems.raise_if_any()

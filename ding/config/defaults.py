@@ -8,7 +8,7 @@ from easydict import EasyDict
 
 from ding.config.check import at
 from ding.config.known_keys import ENV_KEYS, EPS_KEYS, POLICY_KEYS, TOP_KEYS
-from ding.config.parts import COMPONENTS, Parts, default_config, import_names, is_ours
+from ding.config.parts import Parts, default_config, import_names, is_ours
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.worker import BaseSerialCommander
 
@@ -23,17 +23,18 @@ def defaults_of(parts: Parts, create: Mapping[str, Any]) -> EasyDict:
     """
     policy = deep_merge_dicts({name: {} for name in _POLICY_SECTIONS}, default_config(parts.policy))
     cfg = EasyDict(env=default_config(parts.env), policy=policy)
-    for name, (_, place) in COMPONENTS.items():
+    for name, (_, place) in parts.components.items():
         part, settings = getattr(parts, name), create.get(name, {})
-        if part is None and not settings:
+        if not place or (part is None and not settings):
             continue
         own = at(cfg, place) or {}
         layers = (own,) if name in ("env", "policy") else (default_config(part), own)
         _put(cfg, place, layered(*layers, settings))
-    commander = at(cfg, "policy.other.commander") or {}
-    cfg.policy.other.commander = layered(
-        default_config(BaseSerialCommander), commander, create.get("commander", {})
-    )
+    if not parts.parallel:
+        commander = at(cfg, "policy.other.commander") or {}
+        cfg.policy.other.commander = layered(
+            default_config(BaseSerialCommander), commander, create.get("commander", {})
+        )
     return cfg
 
 
@@ -72,8 +73,8 @@ def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
 def open_paths(parts: Parts, model_cls: Any) -> set[str]:
     """Sections of which not all keys can be known: those of classes from elsewhere."""
     paths = {"policy.learn.learner.hook", "policy.other", "policy.other.commander"}
-    for name, (_, place) in COMPONENTS.items():
-        if not is_ours(getattr(parts, name)):
+    for name, (_, place) in parts.components.items():
+        if place and not is_ours(getattr(parts, name)):
             paths.add(place)
     if not is_ours(parts.policy):
         paths |= {"policy.learn", "policy.collect", "policy.eval", "policy.other.eps"}

@@ -9,9 +9,13 @@ from easydict import EasyDict
 from ding.config.check import Problems, at
 from ding.utils import (
     BUFFER_REGISTRY,
+    COMM_COLLECTOR_REGISTRY,
+    COMM_LEARNER_REGISTRY,
+    COMMANDER_REGISTRY,
     ENV_MANAGER_REGISTRY,
     ENV_REGISTRY,
     LEARNER_REGISTRY,
+    PARALLEL_COLLECTOR_REGISTRY,
     POLICY_REGISTRY,
     SERIAL_COLLECTOR_REGISTRY,
     SERIAL_EVALUATOR_REGISTRY,
@@ -30,11 +34,26 @@ COMPONENTS: dict[str, tuple[Registry, str]] = {
     "evaluator": (SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator"),
     "replay_buffer": (BUFFER_REGISTRY, "policy.other.replay_buffer"),
 }
+#: The same for parallel mode; what carries messages has no place in the main config.
+PARALLEL_COMPONENTS: dict[str, tuple[Registry, str]] = {
+    **COMPONENTS,
+    "collector": (PARALLEL_COLLECTOR_REGISTRY, "policy.collect.collector"),
+    "commander": (COMMANDER_REGISTRY, "policy.other.commander"),
+    "comm_learner": (COMM_LEARNER_REGISTRY, ""),
+    "comm_collector": (COMM_COLLECTOR_REGISTRY, ""),
+}
 _DEFAULT_TYPES = {
     "learner": "base",
     "collector": "sample",
     "evaluator": "interaction",
     "replay_buffer": "advanced",
+}
+_PARALLEL_DEFAULT_TYPES = {
+    **_DEFAULT_TYPES,
+    "collector": "zergling",
+    "commander": "solo",
+    "comm_learner": "flask_fs",
+    "comm_collector": "flask_fs",
 }
 # Env types of the collection that this package does not have, and what to use instead.
 _ENV_IDS = {
@@ -49,7 +68,11 @@ _ENV_IDS = {
 
 @dataclass
 class Parts:
-    """Classes by role; ``None`` for those that a config does without."""
+    """Classes by role; ``None`` for those that a config does without.
+
+    Attributes:
+        parallel: Whether they are those of a parallel run.
+    """
 
     env: type | None = None
     env_manager: type | None = None
@@ -58,10 +81,23 @@ class Parts:
     collector: type | None = None
     evaluator: type | None = None
     replay_buffer: type | None = None
+    commander: type | None = None
+    comm_learner: type | None = None
+    comm_collector: type | None = None
+    parallel: bool = False
+
+    @property
+    def components(self) -> dict[str, tuple[Registry, str]]:
+        """Registry of each role, and where the compiled config keeps the component."""
+        return PARALLEL_COMPONENTS if self.parallel else COMPONENTS
 
 
 def find_parts(
-    create: EasyDict, user: EasyDict, env: type | None, look_up_env: bool = True
+    create: EasyDict,
+    user: EasyDict,
+    env: type | None,
+    look_up_env: bool = True,
+    parallel: bool = False,
 ) -> Parts:
     """Look up the classes that ``create_config`` names.
 
@@ -73,35 +109,37 @@ def find_parts(
         user: The main config.
         env: Class of the environments instead of the one that is named.
         look_up_env: Whether ``create.env`` counts at all.
+        parallel: Look for the classes of a parallel run.
 
     Raises:
         ConfigError: A module cannot be imported, or the two configs name different types.
         UnknownTypeError: A type that no registry knows.
     """
     problems = Problems()
-    for name, (_, place) in COMPONENTS.items():
-        if name != "env" or look_up_env:
+    parts = Parts(parallel=parallel)
+    for name, (_, place) in parts.components.items():
+        if place and (name != "env" or look_up_env):
             _settle_type(name, place, create, user, problems)
     for name in ("env_manager", "policy"):
         if not at(create, f"{name}.type"):
             known = ", ".join(sorted(COMPONENTS[name][0].query()))
             problems.add(f"missing key create_config.{name}.type: one of {known}")
     problems.raise_if_any()
-    parts = Parts(policy=_lookup("policy", create))
+    parts.policy = _lookup("policy", create, parts)
     on_policy = at(user, "policy.on_policy")
     if on_policy is None:
         on_policy = at(default_config(parts.policy), "on_policy")
-    for name, type_ in _DEFAULT_TYPES.items():
+    for name, type_ in (_PARALLEL_DEFAULT_TYPES if parallel else _DEFAULT_TYPES).items():
         if name == "replay_buffer" and on_policy and name not in create:
             continue
         create.setdefault(name, EasyDict())
         if not create[name].get("type"):
             create[name].type = type_
-        setattr(parts, name, _lookup(name, create))
-    parts.env_manager = _lookup("env_manager", create)
+        setattr(parts, name, _lookup(name, create, parts))
+    parts.env_manager = _lookup("env_manager", create, parts)
     parts.env = env
     if env is None and look_up_env and at(create, "env.type"):
-        parts.env = _lookup("env", create)
+        parts.env = _lookup("env", create, parts)
     return parts
 
 
@@ -121,7 +159,8 @@ def given_parts(
         ConfigError: Something that is no class, or no policy.
     """
     parts = Parts(env, env_manager, policy, learner, collector, evaluator, buffer)
-    for name, part in vars(parts).items():
+    for name in COMPONENTS:
+        part = getattr(parts, name)
         if part is not None and not isinstance(part, type):
             raise ConfigError(
                 f"compile_config: {name} must be a class, got {type(part).__name__} {part!r}"
@@ -193,7 +232,7 @@ def _base_type(policy_type: Any) -> str:
     return str(policy_type).removesuffix("_command")
 
 
-def _lookup(name: str, create: EasyDict) -> Any:
+def _lookup(name: str, create: EasyDict, parts: Parts) -> Any:
     section = create[name]
     where = f"create_config.{name}.import_names"
     try:
@@ -203,7 +242,7 @@ def _lookup(name: str, create: EasyDict) -> Any:
         if missing.split(".")[0] != "dizoo":
             raise
         raise ConfigError(_no_dizoo(name, section, where)) from error
-    return _registered(name, section.type)
+    return parts.components[name][0].get(section.type)
 
 
 def _registered(name: str, type_: str) -> Any:

@@ -150,12 +150,50 @@ def read_config(path: str) -> tuple[dict, dict]:
     Raises:
         ConfigError: As :func:`read_config_directly`, or one of the two is not defined.
     """
+    main, create = _named(path, ("main_config", "create_config"))
+    return main, create
+
+
+def read_config_with_system(path: str) -> tuple[dict, dict, dict]:
+    """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
+
+    Raises:
+        ConfigError: As :func:`read_config_directly`, or one of the three is not defined.
+    """
+    main, create, system = _named(path, ("main_config", "create_config", "system_config"))
+    return main, create, system
+
+
+def _named(path: str, wanted: tuple[str, ...]) -> list[dict]:
     names = read_config_directly(path)
-    missing = [name for name in ("main_config", "create_config") if name not in names]
+    missing = [name for name in wanted if name not in names]
     if missing:
+        needed = f"{', '.join(wanted[:-1])} and {wanted[-1]}"
+        hint = ""
+        if missing == ["system_config"]:
+            hint = (
+                "; in parallel mode it says where the parts run and meet: dict(coordinator=dict(), "
+                "path_data='<exp_name>/data', path_policy='<exp_name>/policy')"
+            )
         raise ConfigError(
             f"{path} does not define {' and '.join(missing)} (it defines "
-            f"{', '.join(sorted(names)) or 'nothing'}): a config file holds the dicts main_config "
-            "and create_config"
+            f"{', '.join(sorted(names)) or 'nothing'}): a config file holds the dicts "
+            f"{needed}{hint}"
         )
-    return names["main_config"], names["create_config"]
+    return [names[name] for name in wanted]
+
+
+def read_compiled(path: str) -> EasyDict:
+    """The compiled parallel config (``main`` and ``system``) that a file holds.
+
+    Raises:
+        ConfigError: As :func:`read_config_directly`, or it holds something else.
+    """
+    names = read_config_directly(path)
+    config = names.get("exp_config")
+    if not isinstance(config, dict) or not {"main", "system"} <= set(config):
+        raise ConfigError(
+            f"{path} is no compiled parallel config: make one with `ding -m dist -M config -c "
+            f"{path}`, and give that file to every part"
+        )
+    return EasyDict(config)

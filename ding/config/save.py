@@ -6,6 +6,7 @@ import yaml
 
 from ding.config.check import at
 from ding.config.source import Source, plain, without_objects
+from ding.config.system import user_part
 from ding.utils.errors import ConfigError
 from ding.utils.git_state import git_state
 from ding.utils.log_file import write_atomically
@@ -57,6 +58,9 @@ def save_config_formatted(config_: dict, path: str = "formatted_total_config.py"
     The script trains when it is run, and is a config file like any other. It begins anew, also
     when it comes from a run that was resumed.
     """
+    if "main" in config_ and "system" in config_:
+        _save_formatted_parallel(config_, path)
+        return
     source = Source()
     main = {key: value for key, value in plain(config_).items() if key != "create_config"}
     if at(main, "policy.learn.resume_training"):
@@ -77,6 +81,34 @@ if __name__ == "__main__":
     from ding.entry import {pipeline}
 
     {pipeline}([main_config, create_config], seed={config_.get("seed", 0)!r})
+""",
+    )
+
+
+def _save_formatted_parallel(config: dict, path: str) -> None:
+    source = Source()
+    main = {key: value for key, value in plain(config["main"]).items() if key != "create_config"}
+    if at(main, "policy.learn.resume_training"):
+        main["policy"]["learn"]["resume_training"] = False
+    main_text = source.of(main, "main_config")
+    create_text = source.of(config["main"].get("create_config", {}), "create_config")
+    system_text = source.of(user_part(config["system"]), "system_config")
+    _save_text(
+        path,
+        f"""from easydict import EasyDict
+{source.header()}
+main_config = EasyDict({main_text})
+
+create_config = EasyDict({create_text})
+
+system_config = EasyDict({system_text})
+
+if __name__ == "__main__":
+    from ding.entry import parallel_pipeline
+
+    parallel_pipeline(
+        (main_config, create_config, system_config), seed={main.get("seed", 0)!r}
+    )
 """,
     )
 

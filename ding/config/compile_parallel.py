@@ -1,0 +1,192 @@
+"""Completing the three parts of a parallel config."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.check import Problems, at
+from ding.config.compile import (
+    check_create,
+    check_values,
+    copied,
+    merge_parts,
+    new_folder,
+    require_envs,
+    require_model,
+)
+from ding.config.hosts import (
+    parallel_transform,
+    parallel_transform_k8s,
+    parallel_transform_slurm,
+    set_collector_interaction_for_coordinator,
+    set_learner_interaction_for_coordinator,
+    set_system_cfg,
+)
+from ding.config.parts import Parts, find_parts
+from ding.config.save import save_config
+from ding.config.system import complete_system
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+PLATFORMS = ("local", "slurm", "k8s")
+
+
+def compile_config_parallel(
+    cfg: EasyDict,
+    create_cfg: EasyDict,
+    system_cfg: EasyDict,
+    seed: int = 0,
+    save_cfg: bool = True,
+    save_path: str = "total_config.py",
+    platform: str = "local",
+    coordinator_host: str | None = None,
+    learner_host: str | None = None,
+    collector_host: str | None = None,
+    coordinator_port: int | None = None,
+    learner_port: int | None = None,
+    collector_port: int | None = None,
+) -> EasyDict:
+    """Complete, check and save a parallel config; every part gets its address.
+
+    Args:
+        cfg: ``main_config``. None of the three is changed.
+        create_cfg: ``create_config``.
+        system_cfg: ``system_config``.
+        seed: Recorded in the config.
+        save_cfg: Make the run's folder and save the result there.
+        save_path: Name of the saved file.
+        platform: ``local`` (also: named hosts), ``slurm`` or ``k8s``.
+        coordinator_host: Host of the coordinator; the loopback address if not given.
+        learner_host: Hosts (``slurm``: nodes) of the learners, separated by commas.
+        collector_host: Hosts of the collectors, likewise.
+        coordinator_port: Port of the coordinator; a free one if not given.
+        learner_port: Port of learners: of all in Kubernetes, else of the first, and so on upwards.
+        collector_port: Port of collectors, likewise.
+
+    Returns:
+        ``main`` and ``system``. The latter holds the coordinator's entry, with its tables of
+        learners and collectors, and an entry for each worker.
+
+    Raises:
+        ConfigError: Everything that is wrong, with the full paths of the keys.
+        UnknownTypeError: A type that no registry knows.
+    """
+    config = complete_parallel(cfg, create_cfg, system_cfg, seed)
+    if platform not in PLATFORMS:
+        raise ConfigError(f"platform must be one of {', '.join(PLATFORMS)}, got {platform!r}")
+    if platform == "k8s":
+        parallel_transform_k8s(config, coordinator_port, learner_port, collector_port)
+    else:
+        set_system_cfg(config)
+        _give_ports(config.system, coordinator_port, learner_port, collector_port)
+        transform = parallel_transform_slurm if platform == "slurm" else parallel_transform
+        transform(config, coordinator_host, learner_host, collector_host)
+    if save_cfg:
+        save_parallel(config, save_path)
+    return config
+
+
+def compile_joining(
+    cfg: Mapping[str, Any],
+    create_cfg: Mapping[str, Any],
+    system_cfg: Mapping[str, Any],
+    seed: int = 0,
+    renew_dir: bool = True,
+) -> EasyDict:
+    """:func:`compile_config_parallel` for workers that choose their ports and join by themselves.
+
+    Args:
+        cfg: ``main_config``.
+        create_cfg: ``create_config``.
+        system_cfg: ``system_config``.
+        seed: Recorded in the config.
+        renew_dir: If the folder exists, take another (never when training is resumed).
+    """
+    config = complete_parallel(cfg, create_cfg, system_cfg, seed)
+    old = config.main.exp_name
+    if renew_dir and not at(config.main, "policy.learn.resume_training"):
+        config.main.exp_name = new_folder(old)
+        _move_folders(config, old)
+    set_system_cfg(config)
+    set_learner_interaction_for_coordinator(config)
+    set_collector_interaction_for_coordinator(config)
+    return config
+
+
+def complete_parallel(
+    cfg: Mapping[str, Any],
+    create_cfg: Mapping[str, Any],
+    system_cfg: Mapping[str, Any],
+    seed: int = 0,
+) -> EasyDict:
+    """Check and complete the three parts; no entries for single workers yet."""
+    user, create = copied(cfg, "main_config"), copied(create_cfg, "create_config")
+    system = copied(system_cfg, "system_config")
+    check_create(create)
+    _use_command_mode(create)
+    parts = find_parts(create, user, None, parallel=True)
+    main = merge_parts(user, create, parts, {}, seed)
+    problems = Problems()
+    require_envs(main, problems)
+    require_model(main, parts, problems)
+    _check_counts(main, parts, problems)
+    check_values(main, False, problems)
+    if not main.get("exp_name"):
+        main.exp_name = "default_experiment"
+    return EasyDict(main=main, system=complete_system(system, main))
+
+
+def _use_command_mode(create: EasyDict) -> None:
+    """Name the policy's type that also has the command mode, if there is one."""
+    type_ = at(create, "policy.type")
+    if not isinstance(type_, str) or type_.endswith("_command"):
+        return
+    if f"{type_}_command" in POLICY_REGISTRY or type_ not in POLICY_REGISTRY:
+        create.policy.type = f"{type_}_command"
+
+
+def _check_counts(main: Mapping[str, Any], parts: Parts, problems: Problems) -> None:
+    for path in ("policy.learn.learner.learner_num", "policy.collect.collector.collector_num"):
+        value = at(main, path)
+        if value is not None and value < 1:
+            problems.add(f"{path} must be at least 1, got {value!r}")
+
+
+def _move_folders(config: EasyDict, old: str) -> None:
+    """Keep the data folders in the run's folder when that got another name."""
+    before, now = os.path.abspath(old), os.path.abspath(config.main.exp_name)
+    for key in ("path_data", "path_policy"):
+        path = os.path.abspath(config.system[key])
+        if now != before and os.path.commonpath([path, before]) == before:
+            moved = os.path.join(config.main.exp_name, os.path.relpath(path, before))
+            config.system[key] = config.system.coordinator[key] = moved
+
+
+def _give_ports(system: EasyDict, coordinator: Any, learner: Any, collector: Any) -> None:
+    if coordinator is not None:
+        system.coordinator.port = coordinator
+    for kind, first in (("learner", learner), ("collector", collector)):
+        names = [name for name in system if name.rstrip("0123456789") == kind and name != kind]
+        for offset, name in enumerate(names if first is not None else []):
+            system[name].port = first + offset if first else first
+
+
+def save_parallel(config: EasyDict, save_path: str = "total_config.py") -> str:
+    """Save a compiled parallel config into the run's folder; returns the file's path.
+
+    Raises:
+        ConfigError: The folder cannot be written.
+    """
+    folder = config.main.exp_name
+    path = os.path.join(folder, save_path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        save_config(config, path, save_formatted=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write into the run's folder {os.path.abspath(folder)!r}: "
+            f"{error.strerror or error}; choose another exp_name"
+        ) from error
+    return path

@@ -1,0 +1,318 @@
+"""Where the processes of a parallel run listen: on this machine, on Slurm nodes, in Kubernetes."""
+
+import itertools
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.system import kind_of, processes_per_learner, worker_entry, worker_names
+from ding.utils import find_free_port, find_free_port_slurm, node_to_host
+from ding.utils.errors import ConfigError
+from ding.utils.k8s_helper import (
+    DEFAULT_K8S_AGGREGATOR_MASTER_PORT,
+    DEFAULT_K8S_AGGREGATOR_SLAVE_PORT,
+    DEFAULT_K8S_COLLECTOR_PORT,
+    DEFAULT_K8S_COORDINATOR_PORT,
+    DEFAULT_K8S_LEARNER_PORT,
+)
+
+LOOPBACK = "127.0.0.1"
+_EVERYWHERE = "0.0.0.0"
+_LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
+_NODE_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
+
+Hosts = str | Sequence[str] | None
+
+
+def set_system_cfg(cfg: EasyDict) -> EasyDict:
+    """Add an entry for each learner, aggregator and collector to ``cfg.system``; no addresses yet.
+
+    Args:
+        cfg: ``main`` (with ``create_config``) and ``system``; changed in place.
+    """
+    for name in worker_names(cfg.main, cfg.system):
+        cfg.system[name] = worker_entry(name, cfg.main, cfg.system, cfg.main.create_config)
+    return cfg
+
+
+def set_host_port(
+    cfg: EasyDict, coordinator_host: Hosts, learner_host: Hosts, collector_host: Hosts
+) -> EasyDict:
+    """Give every part its host and port; free ports where the host is this machine.
+
+    A part with a port of its own in the config keeps it; on other machines one without stays on
+    ``'auto'``, and takes a free port when it starts.
+
+    Args:
+        cfg: ``main`` and ``system``; changed in place.
+        coordinator_host: The coordinator's host; the loopback address if not given.
+        learner_host: Those of the learners, in turn: a list, or separated by commas.
+        collector_host: Those of the collectors, likewise.
+    """
+    taken: set[int] = set()
+
+    def free(host: str) -> int | str:
+        return _free_port(host, taken) if is_local(host) else "auto"
+
+    return _place(cfg, coordinator_host, learner_host, collector_host, free)
+
+
+def set_host_port_slurm(
+    cfg: EasyDict, coordinator_host: Hosts, learner_node: list, collector_node: list
+) -> EasyDict:
+    """The same for Slurm nodes; ports are asked for through ``srun``.
+
+    Args:
+        cfg: ``main`` and ``system``; changed in place.
+        coordinator_host: The coordinator's host, a node's name or an address.
+        learner_node: Nodes of the learners, in turn.
+        collector_node: Nodes of the collectors, in turn.
+    """
+    nodes = {}
+    for node in [*_listed(learner_node), *_listed(collector_node)]:
+        nodes[node_to_host(node)] = node
+    taken: set[int] = set()
+
+    def free(host: str) -> int | str:
+        if is_local(host):
+            return _free_port(host, taken)
+        return find_free_port_slurm(nodes[host]) if host in nodes else "auto"
+
+    hosts = [[node_to_host(node) for node in _listed(n)] for n in (learner_node, collector_node)]
+    return _place(cfg, coordinator_host, *hosts, free)
+
+
+def set_host_port_k8s(
+    cfg: EasyDict, coordinator_port: int, learner_port: int, collector_port: int
+) -> EasyDict:
+    """The same for pods: every part listens on all interfaces, on the port of its kind.
+
+    Args:
+        cfg: ``main`` and ``system``; changed in place.
+        coordinator_port: Defaults to that of this package's Kubernetes jobs, as the others.
+        learner_port: Of every learner.
+        collector_port: Of every collector.
+    """
+    ports = {
+        "collector": collector_port or DEFAULT_K8S_COLLECTOR_PORT,
+        "learner": learner_port or DEFAULT_K8S_LEARNER_PORT,
+        "learner_aggregator": DEFAULT_K8S_AGGREGATOR_SLAVE_PORT,
+    }
+    coordinator = cfg.system.coordinator
+    coordinator.host = coordinator.host or _EVERYWHERE
+    coordinator.port = coordinator_port or DEFAULT_K8S_COORDINATOR_PORT
+    for name in _workers(cfg):
+        entry = cfg.system[name]
+        entry.host, entry.port = _EVERYWHERE, ports[kind_of(name)]
+        if kind_of(name) == "learner_aggregator":
+            entry.master = EasyDict(host=_EVERYWHERE, port=DEFAULT_K8S_AGGREGATOR_MASTER_PORT)
+    return cfg
+
+
+def set_learner_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
+    """Fill the coordinator's table of learners: name to ``[name, host, port]``.
+
+    It holds those with a known port; the others join by themselves. Of learners with several
+    processes it holds the aggregators, which have tables of their own.
+    """
+    system = cfg.system
+    per_learner = processes_per_learner(system)
+    if per_learner > 1:
+        for index in range(len(_workers(cfg, "learner_aggregator"))):
+            names = [f"learner{index * per_learner + rank}" for rank in range(per_learner)]
+            system[f"learner_aggregator{index}"].learner = _table(cfg, names)
+        system.coordinator.learner = _table(cfg, _workers(cfg, "learner_aggregator"))
+    else:
+        system.coordinator.learner = _table(cfg, _workers(cfg, "learner"))
+    return cfg
+
+
+def set_collector_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
+    """Fill the coordinator's table of collectors: name to ``[name, host, port]``."""
+    cfg.system.coordinator.collector = _table(cfg, _workers(cfg, "collector"))
+    return cfg
+
+
+def parallel_transform(
+    cfg: dict,
+    coordinator_host: str | None = None,
+    learner_host: list[str] | None = None,
+    collector_host: list[str] | None = None,
+) -> EasyDict:
+    """Complete ``cfg`` (``main`` and ``system``) for local or named hosts, in place; returns it."""
+    return _transform(cfg, set_host_port, coordinator_host, learner_host, collector_host)
+
+
+def parallel_transform_slurm(
+    cfg: dict,
+    coordinator_host: str | None = None,
+    learner_node: list[str] | None = None,
+    collector_node: list[str] | None = None,
+) -> EasyDict:
+    """Complete ``cfg`` for Slurm, in place; returns it.
+
+    Without nodes, those of the job count (``SLURM_JOB_NODELIST``): the first ones learn, one for
+    each learner; the others collect.
+    """
+    nodes = job_nodes() if not (learner_node and collector_node) else []
+    learners = _number(cfg, "learner")
+    learner_node = learner_node or nodes[:learners]
+    collector_node = collector_node or nodes[learners:] or nodes
+    return _transform(cfg, set_host_port_slurm, coordinator_host, learner_node, collector_node)
+
+
+def parallel_transform_k8s(
+    cfg: dict,
+    coordinator_port: int | None = None,
+    learner_port: int | None = None,
+    collector_port: int | None = None,
+) -> EasyDict:
+    """Complete ``cfg`` for Kubernetes, in place; returns it."""
+    return _transform(cfg, set_host_port_k8s, coordinator_port, learner_port, collector_port)
+
+
+def job_nodes() -> list[str]:
+    """The nodes of the Slurm job that this process runs in.
+
+    Raises:
+        ConfigError: It runs in none.
+    """
+    for name in _NODE_VARIABLES:
+        if os.environ.get(name):
+            return expand_nodes(os.environ[name])
+    raise ConfigError(
+        f"no Slurm nodes: run inside a job ({' or '.join(_NODE_VARIABLES)} is set there), or name "
+        "the hosts of learners and collectors"
+    )
+
+
+def expand_nodes(text: str) -> list[str]:
+    """The nodes of a Slurm list such as ``gpu[01-03,7],login-a``.
+
+    Raises:
+        ConfigError: Brackets that do not match.
+    """
+    nodes: list[str] = []
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        pieces = re.split(r"\[([^\]]*)\]", part.strip())
+        choices = [
+            [piece] if index % 2 == 0 else list(_numbers(piece))
+            for index, piece in enumerate(pieces)
+        ]
+        nodes += ["".join(chosen) for chosen in itertools.product(*choices)]
+    if any(set(node) & set("[]") or not node for node in nodes):
+        raise ConfigError(f"cannot read the list of Slurm nodes {text!r}")
+    return nodes
+
+
+def _numbers(text: str) -> Iterator[str]:
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not dash:
+            yield first
+            continue
+        if not (first.isdigit() and last.isdigit()):
+            raise ConfigError(f"cannot read the range {part!r} in a list of Slurm nodes")
+        for number in range(int(first), int(last) + 1):
+            yield str(number).zfill(len(first))
+
+
+def is_local(host: str | None) -> bool:
+    """Whether a host is this machine: then free ports can be looked for."""
+    if host is None or host in _LOCAL:
+        return True
+    try:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDict:
+    done = EasyDict(cfg)
+    set_system_cfg(done)
+    place(done, *where)
+    point_workers(done)
+    set_learner_interaction_for_coordinator(done)
+    set_collector_interaction_for_coordinator(done)
+    if isinstance(cfg, dict):
+        cfg.update(done)
+    return done
+
+
+def point_workers(cfg: EasyDict) -> None:
+    """Tell the workers where to join: those whose own port nobody knows beforehand."""
+    coordinator = cfg.system.coordinator
+    address = [coordinator.host or LOOPBACK, coordinator.port]
+    for name in _workers(cfg):
+        if cfg.system[name].port in ("auto", 0, None) and coordinator.port not in ("auto", 0, None):
+            cfg.system[name].coordinator = list(address)
+
+
+def _place(
+    cfg: EasyDict,
+    coordinator_host: Hosts,
+    learner_host: Hosts,
+    collector_host: Hosts,
+    free_port: Callable[[str], int | str],
+) -> EasyDict:
+    system = cfg.system
+    coordinator = system.coordinator
+    hosts = _listed(coordinator_host)
+    coordinator.host = hosts[0] if hosts else coordinator.host or LOOPBACK
+    if coordinator.port in ("auto", 0, None):
+        coordinator.port = free_port(coordinator.host)
+    for kind, given in (
+        *(("learner", learner_host), ("learner_aggregator", learner_host)),
+        ("collector", collector_host),
+    ):
+        turn = itertools.cycle(_listed(given) or [None])
+        for name in _workers(cfg, kind):
+            entry, host = system[name], next(turn)
+            entry.host = host or entry.host or LOOPBACK
+            if entry.port in ("auto", 0, None):
+                entry.port = free_port(entry.host)
+            if kind == "learner_aggregator" and "master" not in entry:
+                entry.master = EasyDict(host=entry.host, port=free_port(entry.host))
+    return cfg
+
+
+def _free_port(host: str, taken: set[int]) -> int:
+    """A free port that was not given out before."""
+    for _ in range(100):
+        port = find_free_port(host)
+        if port not in taken:
+            taken.add(port)
+            return port
+    raise ConfigError(f"found no free port on {host}")
+
+
+def _table(cfg: EasyDict, names: list[str]) -> EasyDict:
+    table = EasyDict()
+    for name in names:
+        entry = cfg.system[name]
+        if entry.port not in ("auto", 0, None):
+            table[name] = [name, entry.host or LOOPBACK, entry.port]
+    return table
+
+
+def _workers(cfg: EasyDict, kind: str | None = None) -> list[str]:
+    names = worker_names(cfg.main, cfg.system)
+    return [name for name in names if kind in (None, kind_of(name))]
+
+
+def _number(cfg: Any, kind: str) -> int:
+    cfg = EasyDict(cfg)
+    return len([n for n in worker_names(cfg.main, cfg.system) if kind_of(n) == kind])
+
+
+def _listed(hosts: Hosts) -> list[str]:
+    if hosts is None:
+        return []
+    parts = hosts.split(",") if isinstance(hosts, str) else hosts
+    return [part.strip() for part in parts if part.strip()]

@@ -1,0 +1,181 @@
+"""The system part of a parallel config: which processes there are, and where."""
+
+import copy
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.check import KeyChecker, Problems, at
+from ding.utils import deep_merge_dicts
+
+_GIB = 1 << 30
+
+#: What holds for the coordinator, with defaults.
+COORDINATOR_DEFAULTS: dict[str, Any] = {
+    "host": None,
+    "port": "auto",
+    "collector_task_timeout": 30,
+    "learner_task_timeout": 600,
+    # Address and wishes of a cluster's operator; empty: there is none.
+    "operator_server": {},
+    "heartbeat_span": 1.0,
+    "heartbeat_tolerance": 5.0,
+    "path_data_limit": 2 * _GIB,
+    "save_state_second": 2.0,
+}
+SYSTEM_DEFAULTS: dict[str, Any] = {
+    "coordinator": COORDINATOR_DEFAULTS,
+    "path_data": "",
+    "path_policy": "",
+    "communication_mode": "auto",
+    "learner_gpu_num": 1,
+    # How often the processes of one worker are started again after they died.
+    "max_restart": 5,
+}
+# What may be set for single workers, in system_config.collector0 and the like.
+_WORKER_KEYS: dict[str, Any] = {
+    "type": "",
+    "import_names": [],
+    "host": None,
+    "port": None,
+    "path_data": "",
+    "path_policy": "",
+    "multi_gpu": False,
+    "send_policy_freq": 1,
+    "heartbeat_span": 1.0,
+    "heartbeat_tolerance": 5.0,
+}
+# Types of values whose default does not show them.
+_TYPES = {"coordinator": {**COORDINATOR_DEFAULTS, "port": None}}
+
+
+def complete_system(system: Mapping[str, Any], main: Mapping[str, Any]) -> EasyDict:
+    """Check what a user wrote in ``system_config`` and complete it with defaults.
+
+    Args:
+        system: ``system_config``.
+        main: The compiled main config, for the names of the workers and the run's folder.
+
+    Raises:
+        ConfigError: Unknown keys, wrong types, impossible values; each with its path.
+    """
+    problems = Problems()
+    known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), _TYPES)
+    for name in worker_names(main, system):
+        known[name] = _WORKER_KEYS
+    user = EasyDict(copy.deepcopy(dict(system)))
+    checked = {"system_config": user}
+    KeyChecker({"system_config": known}, _open_paths(), problems).check(checked)
+    problems.raise_if_any()
+    merged = EasyDict(deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), user))
+    for key, folder in (("path_data", "data"), ("path_policy", "policy")):
+        if not merged[key]:
+            merged[key] = os.path.join(main["exp_name"], folder)
+        merged.coordinator[key] = merged[key]
+    _check_ranges(merged, problems)
+    problems.raise_if_any()
+    return merged
+
+
+def _open_paths() -> set[str]:
+    return {"system_config.coordinator.operator_server"}
+
+
+def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
+    positive = [
+        *(f"coordinator.{key}" for key in ("collector_task_timeout", "learner_task_timeout")),
+        *(f"coordinator.{key}" for key in ("heartbeat_span", "heartbeat_tolerance")),
+        "coordinator.path_data_limit",
+    ]
+    for path in positive:
+        value = at(system, path)
+        if value is None or not value > 0:
+            problems.add(f"system_config.{path} must be greater than 0, got {value!r}")
+    span, tolerance = (
+        system["coordinator"]["heartbeat_span"],
+        at(system, "coordinator.heartbeat_tolerance"),
+    )
+    if span and tolerance and 0 < tolerance <= span:
+        problems.add(
+            f"system_config.coordinator.heartbeat_tolerance={tolerance} must be greater than "
+            f"system_config.coordinator.heartbeat_span={span}: every worker would be taken for lost"
+        )
+    for key in ("max_restart", "learner_gpu_num"):
+        if system[key] is None or system[key] < 0:
+            problems.add(f"system_config.{key} must be 0 or more, got {system[key]!r}")
+    for name, section in system.items():
+        if isinstance(section, Mapping) and "port" in section:
+            _check_port(f"system_config.{name}.port", section["port"], problems)
+
+
+def _check_port(path: str, port: Any, problems: Problems) -> None:
+    number = isinstance(port, int) and not isinstance(port, bool) and 0 <= port < 1 << 16
+    if not (port is None or port == "auto" or number):
+        problems.add(f"{path} must be 'auto' or a number from 0 to 65535, got {port!r}")
+
+
+def processes_per_learner(system: Mapping[str, Any]) -> int:
+    """How many processes a learner has; 0 GPUs are one, too."""
+    return max(1, at(system, "learner_gpu_num") or 1)
+
+
+def worker_names(main: Mapping[str, Any], system: Mapping[str, Any]) -> list[str]:
+    """Names of all workers: ``learner0``, ``collector0``, ...
+
+    A learner of several processes has a ``learner_aggregator`` before it, and one name for each.
+    """
+    gpu_num = processes_per_learner(system)
+    learners = at(main, "policy.learn.learner.learner_num") or 1
+    collectors = at(main, "policy.collect.collector.collector_num") or 1
+    names = [f"learner{i}" for i in range(learners * gpu_num)]
+    if gpu_num > 1:
+        names += [f"learner_aggregator{i}" for i in range(learners)]
+    return names + [f"collector{i}" for i in range(collectors)]
+
+
+def kind_of(name: str) -> str:
+    """``learner``, ``learner_aggregator`` or ``collector``, from a worker's name."""
+    return name.rstrip("0123456789")
+
+
+def worker_entry(
+    name: str, cfg: Mapping[str, Any], system: Mapping[str, Any], create: Mapping[str, Any]
+) -> EasyDict:
+    """What a worker's process needs to know, but for addresses."""
+    kind = kind_of(name)
+    comm = create["comm_collector" if kind == "collector" else "comm_learner"]
+    coordinator = system["coordinator"]
+    entry = EasyDict(
+        name=name,
+        type=comm["type"],
+        import_names=list(comm.get("import_names", [])),
+        host=None,
+        port="auto",
+        path_data=system["path_data"],
+        path_policy=system["path_policy"],
+        coordinator=None,
+        heartbeat_span=coordinator["heartbeat_span"],
+        heartbeat_tolerance=coordinator["heartbeat_tolerance"],
+        exp_name=cfg["exp_name"],
+    )
+    if kind != "collector":
+        entry.send_policy_freq = at(cfg, "policy.learn.learner.send_policy_freq") or 1
+        entry.multi_gpu = processes_per_learner(system) > 1
+    entry.update(system.get(name) or {})
+    return entry
+
+
+def user_part(system: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a compiled system config a ``system_config`` for another run may say.
+
+    Addresses are left out: the next run finds its own.
+    """
+    kept = {key: system[key] for key in SYSTEM_DEFAULTS if key in system}
+    kept["coordinator"] = {
+        key: value
+        for key, value in system["coordinator"].items()
+        if key in COORDINATOR_DEFAULTS and key != "port"
+    }
+    return kept
