@@ -10,6 +10,9 @@ from .application_entry import (
 from .application_entry import (
     eval as eval,
 )
+from .parallel_entry import (
+    parallel_pipeline as parallel_pipeline,
+)
 from .serial_entry import (
     serial_pipeline as serial_pipeline,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 #: Whoever forwards a signal that reached the whole process group sends it a second time.
-_SAME_REQUEST_SECONDS = 0.5
+SAME_REQUEST_SECONDS = 0.5
 
 
 class StopNow(KeyboardInterrupt):
@@ -74,6 +74,6 @@ class StopSignal:
             self.number, self._came = number, now
             if self.patient:
                 return
-        elif now - self._came < _SAME_REQUEST_SECONDS:
+        elif now - self._came < SAME_REQUEST_SECONDS:
             return
         raise StopNow(number)

@@ -126,8 +126,14 @@ def release(target: Flushable) -> None:
     _held.discard(target)
 
 
+def drop_pending() -> None:
+    """Forget what is pending, in a forked process: the parent writes it."""
+    _held.clear()
+
+
 @atexit.register
-def _flush_all() -> None:
+def flush_all() -> None:
+    """Write everything that is pending anywhere; at the end of a process, it happens by itself."""
     # Writers hand their rows to files, so files have to come after them.
     for is_file in (False, True):
         for target in [t for t in _held if isinstance(t, AppendFile) is is_file]:

@@ -1,0 +1,36 @@
+"""What a parallel run says at its end."""
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+STATE_FILE = os.path.join("ckpt", "coordinator_state.pth.tar")
+
+
+def print_ending(main: Mapping[str, Any], status: str, reason: str) -> None:
+    """Print where things are, and as the last line how the run ended."""
+    exp = main["exp_name"]
+    config = shlex.quote(os.path.join(exp, "formatted_total_config.py"))
+    best_ckpt = os.path.join(exp, "ckpt", "ckpt_best.pth.tar")
+    lines = [f"  run folder  {exp}"]
+    if os.path.exists(best_ckpt):
+        load = shlex.quote(best_ckpt)
+        lines.append(f"  evaluate    ding -m eval -c {config} -s {main['seed']} --load-path {load}")
+    if status != "converged" and os.path.exists(os.path.join(exp, STATE_FILE)):
+        lines.append(f"  go on       ding -m parallel -c {config} -s {main['seed']} --resume")
+    lines.append(f"  curves      tensorboard --logdir {shlex.quote(exp)}")
+    best = _record(exp).get("best_return")
+    ending = f"{status}: {reason}"
+    if best is not None and "best mean return" not in reason:
+        ending += f"; best mean return {best:.4g}"
+    print("\n".join([*lines, ending]), flush=True)
+
+
+def _record(exp_name: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(exp_name, "run.json"), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}

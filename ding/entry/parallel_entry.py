@@ -1,0 +1,281 @@
+"""Training with a coordinator, learners and collectors as processes on one machine."""
+
+import contextlib
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.check import at
+from ding.config.compile_parallel import compile_joining, save_parallel
+from ding.config.read import read_compiled, read_config_with_system
+from ding.config.system import kind_of
+from ding.entry.closing_words import print_ending
+from ding.entry.part_process import STOP_SECONDS, run_part
+from ding.entry.part_runs import build_worker, exit_status, run_coordinator
+from ding.entry.run_folders import RunFolders, settle_record
+from ding.entry.supervisor import Supervisor, start_method
+from ding.utils import set_pkg_seed
+from ding.utils.errors import ConfigError, RunError
+from ding.utils.run_key import make_run_key, read_run_key
+
+ParallelConfig = str | os.PathLike | tuple[dict, dict, dict] | list
+
+
+def parallel_pipeline(
+    input_cfg: ParallelConfig,
+    seed: int,
+    enable_total_log: bool | None = False,
+    disable_flask_log: bool | None = True,
+) -> None:
+    """Train with a coordinator, learners and collectors until the commander says converged.
+
+    Processes that die are started again; what they print is in ``<exp_name>/log/<name>``.
+
+    Args:
+        input_cfg: Path of a config file, or ``(main_config, create_config, system_config)``.
+        seed: Seed of everything random.
+        enable_total_log: Whether workers also log what is not a warning.
+        disable_flask_log: Whether servers keep single requests out of the logs.
+
+    Raises:
+        ConfigError: What is wrong with the config, before anything is started.
+        RunError: The run failed.
+        SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
+    """
+    main, create, system = read_parallel(input_cfg)
+    config = compile_joining(main, create, system, seed)
+    config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}
+    status, reason = run_parallel(config)
+    if status == "failed":
+        raise RunError(reason)
+    code = exit_status(status, reason)
+    if code:
+        raise SystemExit(code)
+
+
+def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:
+    """The three parts of a config, from a file or as they are.
+
+    Raises:
+        ConfigError: It is neither, or a part is missing.
+    """
+    if isinstance(input_cfg, str | os.PathLike):
+        return read_config_with_system(os.fspath(input_cfg))
+    if isinstance(input_cfg, tuple | list) and len(input_cfg) == 3:
+        main, create, system = input_cfg
+        return main, create, system
+    what = type(input_cfg).__name__
+    if isinstance(input_cfg, tuple | list):
+        what = f"{len(input_cfg)} parts"
+        if len(input_cfg) == 2:
+            what += ": the third, system_config, is missing"
+    raise ConfigError(
+        "input_cfg must be the path of a config file or (main_config, create_config, "
+        f"system_config), got {what}"
+    )
+
+
+def run_parallel(config: EasyDict) -> tuple[str, str]:
+    """Run a compiled config on this machine; returns status and reason, which it also prints.
+
+    Raises:
+        ConfigError: A folder cannot be written.
+    """
+    exp_name = config.main.exp_name
+    folders = RunFolders(config)
+    folders.prepare()
+    try:
+        save_parallel(config)
+        key = make_run_key(exp_name)
+        resume = bool(at(config.main, "policy.learn.resume_training"))
+        status, reason = Supervisor(config, key, resume).run()
+    finally:
+        folders.clean()
+    settle_record(exp_name, status, reason)
+    print_ending(config.main, status, reason)
+    return status, reason
+
+
+# ---------------------------------------------------------------------- single parts
+
+
+def run_learner(config: EasyDict, seed: int, start_learner_event: Any, close_learner_event: Any):
+    """Run one learner until it is told to close; what :func:`launch_learner` starts.
+
+    Args:
+        config: The learner's entry in a compiled config (``config.system.learner0``).
+        seed: Seed of its draws.
+        start_learner_event: Set as soon as it listens.
+        close_learner_event: It ends when this is set, or when its master shuts it down.
+    """
+    _run_worker("learner", config, seed, start_learner_event, close_learner_event)
+
+
+def launch_learner(
+    seed: int,
+    config: dict | None = None,
+    filename: str | None = None,
+    name: str | None = None,
+) -> list:
+    """Start a learner's process.
+
+    Args:
+        seed: Seed of its draws.
+        config: The learner's entry in a compiled config, or the whole one.
+        filename: File with a compiled config, instead of ``config``.
+        name: Which learner of a whole config; the first one if not given.
+
+    Returns:
+        The process, the event that is set as soon as it listens, and the event that ends it.
+    """
+    return _launch("learner", run_learner, seed, config, filename, name)
+
+
+def run_collector(
+    config: EasyDict, seed: int, start_collector_event: Any, close_collector_event: Any
+):
+    """Run one collector until it is told to close; arguments as for :func:`run_learner`."""
+    _run_worker("collector", config, seed, start_collector_event, close_collector_event)
+
+
+def launch_collector(
+    seed: int,
+    config: dict | None = None,
+    filename: str | None = None,
+    name: str | None = None,
+) -> list:
+    """Start a collector's process; arguments and result as for :func:`launch_learner`."""
+    return _launch("collector", run_collector, seed, config, filename, name)
+
+
+def launch_coordinator(
+    seed: int,
+    config: EasyDict | None = None,
+    filename: str | None = None,
+    learner_handle: list | None = None,
+    collector_handle: list | None = None,
+) -> None:
+    """Run a coordinator in this process until the run has ended.
+
+    Args:
+        seed: Seed of its draws.
+        config: A compiled config (``main`` and ``system``).
+        filename: File with one, instead of ``config``.
+        learner_handle: What :func:`launch_learner` returned, for each learner: the coordinator
+            begins when they listen, and ends them when it ends.
+        collector_handle: The same for collectors.
+
+    Raises:
+        RunError: The run failed.
+        SystemExit: SIGINT or SIGTERM ended it.
+    """
+    whole = _whole_config(config, filename)
+    whole.main.seed = seed
+    handles = [*(learner_handle or []), *(collector_handle or [])]
+    for process, started, _ in handles:
+        if not _wait_for_start(process, started):
+            _close_all(handles)
+            raise RunError(f"{process.name} ended before it listened (status {process.exitcode})")
+    key = read_run_key(whole.main.exp_name)
+    verdicts: list[tuple[str, str]] = []
+    try:
+        run_part(lambda handle: run_coordinator(handle, whole, key, verdicts.append))
+    finally:
+        _close_all(handles)
+    status, reason = verdicts[-1] if verdicts else ("failed", "the coordinator could not start")
+    print_ending(whole.main, status, reason)
+    if status == "failed":
+        raise RunError(reason)
+    code = exit_status(status, reason)
+    if code:
+        raise SystemExit(code)
+
+
+def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -> None:
+    entry = EasyDict(config)
+    set_pkg_seed(seed, use_cuda=False)
+    entry.setdefault("run_key", read_run_key(entry.get("exp_name", ".")))
+    worker = build_worker(kind, entry)
+    with contextlib.closing(worker):
+        worker.start()
+        started.set()
+        ended = threading.Event()
+
+        def close_when_told() -> None:
+            closing.wait()
+            if not ended.is_set():
+                worker.close()
+
+        watcher = threading.Thread(target=close_when_told, name="close", daemon=True)
+        watcher.start()
+        worker.join()
+        ended.set()
+
+
+def _launch(
+    kind: str,
+    target: Callable,
+    seed: int,
+    config: dict | None,
+    filename: str | None,
+    name: str | None,
+) -> list:
+    entry = config
+    if filename is not None or (isinstance(config, Mapping) and "system" in config):
+        entry = worker_of(_whole_config(config, filename), kind, name)
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"launch_{kind} needs config or filename, got neither")
+    context = multiprocessing.get_context(start_method())
+    started, closing = context.Event(), context.Event()
+    arguments = (EasyDict(entry), seed, started, closing)
+    process: Any = context.Process(target=target, args=arguments, name=entry.get("name", kind))
+    process.start()
+    return [process, started, closing]
+
+
+def worker_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
+    """The entry of a worker in a compiled config; the first of its kind if no name is given.
+
+    Raises:
+        ConfigError: There is no such worker.
+    """
+    known = [key for key in config.system if kind_of(key) == kind and key != kind]
+    chosen = name or (known[0] if known else f"{kind}0")
+    if chosen not in known:
+        raise ConfigError(
+            f"the config has no {kind} named {chosen!r}; it has {', '.join(known) or 'none'}"
+        )
+    return config.system[chosen]
+
+
+def _whole_config(config: Any, filename: str | None) -> EasyDict:
+    if filename is not None:
+        return read_compiled(filename)
+    if not (isinstance(config, Mapping) and {"main", "system"} <= set(config)):
+        raise ConfigError(
+            "expected a compiled config with main and system (from compile_config_parallel), or "
+            f"filename, got {type(config).__name__}"
+        )
+    return EasyDict(config)
+
+
+def _wait_for_start(process: Any, started: Any) -> bool:
+    """Whether it comes up; at once when it dies instead."""
+    while process.is_alive():
+        if started.wait(0.2):
+            return True
+    return started.is_set()
+
+
+def _close_all(handles: list) -> None:
+    for _, _, closing in handles:
+        closing.set()
+    for process, _, _ in handles:
+        process.join(STOP_SECONDS)
+        if process.is_alive():
+            process.kill()
+            process.join()

@@ -1,0 +1,218 @@
+"""What stands around a coordinator, learner or collector in its own process.
+
+The part runs in a thread; the main thread waits for whatever may end it: a signal, a word from the
+supervisor, the supervisor's death, or the part's own end.
+"""
+
+import contextlib
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from ding.entry.stop_signal import SAME_REQUEST_SECONDS, SIGNALS
+from ding.utils.errors import DingError
+from ding.utils.log_file import flush_all
+
+#: Seconds in which a part that was told to stop has to do so.
+STOP_SECONDS = 3.0
+_SIGNAL_WORDS = {int(number): words for number, words in SIGNALS.items()}
+
+#: Takes status and reason of the end that is asked for.
+StopFunction = Callable[[str, str], object]
+
+
+class PartHandle:
+    """What a part knows of the process around it."""
+
+    def __init__(self, link: Connection | None) -> None:
+        self._link = link
+        self._lock = threading.Lock()
+        self._stop: StopFunction | None = None
+        self._asked: tuple[str, str] | None = None
+        self._note: Callable[[str], object] = lambda line: print(line, file=sys.stderr, flush=True)
+
+    @property
+    def stopping(self) -> tuple[str, str] | None:
+        """Status and reason of the end that was asked for, if one was."""
+        return self._asked
+
+    def on_stop(self, stop: StopFunction) -> None:
+        """Have ``stop`` called, in a thread of its own, when an end is asked for."""
+        with self._lock:
+            self._stop, asked = stop, self._asked
+        if asked is not None:
+            self._call(stop, asked)
+
+    def on_note(self, note: Callable[[str], object]) -> None:
+        """Have the supervisor's lines for the operator shown by ``note``."""
+        self._note = note
+
+    def tell(self, word: str, *facts: Any) -> None:
+        """Send a word to the supervisor, if there is one."""
+        if self._link is not None:
+            with contextlib.suppress(OSError), self._lock:
+                self._link.send((word, *facts))
+
+    def ask_to_stop(self, status: str, reason: str) -> None:
+        """Ask the part for an end; only the first one counts."""
+        with self._lock:
+            if self._asked is not None:
+                return
+            self._asked, stop = (status, reason), self._stop
+        if stop is not None:
+            self._call(stop, self._asked)
+
+    def heed(self, message: tuple) -> None:
+        """Take a message of the supervisor."""
+        word, *facts = message
+        if word == "stop":
+            self.ask_to_stop(*facts)
+        elif word == "note":
+            self._note(*facts)
+
+    def _call(self, stop: StopFunction, asked: tuple[str, str]) -> None:
+        threading.Thread(target=stop, args=asked, name="stop", daemon=True).start()
+
+
+def run_part(
+    run: Callable[[PartHandle], int],
+    link: Connection | None = None,
+    lifeline: Connection | None = None,
+    heeds_sigint: bool = True,
+) -> int:
+    """Run a part until its end.
+
+    Args:
+        run: The part; returns the exit status.
+        link: To and from the supervisor.
+        lifeline: Ends when the supervisor is gone.
+        heeds_sigint: Whether Ctrl-C is for this process.
+
+    Returns:
+        The exit status. A part that does not stop when told does not return: the process ends.
+    """
+    handle = PartHandle(link)
+    done_read, done_write = os.pipe()
+    ended: list[int] = []
+
+    def work() -> None:
+        try:
+            ended.append(run(handle))
+        except Exception as error:  # the edge of the thread: reported onward
+            handle.tell("error", _one_line(error))
+            if isinstance(error, DingError):
+                print(f"error: {error}", file=sys.stderr, flush=True)
+            else:
+                traceback.print_exc()
+            ended.append(1)
+        finally:
+            os.write(done_write, b".")
+
+    with _signals(heeds_sigint) as signals:
+        worker = threading.Thread(target=work, name="part", daemon=True)
+        worker.start()
+        _Guard(handle, done_read, signals, link, lifeline).wait()
+        worker.join(1.0)
+    os.close(done_read)
+    os.close(done_write)
+    return ended[0]
+
+
+class _Guard:
+    """Waits for the end of a part, and passes on what asks for it."""
+
+    def __init__(
+        self,
+        handle: PartHandle,
+        done: int,
+        signals: int,
+        link: Connection | None,
+        lifeline: Connection | None,
+    ) -> None:
+        self._handle = handle
+        self._done, self._signals = done, signals
+        self._link, self._lifeline = link, lifeline
+        self._sources: list[Any] = [done, signals, *(s for s in (link, lifeline) if s is not None)]
+        self._deadline = math.inf
+        self._signalled = -math.inf
+
+    def wait(self) -> None:
+        """Return at the part's end; if that is overdue, end the process."""
+        while True:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                _leave(1)
+            ready = wait(self._sources, None if left == math.inf else left)
+            if self._done in ready:
+                return
+            for source in ready:
+                self._heed(source)
+            if self._handle.stopping is not None and self._deadline == math.inf:
+                self._deadline = time.monotonic() + STOP_SECONDS
+
+    def _heed(self, source: Any) -> None:
+        if source is self._signals:
+            self._heed_signals(os.read(self._signals, 64))
+        elif source is self._link:
+            try:
+                self._handle.heed(self._link.recv())
+            except (EOFError, OSError):
+                self._sources.remove(self._link)
+        else:
+            self._sources.remove(self._lifeline)
+            self._handle.ask_to_stop("interrupted", "the process that started the run is gone")
+
+    def _heed_signals(self, numbers: bytes) -> None:
+        for number in numbers:
+            words = _SIGNAL_WORDS.get(number)
+            if words is None:
+                continue
+            now = time.monotonic()
+            # Whoever forwards a signal that reached the whole process group sends it twice.
+            if now - self._signalled > SAME_REQUEST_SECONDS and self._signalled > 0:
+                _leave(128 + number)
+            self._signalled = now if self._signalled < 0 else self._signalled
+            self._handle.ask_to_stop("interrupted", words)
+
+
+@contextlib.contextmanager
+def _signals(heeds_sigint: bool) -> Iterator[int]:
+    """A descriptor from which the numbers of signals can be read."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    before_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    handlers = {signal.SIGTERM: _noted, signal.SIGINT: _noted if heeds_sigint else signal.SIG_IGN}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield read
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(before_fd)
+        os.close(read)
+        os.close(write)
+
+
+def _noted(number: int, frame: Any) -> None:
+    """The number is in the pipe."""
+
+
+def _leave(status: int) -> None:
+    """End the process whatever its threads do."""
+    flush_all()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)
+
+
+def _one_line(error: BaseException) -> str:
+    name = "" if isinstance(error, DingError) else f"{type(error).__name__}: "
+    return f"{name}{error}"

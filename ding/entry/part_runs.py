@@ -1,0 +1,112 @@
+"""The lives of a coordinator and of a worker, from building to closing."""
+
+import contextlib
+import logging
+import os
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding import worker as workers
+from ding.config.system import kind_of
+from ding.entry.part_process import PartHandle
+from ding.utils import set_pkg_seed
+
+#: Exit status by how a run ended; interrupted ones have that of their signal.
+EXIT_STATUSES = {"converged": 0, "finished": 0, "failed": 1}
+_INTERRUPTED = {"Ctrl-C": 130, "SIGTERM": 143}
+
+
+def exit_status(status: str, reason: str) -> int:
+    """The exit status of a run that ended so."""
+    if status == "interrupted":
+        return _INTERRUPTED.get(reason, 1)
+    return EXIT_STATUSES.get(status, 1)
+
+
+def run_coordinator(
+    handle: PartHandle,
+    config: EasyDict,
+    key: str | None,
+    on_verdict: Callable[[tuple[str, str]], object] | None = None,
+) -> int:
+    """Run the coordinator of a compiled config until its verdict; returns the exit status.
+
+    Args:
+        config: ``main`` and ``system``.
+        key: The run's key.
+        on_verdict: Told how the run ended.
+    """
+    config.system.coordinator.run_key = key
+    set_logs(config.system.get("logs", {}))
+    set_pkg_seed(config.main.seed, use_cuda=False)
+    coordinator = workers.Coordinator(config)
+    try:
+        coordinator.start()
+        handle.on_note(coordinator.info)
+        handle.on_stop(coordinator.stop)
+        handle.tell("up", coordinator.port)
+        coordinator.wait()
+        handle.tell("verdict", *coordinator.verdict)  # what comes now is the end
+    finally:
+        coordinator.close()
+    status, reason = coordinator.verdict
+    handle.tell("verdict", status, reason)
+    if on_verdict is not None:
+        on_verdict((status, reason))
+    return exit_status(status, reason)
+
+
+def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None) -> int:
+    """Run a learner, aggregator or collector until it is told to end; returns the exit status."""
+    entry = config.system[name]
+    entry.run_key = key
+    set_logs(config.system.get("logs", {}))
+    # Workers differ in their draws, and draw the same in each run.
+    set_pkg_seed(config.main.seed + zlib.crc32(name.encode()) % 100_000, use_cuda=False)
+    worker = build_worker(kind_of(name), entry)
+    handle.on_stop(lambda status, reason: worker.close())
+    try:
+        worker.start()
+        handle.tell("up", None)
+        worker.join()
+    finally:
+        worker.close()
+    failed = worker.failed
+    if failed and handle.stopping is None:
+        handle.tell("error", str(failed))
+        print(f"{name}: {failed}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def build_worker(kind: str, entry: EasyDict) -> Any:
+    """A learner, aggregator or collector that carries its messages as its entry says."""
+    if kind == "learner_aggregator":
+        return workers.LearnerAggregator(entry)
+    if kind == "collector":
+        return workers.create_comm_collector(entry)
+    return workers.create_comm_learner(entry)
+
+
+def set_logs(logs: Mapping[str, bool]) -> None:
+    """Choose what a part logs: everything or warnings, and single requests or not."""
+    logging.getLogger().setLevel(logging.INFO if logs.get("total") else logging.WARNING)
+    logging.getLogger("werkzeug").setLevel(logging.INFO if logs.get("flask") else logging.ERROR)
+
+
+def output_path(exp_name: str, name: str) -> str:
+    """Where a worker's output goes when it has no terminal of its own."""
+    return os.path.join(exp_name, "log", name, "output.txt")
+
+
+def last_error_line(path: str) -> str:
+    """The last line of a worker's output, which tells of what it died; empty if there is none."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+    return ""
