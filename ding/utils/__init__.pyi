@@ -80,6 +80,9 @@ from .errors import (
     CheckpointWriteError as CheckpointWriteError,
 )
 from .errors import (
+    ChunkError as ChunkError,
+)
+from .errors import (
     ConfigError as ConfigError,
 )
 from .errors import (

@@ -7,7 +7,7 @@
     |-- UnknownTypeError (KeyError)       a name that no registry knows
     |-- DuplicateTypeError (AssertionError)   a name that is already registered
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
-    |   `-- ChunkError                    a data file that cannot be read; carries `data_id`, `cause`
+    |   `-- ChunkError                    a data file that cannot be read; carries `data_id`
     |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
     |   |-- PortTakenError (OSError)      another program listens on the port
     |   `-- NotJsonError (TypeError)      a message that JSON has no words for

@@ -135,10 +135,12 @@ class ChunkCache:
                 self._at.popitem(last=False)
 
     def _capacity_for(self, data: Any) -> int:
+        # What the buffer holds of its oldest chunks is less than all of them.
+        capacity = self._capacity + self._capacity // 16 + 2 * len(data)
         if self._max_bytes is None or not isinstance(data, Columns) or not data.is_columnar:
-            return max(self._capacity, len(data))
+            return capacity
         row_bytes = sum(_row_bytes(column) for column in data.columns.values())
-        return max(min(self._capacity, int(self._max_bytes // max(row_bytes, 1))), len(data))
+        return max(min(capacity, int(self._max_bytes // max(row_bytes, 1))), len(data))
 
     # ------------------------------------------------------------------ bad chunks
 

@@ -150,7 +150,7 @@ class ChunkBuffer:
         drawn = self._draw(batch_size, cur_learner_iter)
         if drawn is None:
             return None
-        columns, numbers, index, batch_id, names = drawn
+        columns, _, index, batch_id, names = drawn
         return {
             "id": batch_id,
             "chunks": names,
