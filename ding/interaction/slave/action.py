@@ -1,6 +1,7 @@
 """What a slave's hooks raise to refuse, and its work to fail."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from ding.interaction.base.app import ResponsibleException
@@ -12,7 +13,10 @@ class ConnectionRefuse(ResponsibleException):
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(
-            SlaveErrorCode.SLAVE_CONNECTION_REFUSED, "the slave refuses to connect", data
+            SlaveErrorCode.SLAVE_CONNECTION_REFUSED,
+            "the slave refuses to connect",
+            data,
+            HTTPStatus.FORBIDDEN,
         )
 
 
@@ -21,7 +25,10 @@ class DisconnectionRefuse(ResponsibleException):
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(
-            SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED, "the slave refuses to disconnect", data
+            SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED,
+            "the slave refuses to disconnect",
+            data,
+            HTTPStatus.FORBIDDEN,
         )
 
 
@@ -29,7 +36,9 @@ class TaskRefuse(ResponsibleException):
     """Raise it in ``_before_task``: this slave does not take that task."""
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(SlaveErrorCode.TASK_REFUSED, "the slave refuses the task", data)
+        super().__init__(
+            SlaveErrorCode.TASK_REFUSED, "the slave refuses the task", data, HTTPStatus.FORBIDDEN
+        )
 
 
 class TaskFail(Exception):
