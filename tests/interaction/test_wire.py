@@ -83,7 +83,7 @@ class TestSlave:
     def test_connection(self, slave, wire):
         with ForeignMaster() as master:
             assert wire("POST", "connect", {**master.address, "data": {"unwanted": 1}}) == (
-                400,
+                403,
                 503,
             )
             assert wire.body["data"] == {"reason": "unwanted"}
@@ -95,7 +95,7 @@ class TestSlave:
             assert other("POST", "task/new") == (403, 302)
             eventually(lambda: ("heartbeat", "mine", None) in master.told)
             slave.clinging = True
-            assert wire("DELETE", "disconnect") == (400, 504)
+            assert wire("DELETE", "disconnect") == (403, 504)
             slave.clinging = False
             assert wire("DELETE", "disconnect") == (200, 0)
             assert wire("DELETE", "disconnect") == (400, 502)
@@ -130,7 +130,7 @@ class TestSlave:
             slave.release.set()
             eventually(lambda: master.answers())
             refused = {"task": {"id": second, "data": {"do": "refuse"}}}
-            assert wire("POST", "task/new", refused) == (400, 602)
+            assert wire("POST", "task/new", refused) == (403, 602)
             beside = {"task": {"id": second}, "data": {"do": "fail"}}
             assert wire("POST", "task/new", beside) == (200, 0)
             eventually(lambda: len(master.answers()) == 2)
