@@ -78,6 +78,8 @@ class Console:
         epsilon: float | None = None,
         buffer_fill: tuple[int, int] | None = None,
         note: str | None = None,
+        extra: list[str] | None = None,
+        lines: list[str] | None = None,
     ) -> None:
         """Tell what is new; draws if it is time to.
 
@@ -90,6 +92,8 @@ class Console:
             epsilon: Current exploration rate.
             buffer_fill: Items in the replay buffer, and its capacity.
             note: A few words, such as what the run waits for.
+            extra: More facts, each a few words.
+            lines: Lines below the facts of a live display, such as one for each worker.
         """
         progress = self.progress
         if envstep is not None:
@@ -104,12 +108,21 @@ class Console:
             progress.buffer_fill = buffer_fill
         if note is not None:
             progress.note = note
+        if extra is not None:
+            progress.extra = extra
+        if lines is not None:
+            progress.lines = lines
         if eval_return is not None:
             self._see_eval(eval_return)
         if best_return is not None:
             progress.best_return = best_return
         if time.monotonic() >= self._due:
             self._draw()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next `update` draws."""
+        return time.monotonic() >= self._due
 
     def log(self, text: str) -> None:
         """Print a line above the bar."""

@@ -53,7 +53,8 @@ class LiveView:
             )
             way.add_row(bar, _line(progress.way()))
         facts = [_line(text) for text in _flow(progress.facts(), width)]
-        return Group(_line(self._title, "bold"), way, *facts)
+        lines = [_line(text, "dim") for text in progress.lines]
+        return Group(_line(self._title, "bold"), way, *facts, *lines)
 
 
 def _line(text: str, style: str = "") -> Text:

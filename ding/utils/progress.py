@@ -66,6 +66,8 @@ class Progress:
     epsilon: float | None = None
     buffer_fill: tuple[int, int] | None = None
     note: str = ""
+    extra: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     started: float = 0.0
     _marks: deque = field(default_factory=deque)
 
@@ -135,7 +137,7 @@ class Progress:
         out += [f"step {self.envstep:,}", f"iter {self.train_iter:,}"]
         if self.note:
             out.append(self.note)
-        return out
+        return out + self.extra
 
 
 def clock(seconds: float) -> str:

@@ -95,7 +95,16 @@ from .coordinator import (
     BaseSerialCommander as BaseSerialCommander,
 )
 from .coordinator import (
+    CommCoordinator as CommCoordinator,
+)
+from .coordinator import (
+    Coordinator as Coordinator,
+)
+from .coordinator import (
     NaiveCommander as NaiveCommander,
+)
+from .coordinator import (
+    NaiveResourceManager as NaiveResourceManager,
 )
 from .coordinator import (
     OneVsOneCommander as OneVsOneCommander,

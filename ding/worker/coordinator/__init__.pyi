@@ -13,11 +13,26 @@ from .base_parallel_commander import (
 from .base_serial_commander import (
     BaseSerialCommander as BaseSerialCommander,
 )
+from .comm_coordinator import (
+    CommCoordinator as CommCoordinator,
+)
+from .coordinator import (
+    Coordinator as Coordinator,
+)
+from .coordinator import (
+    TaskState as TaskState,
+)
+from .coordinator import (
+    Verdict as Verdict,
+)
 from .one_vs_one_parallel_commander import (
     OneVsOneCommander as OneVsOneCommander,
 )
 from .operator_server import (
     OperatorServer as OperatorServer,
+)
+from .resource_manager import (
+    NaiveResourceManager as NaiveResourceManager,
 )
 from .solo_parallel_commander import (
     SoloCommander as SoloCommander,

@@ -1,0 +1,290 @@
+"""How a coordinator reaches its workers: a master, and a session for each worker."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from ding.interaction.base.network import split_http_address
+from ding.interaction.base.service import refusal
+from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.interaction.master.connection import SlaveConnectionProxy
+from ding.utils.errors import ConfigError
+
+from .resource_manager import NaiveResourceManager
+from .run_master import JoinMessage, RunMaster
+from .worker_jobs import CollectorJob, Job, LearnerJob
+from .worker_link import Link
+from .worker_session import WorkerSession
+
+_JOBS: dict[str, type[Job]] = {"collector": CollectorJob, "learner": LearnerJob}
+#: Seconds within which workers are told of the end and the server stops.
+CLOSE_TIMEOUT = 6.0
+#: Seconds after which a silent peer is taken for dead when another wants its name.
+PROBE_TIMEOUT = 0.5
+
+
+class CommCoordinator:
+    """Connects to the workers of the config, lets others join, and gives them tasks.
+
+    Args:
+        cfg: The compiled config; ``cfg.system.coordinator`` names host, port, the tables
+            ``collector`` and ``learner`` of workers, ``run_key``, and the spans in seconds.
+        callback_fn: See `Link`.
+        logger: Where it tells what it does.
+        status: What ``GET /status`` answers.
+    """
+
+    def __init__(
+        self,
+        cfg: dict,
+        callback_fn: dict[str, Callable],
+        logger: logging.Logger,
+        *,
+        status: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        own = cfg["system"]["coordinator"]
+        self.link = Link(callback_fn)
+        step = float(own.get("step_timeout", 8.0))
+        self.limits = {
+            "resource": step,
+            "start": float(own.get("start_timeout", 60.0)),
+            "step": step,
+            "learn": float(own.get("learn_timeout", 600.0)),
+            "close": float(own.get("close_timeout", 20.0)),
+        }
+        self._logger = logger
+        self._workers = {kind: _table(own, kind) for kind in _JOBS}
+        self._configured = max(len(self._workers["collector"]), _collector_num(cfg))
+        self._extra = 0
+        self._resources = NaiveResourceManager()
+        self._lock = threading.RLock()
+        self._sessions: dict[str, WorkerSession] = {}
+        self._present: set[str] = set()
+        self._closing = False
+        self._started = False
+        port = own.get("port", 0)
+        self._master = RunMaster(
+            own.get("host"),
+            0 if port in (None, "auto") else int(port),
+            heartbeat_tolerance=own.get("heartbeat_tolerance", 4.0),
+            heartbeat_check_span=own.get("heartbeat_check_span", 0.5),
+            request_retries=own.get("request_retries", 2),
+            request_retry_waiting=own.get("request_retry_waiting", 0.3),
+            channel=own.get("channel"),
+            my_address=own.get("my_address"),
+            key=own.get("run_key"),
+            request_timeout=own.get("request_timeout", 5.0),
+            on_join=self._join,
+            on_lost=self._lost,
+            status=status,
+        )
+
+    # Life
+
+    def start(self) -> None:
+        """Listen, and begin to connect to the workers of the config; does not wait for them.
+
+        Raises:
+            PortTakenError: Another program listens on the port.
+        """
+        self._master.start()
+        self._started = True
+        for kind, workers in self._workers.items():
+            for name, address in workers.items():
+                session = self._sessions[name] = WorkerSession(name, _JOBS[kind], address, self)
+                session.start()
+
+    def close(self) -> None:
+        """Let all workers go and stop listening, within seconds."""
+        with self._lock:
+            self._closing = True
+            sessions = list(self._sessions.values())
+        deadline = time.monotonic() + CLOSE_TIMEOUT
+        for session in sessions:
+            session.end("the run is over")
+        if self._started:
+            self._master.shutdown()  # open steps of tasks fail, so that no session waits on
+            if not self._master.join(CLOSE_TIMEOUT):
+                self._logger.warning("the server still works after %g s", CLOSE_TIMEOUT)
+        for session in sessions:
+            if not session.join(max(0.1, deadline - time.monotonic())):
+                self._logger.warning("the session of %s still works", session.name)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port where workers reach it."""
+        host, port, _, _ = split_http_address(self._master.my_address)
+        return host, port
+
+    # Tasks
+
+    def send_collector_task(self, collector_task: dict) -> bool:
+        """Give the task to a collector that is free; whether there is one."""
+        return self._send("collector", self._resources.assign_collector, collector_task)
+
+    def send_learner_task(self, learner_task: dict) -> bool:
+        """Give the task to a learner that is free; whether there is one."""
+        return self._send("learner", self._resources.assign_learner, learner_task)
+
+    def free(self, kind: str) -> int:
+        """How many workers of that kind have nothing to do."""
+        return self._resources.free(kind)
+
+    def present(self, kind: str) -> int:
+        """How many workers of that kind are connected."""
+        return sum(self._sessions[name].kind == kind for name in tuple(self._present))
+
+    def close_tasks(self, timeout: float) -> bool:
+        """Let all open tasks end; whether they have within so many seconds."""
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            sessions = list(self._sessions.values())
+        for session in sessions:
+            session.ask_close()
+        return all(session.wait_done(deadline - time.monotonic()) for session in sessions)
+
+    def workers(self) -> dict[str, WorkerSession]:
+        """The sessions by their workers' names."""
+        with self._lock:
+            return dict(self._sessions)
+
+    def _send(self, kind: str, choose: Callable[[dict], dict | None], task: dict) -> bool:
+        while (chosen := choose(task)) is not None:
+            session = self._sessions.get(chosen[f"{kind}_id"])
+            if session is not None and session.assign(task):
+                return True
+        return False
+
+    # Workers that join
+
+    def _join(self, message: JoinMessage) -> None:
+        """Connect to a worker that has joined.
+
+        Raises:
+            ResponsibleException: It cannot be had.
+        """
+        address = (message.host, message.port)
+        with self._lock:
+            if self._closing:
+                raise refusal(Code.SYSTEM_SHUTTING_DOWN, "the run is over", HTTPStatus.UNAUTHORIZED)
+            old = self._sessions.get(message.name)
+            if old is not None:
+                self._replace(old, message)
+            job = _JOBS[message.kind]
+            session = WorkerSession(message.name, job, address, self, joined=True)
+            self._sessions[message.name] = session
+        try:
+            session.connection = self.connect(session)
+        except Exception as err:  # whatever keeps it from being reached, the worker is told
+            with self._lock:
+                if self._sessions.get(message.name) is session:
+                    del self._sessions[message.name]
+            cause = f"{message.name} at {message.host}:{message.port} cannot be connected: {err}"
+            self._logger.debug(cause)
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
+        session.start()
+
+    def _replace(self, old: WorkerSession, message: JoinMessage) -> None:
+        address = (message.host, message.port)
+        if old.address != address and old.name in self._present and _listens(old.address):
+            raise refusal(
+                Code.TASK_DATA_INVALID,
+                f"a {old.kind} called {old.name} works at {old.address[0]}:{old.address[1]}; "
+                "choose another name, or end that one",
+                HTTPStatus.CONFLICT,
+            )
+        cause = "it was started again" if old.address != address else "it joined anew"
+        self._resources.delete(old.kind, old.name)
+        self._present.discard(old.name)
+        old.end(cause)
+        self._master.lose(old.name, cause)
+
+    def connect(self, session: WorkerSession) -> SlaveConnectionProxy:
+        """Connect to a session's worker."""
+        connection = self._master.new_connection(session.name, *session.address)
+        connection.connect()
+        return connection
+
+    # What sessions tell
+
+    def drop(self, session: WorkerSession, cause: str) -> None:
+        """Let a session's worker go without asking it."""
+        if self._sessions.get(session.name) is session:
+            self._master.lose(session.name, cause)
+
+    def came(self, session: WorkerSession) -> None:
+        """A worker is connected."""
+        with self._lock:
+            self._present.add(session.name)
+            grow = session.kind == "collector" and self._beyond() > self._extra
+            self._extra += grow
+        self._logger.info("%s at %s:%d is connected", session.name, *session.address)
+        if grow:
+            self.link.increase_collector()
+
+    def ready(self, session: WorkerSession) -> None:
+        """A worker is free."""
+        if self._sessions.get(session.name) is session:
+            self._resources.update(session.kind, session.name, session.resources)
+            self.link.workers_changed()
+
+    def left(self, session: WorkerSession) -> None:
+        """A worker is not there any more."""
+        with self._lock:
+            if self._sessions.get(session.name) is session:
+                self._resources.delete(session.kind, session.name)
+                self._present.discard(session.name)
+                if session.joined:
+                    del self._sessions[session.name]
+            shrink = session.kind == "collector" and self._beyond() < self._extra
+            self._extra -= shrink
+        if shrink and not self._closing:
+            self.link.decrease_collector()
+        self.link.worker_left(session.name)
+        self.link.workers_changed()
+
+    def _beyond(self) -> int:
+        """How many collectors there are beyond those of the config."""
+        return max(0, self.present("collector") - self._configured)
+
+    def _lost(self, name: str, cause: str) -> None:
+        session = self._sessions.get(name)
+        if session is not None:
+            session.tell_lost(cause)
+
+
+def _table(own: Mapping[str, Any], kind: str) -> dict[str, tuple[str, int]]:
+    """Addresses by name, of ``{name: [name, host, port]}`` or ``{name: [host, port]}``."""
+    table = {}
+    for name, entry in (own.get(kind) or {}).items():
+        try:
+            *_, host, port = entry
+            if port in (None, "auto", 0):
+                continue  # it joins
+            table[str(name)] = (str(host), int(port))
+        except (TypeError, ValueError) as err:
+            raise ConfigError(
+                f"system.coordinator.{kind}.{name} is {entry!r}, expected [name, host, port]"
+            ) from err
+    return table
+
+
+def _collector_num(cfg: Mapping[str, Any]) -> int:
+    """How many collectors the config starts."""
+    node: Any = cfg.get("main", {})
+    for key in ("policy", "collect", "collector"):
+        node = node.get(key, {})
+    return int(node.get("collector_num", 0) or 0)
+
+
+def _listens(address: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(address, PROBE_TIMEOUT):
+            return True
+    except OSError:
+        return False

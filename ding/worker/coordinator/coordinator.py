@@ -1,0 +1,539 @@
+"""The centre of a parallel run: it hands out tasks, and data goes through its buffers."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from easydict import EasyDict
+
+from ding.utils import deep_merge_dicts
+from ding.utils.class_config import class_config
+from ding.utils.console import Console
+from ding.utils.errors import ConfigError
+from ding.utils.run_log import RunLog
+from ding.utils.shared_folder import SharedFolder
+
+from .base_parallel_commander import create_parallel_commander
+from .best_policy import BestPolicy
+from .chunk_buffer import ChunkBuffer
+from .comm_coordinator import CommCoordinator
+from .coordinator_state import CoordinatorState
+from .retry_limit import RetryLimit
+from .run_facts import RunFacts, as_count
+from .run_status import run_status
+from .run_view import RunView, write_address
+from .task_table import LIVE, TaskState, TaskTable
+from .worker_link import CALLBACKS, Failure, Link
+
+__all__ = ["Coordinator", "TaskState", "Verdict"]
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds between looks at the commander, whose tasks may depend on the time, and the table.
+TICK = 0.2
+#: Seconds that open tasks have to end at the end of the run.
+CLOSE_TASKS_TIMEOUT = 3.0
+
+
+class Verdict(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+        status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
+        reason: One line for a human.
+    """
+
+    status: str
+    reason: str
+
+
+class Coordinator:
+    """Hands tasks of the commander to workers, and data of collectors to learners.
+
+    Args:
+        cfg: Compiled config with ``main`` and ``system``.
+        run_log: The run's folder, for scalars and ``run.json``.
+        console: The display.
+    """
+
+    config: dict[str, Any] = dict(
+        collector_task_timeout=30,
+        learner_task_timeout=600,
+        operator_server=dict(),
+        # Seconds without a sign of life after which a worker is lost.
+        heartbeat_tolerance=4.0,
+        # Seconds that a worker has for one step of a task, for beginning it, and for ending it.
+        step_timeout=8.0,
+        start_timeout=60.0,
+        close_timeout=20.0,
+        # Failures in a row without progress after which the run ends.
+        max_task_retry=3,
+        # Bytes that collected data may take in path_data.
+        path_data_limit=2 * 1024**3,
+        # Seconds between saves of the state.
+        save_state_second=2.0,
+    )
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
+
+    def __init__(
+        self, cfg: dict, *, run_log: RunLog | None = None, console: Console | None = None
+    ) -> None:
+        self._closed = True  # until everything is there
+        self._main = cfg["main"]
+        given = cfg["system"]["coordinator"]
+        self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
+        self._exp_name = str(self._main.get("exp_name", "default_experiment"))
+        self._resume = cfg.get("resume_coordinator")
+        self._run_log = run_log
+        self._view = RunView(console, _logger)
+        self._commander_lock = threading.RLock()
+        self._commander = create_parallel_commander(self._main)
+        if run_log is not None:
+            self._commander.tb_logger = run_log.writer
+        self._data = _folder(cfg["system"], "path_data")
+        self._policies = _folder(cfg["system"], "path_policy")
+        self._policy_ids: set[str] = set()
+        self._table, self._facts = TaskTable(), RunFacts()
+        self._retries = RetryLimit(int(self._cfg.max_task_retry))
+        self._buffers: dict[str, ChunkBuffer] = {}
+        self._buffer_cfgs: dict[str, Any] = {}
+        self._best = BestPolicy(self._exp_name, self._policies)
+        self._state = CoordinatorState(
+            self._exp_name, self._main, float(self._cfg.save_state_second), self._tell
+        )
+        own = (*CALLBACKS, *Link.__annotations__)
+        callbacks = {name: getattr(self, name, None) or getattr(self, f"_{name}") for name in own}
+        system = {**cfg["system"], "coordinator": self._cfg}
+        self._comm = CommCoordinator(
+            {"main": self._main, "system": system}, callbacks, _logger, status=self.status
+        )
+        self._wake, self._ended = threading.Event(), threading.Event()
+        self._verdict: Verdict | None = None
+        self._verdict_lock = threading.Lock()
+        self._loop_thread: threading.Thread | None = None
+        self._address_file: str | None = None
+        self._closed = False
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Listen and begin to hand out tasks; does not wait.
+
+        Raises:
+            PortTakenError: Another program listens on the port.
+            CheckpointError: The state to go on from cannot be read.
+        """
+        saved = self._state.load(self._resume)
+        if saved is not None:
+            self.load_state_dict(saved)
+        self._comm.start()
+        self._address_file = write_address(self._exp_name, self.address)
+        self._loop_thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
+        self._loop_thread.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port where it listens, once it was started."""
+        return self._comm.address
+
+    @property
+    def system_shutdown_flag(self) -> bool:
+        """Whether the run is over."""
+        return self._verdict is not None
+
+    def wait(self, timeout: float | None = None) -> Verdict | None:
+        """How the run ended, ``None`` if it has not within so many seconds."""
+        self._ended.wait(timeout)
+        return self._verdict
+
+    def stop(self, reason: str, status: str = "interrupted") -> None:
+        """End the run; does not wait. The first reason counts."""
+        with self._verdict_lock:
+            if self._verdict is None:
+                self._verdict = Verdict(status, reason)
+        self._ended.set()
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the run, let the workers go, and remove data and weights files."""
+        if self._closed:
+            return
+        self._closed = True
+        self.stop("the coordinator was closed")
+        if self._loop_thread is not None:
+            self._loop_thread.join(10.0)
+            self._comm.close_tasks(CLOSE_TASKS_TIMEOUT)
+        self._view.flush(at_end=True)
+        assert self._verdict is not None
+        if self._loop_thread is not None:
+            if self._verdict.status in ("converged", "finished"):
+                self._state.remove()
+            else:
+                self._state.save(self.state_dict)
+        self._comm.close()
+        self._remove_files()
+        if self._run_log is not None:
+            facts = self._facts
+            counts = {"envstep": facts.envstep, "train_iter": facts.train_iter}
+            self._run_log.finish(*self._verdict, best_return=facts.best_return, **counts)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and self._loop_thread is not None:
+            self.close()
+
+    def _remove_files(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.close(remove_files=True)
+        self._buffers.clear()
+        names = self._policy_ids.union(getattr(self._commander, "weights_files", list)())
+        for name in names:
+            if self._policies is not None:
+                self._guarded(f"weights file {name}", lambda name=name: self._policies.remove(name))
+        if self._address_file is not None:
+            self._guarded(self._address_file, lambda: os.remove(self._address_file))
+
+    def _guarded(self, what: str, remove: Callable[[], object]) -> None:
+        try:
+            remove()
+        except Exception as err:  # the end must not fail for a file that is left
+            self._tell(f"{what} was not removed: {err}")
+
+    # ------------------------------------------------------------------ the loop
+
+    def _run(self) -> None:
+        try:
+            while self._verdict is None:
+                for kind in ("learner", "collector"):
+                    self._hand_out(kind)
+                    self._expire(kind)
+                self._state.save_if_due(self.state_dict)
+                self._view.draw(self.status)
+                self._wake.wait(TICK)
+                self._wake.clear()
+        except Exception as err:
+            _logger.exception("the coordinator failed")
+            self.stop(f"{type(err).__name__}: {err}", "failed")
+        self._comm.close_tasks(0.0)
+
+    def _hand_out(self, kind: str) -> None:
+        """Give the commander's tasks to free workers."""
+        while self._verdict is None:
+            queued = self._table.live(kind, "queued")
+            if not queued:
+                if not self._comm.free(kind) and self._comm.present(kind):
+                    return
+                task = self._commanded(f"get_{kind}_task")
+                if task is None:
+                    return
+                queued = [self._accept(kind, task)]
+            if not self._send(queued[0]):
+                return
+
+    def _accept(self, kind: str, task: dict[str, Any]) -> TaskState:
+        if kind == "learner":
+            policy_id, buffer_id = task.get("policy_id"), task.get("buffer_id")
+            if policy_id:
+                self._policy_ids.add(policy_id)
+                path = os.path.join(self._exp_name, "ckpt", f"learner_{policy_id}.pth.tar")
+                task.setdefault("state_path", path)
+            self._open_buffer(buffer_id, task.get("replay_buffer_cfg", {}))
+        return self._table.add(kind, task)
+
+    def _send(self, state: TaskState) -> bool:
+        self._table.move(state.task_id, "assigned")
+        send = getattr(self._comm, f"send_{state.kind}_task")
+        if send(state.task):
+            return True
+        self._table.move(state.task_id, "queued")
+        return False
+
+    def _expire(self, kind: str) -> None:
+        """Give tasks back that nobody took."""
+        limit = float(self._cfg[f"{kind}_task_timeout"])
+        for state in self._table.live(kind, "queued"):
+            if time.monotonic() - state.created > limit:
+                cause = f"no {kind} took it within {limit:g} s"
+                if self._table.move(state.task_id, "timed_out", cause=cause):
+                    self._tell(f"task {state.task_id}: {cause}")
+                    self._give_back(state, cause)
+
+    def _give_back(self, state: TaskState, cause: str) -> None:
+        self._commanded(f"notify_fail_{state.kind}_task", {**state.task, "message": cause})
+
+    def _commanded(self, name: str, *args: Any) -> Any:
+        """Call the commander; one that raises ends the run."""
+        with self._commander_lock:
+            try:
+                return getattr(self._commander, name)(*args)
+            except Exception as err:
+                _logger.exception("the commander failed")
+                self.stop(f"the commander's {name}: {type(err).__name__}: {err}", "failed")
+                return None
+
+    # ------------------------------------------------------------------ collectors
+
+    def deal_with_collector_send_data(
+        self, task_id: str, buffer_id: str, data_id: str, data: dict
+    ) -> None:
+        """Take in the metadata of what a collector has written."""
+        state = self._known(task_id, "collector")
+        buffer = self._buffers.get(buffer_id)
+        if state is None or buffer is None or state.stage not in LIVE:
+            if state is not None:
+                self.error(f"data {data_id} of task {task_id} has no buffer any more")
+            self._discard(data_id)
+            return
+        samples = as_count(data.get("sample_num", 1))
+        envstep = self._facts.stepped(task_id, data.get("cur_step"))
+        buffer.push({**data, "data_id": data_id}, envstep)
+        self._facts.collected(state.worker, samples, as_count(data.get("size")))
+        if "policy_iter" in data:
+            path = state.task.get("collector_cfg", {}).get("policy_update_path")
+            for policy_id in [path] if isinstance(path, str) else path or []:
+                self._facts.used(policy_id, data["policy_iter"])
+        self._retries.progress("collector")
+
+    def deal_with_collector_judge_finish(self, task_id: str, data: dict) -> bool:
+        """Whether a collector's task shall be closed, by the progress that it tells."""
+        if self._known(task_id, "collector") is None:
+            return True
+        return bool(self._commanded("judge_collector_finish", task_id, data))
+
+    def deal_with_collector_finish_task(self, task_id: str, finished_task: dict) -> None:
+        """Take in the closing words of a collector."""
+        state = self._known(task_id, "collector")
+        if state is None or not self._end(state):
+            return
+        is_best = self._facts.finished(task_id, state.is_eval, finished_task)
+        self._retries.progress("evaluation" if state.is_eval else "collector")
+        problem = self._best.take(finished_task, state.is_eval and is_best)
+        if problem is not None:
+            self._tell(problem)
+        if state.is_eval and self._facts.last_eval_return is not None:
+            self._view.evaluated(self._facts.last_eval_return)
+        if self._commanded("finish_collector_task", task_id, finished_task):
+            reason = getattr(self._commander, "converged_reason", None)
+            self.stop(reason or f"the commander says so after task {task_id}", "converged")
+        self._heed_commander()
+
+    def _collector_progress(self, task_id: str, info: Mapping[str, Any]) -> None:
+        state = self._table.get(task_id, "collector")
+        if state is None or state.stage not in LIVE:
+            return
+        if not state.is_eval:
+            self._facts.stepped(task_id, info.get("cur_step"))
+        if hasattr(self._commander, "update_collect_progress"):
+            self._commanded("update_collect_progress", task_id, info)
+
+    # ------------------------------------------------------------------ learners
+
+    def deal_with_learner_get_data(
+        self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
+    ) -> list[dict] | None:
+        """Metadata of a batch, one dict for each sample; ``None`` if there is none yet."""
+        buffer = self._buffers.get(buffer_id)
+        if self._known(task_id, "learner") is None or buffer is None:
+            return None
+        return buffer.sample_rows(batch_size, cur_learner_iter)
+
+    def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: dict) -> None:
+        """Take in what a learner tells of its training."""
+        state = self._known(task_id, "learner")
+        if state is None:
+            return
+        buffer = self._buffers.get(buffer_id)
+        if buffer is not None:
+            if info.get("priority_info"):
+                buffer.update(info["priority_info"])
+            for data_id, cause in info.get("bad_chunks") or []:
+                count = buffer.drop_chunk(data_id, cause)
+                self._tell(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
+        for warning in info.get("warnings") or []:
+            self._tell(f"{state.worker}: {warning}")
+        step = self._facts.trained(state.worker, state.task.get("policy_id", ""), info)
+        self._retries.trained(step)
+        self._commanded("update_learner_info", task_id, info)
+
+    def deal_with_learner_judge_finish(self, task_id: str, info: dict) -> bool:
+        """Whether a learner's task shall be closed, by what it tells."""
+        if self._known(task_id, "learner") is None:
+            return True
+        return bool(self._commanded("judge_learner_finish", task_id, info))
+
+    def deal_with_learner_finish_task(self, task_id: str, finished_task: dict) -> None:
+        """Take in the closing words of a learner, and close its buffer."""
+        state = self._known(task_id, "learner")
+        if state is None or not self._end(state):
+            return
+        buffer_id = self._commanded("finish_learner_task", task_id, finished_task)
+        self._heed_commander()
+        if self._verdict is None:
+            self._close_buffer(buffer_id or state.buffer_id)
+
+    def _learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
+        return self._buffers.get(buffer_id) if buffer_id else None
+
+    def _open_buffer(self, buffer_id: Any, cfg: Mapping[str, Any]) -> None:
+        if not isinstance(buffer_id, str) or buffer_id in self._buffers:
+            return
+        writer = None if self._run_log is None else self._run_log.writer
+        limit = int(self._cfg.path_data_limit)
+        self._buffer_cfgs[buffer_id] = _plain(cfg)
+        self._buffers[buffer_id] = ChunkBuffer(
+            cfg, self._data, limit, self._exp_name, buffer_id, writer
+        )
+
+    def _close_buffer(self, buffer_id: str | None) -> None:
+        used = any(state.buffer_id == buffer_id for state in self._table.live("learner"))
+        buffer = None if used or buffer_id is None else self._buffers.pop(buffer_id, None)
+        if buffer is not None:
+            buffer.close(remove_files=True)
+
+    # ------------------------------------------------------------------ workers
+
+    def deal_with_increase_collector(self) -> None:
+        """There is a collector more than the config has."""
+        self._commanded("increase_collector_task_space")
+        self._wake.set()
+
+    def deal_with_decrease_collector(self) -> None:
+        """One of the collectors beyond those of the config has left."""
+        self._commanded("decrease_collector_task_space")
+
+    def _task_running(self, task_id: str, worker: str) -> None:
+        state = self._table.get(task_id)
+        if self._table.move(task_id, "running", worker) and state is not None:
+            self._view.given(state.kind, worker)
+
+    def _task_closing(self, task_id: str) -> None:
+        self._table.move(task_id, "closing")
+
+    def _task_failed(self, failure: Failure) -> None:
+        state = self._table.get(failure.task_id or "")
+        if state is None or not self._table.move(
+            state.task_id, "failed", failure.worker, failure.cause
+        ):
+            return
+        if self._verdict is None:
+            group = "evaluation" if state.is_eval else state.kind
+            self._facts.failed(failure)
+            self._view.failed(state.kind, failure)
+            reason = self._retries.failed(group, failure)
+            if reason is not None:
+                self.stop(reason, "failed")
+        self._give_back(state, failure.cause)
+        self._wake.set()
+
+    def _failed_worker(self, failure: Failure) -> None:
+        if self._verdict is None:
+            self._facts.failed(failure)
+            self._view.failed("worker", failure)
+
+    def _workers_changed(self) -> None:
+        self._wake.set()
+
+    def _worker_left(self, worker: str) -> None:
+        for buffer in list(self._buffers.values()):
+            buffer.forget_worker(worker)
+
+    # ------------------------------------------------------------------ small things
+
+    def _known(self, task_id: str, kind: str) -> TaskState | None:
+        state = self._table.get(task_id, kind)
+        if state is None:
+            self.error(f"there is no {kind} task {task_id!r}")
+        return state
+
+    def _end(self, state: TaskState) -> bool:
+        """Whether a task that has given its closing words was open."""
+        self._table.move(state.task_id, "closing")
+        done = self._table.move(state.task_id, "done")
+        self._wake.set()
+        return done
+
+    def _heed_commander(self) -> None:
+        for status in ("converged", "finished"):
+            reason = getattr(self._commander, f"{status}_reason", None)
+            if reason is not None:
+                self.stop(str(reason), status)
+
+    def _discard(self, data_id: str) -> None:
+        if self._data is not None:
+            self._guarded(f"data {data_id}", lambda: self._data.remove(data_id))
+
+    def info(self, s: str) -> None:
+        """Log a line."""
+        _logger.info(s)
+
+    def error(self, s: str) -> None:
+        """Log a line of something that went wrong."""
+        _logger.error(s)
+
+    def _tell(self, text: str) -> None:
+        self._view.log(text, warning=True)
+
+    # ------------------------------------------------------------------ state
+
+    def status(self) -> dict[str, Any]:
+        """The facts that ``GET /status`` gives."""
+        verdict = self._verdict
+        return {
+            "exp_name": self._exp_name,
+            "state": "running" if verdict is None else verdict.status,
+            "reason": None if verdict is None else verdict.reason,
+            "stop_value": self._main.get("env", {}).get("stop_value"),
+            **run_status(self._facts, self._table, self._comm.workers(), dict(self._buffers)),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """What another coordinator needs to go on: buffers, tasks and the commander's counters."""
+        state = getattr(self._commander, "state_dict", dict)
+        with self._commander_lock:
+            commander = state()
+        return {
+            "commander": commander,
+            "tasks": self._table.state_dict(),
+            "facts": self._facts.state_dict(),
+            "policy_ids": sorted(self._policy_ids),
+            "buffers": {name: buffer.state_dict() for name, buffer in dict(self._buffers).items()},
+            "buffer_cfgs": {name: self._buffer_cfgs[name] for name in dict(self._buffers)},
+        }
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Go on from a `state_dict`; the commander hands its open tasks out again."""
+        with self._commander_lock:
+            if hasattr(self._commander, "load_state_dict"):
+                self._commander.load_state_dict(state_dict["commander"])
+        self._table.load_state_dict(state_dict["tasks"])
+        self._facts.load_state_dict(state_dict["facts"])
+        self._policy_ids.update(state_dict["policy_ids"])
+        for name, state in state_dict["buffers"].items():
+            self._open_buffer(name, state_dict["buffer_cfgs"][name])
+            gone = self._buffers[name].load_state_dict(state)
+            if gone:
+                self._tell(f"{name}: the files of {len(gone)} chunks are gone, first {gone[0]}")
+
+
+def _plain(cfg: Any) -> Any:
+    """Config as plain data, which can be stored."""
+    if isinstance(cfg, Mapping):
+        return {str(key): _plain(value) for key, value in cfg.items()}
+    if isinstance(cfg, list | tuple):
+        return [_plain(value) for value in cfg]
+    return cfg if isinstance(cfg, bool | int | float | str | None) else str(cfg)
+
+
+def _folder(system: Mapping[str, Any], key: str) -> SharedFolder | None:
+    """The folder that the workers share, if the config names one."""
+    sections = [system["coordinator"], system, *system.values()]
+    named = [part[key] for part in sections if isinstance(part, Mapping) and part.get(key)]
+    if named and not isinstance(named[0], str):
+        raise ConfigError(f"system.{key} is {named[0]!r}, expected a folder")
+    return SharedFolder(named[0]) if named else None

@@ -1,0 +1,84 @@
+"""The coordinator's state on disk, so that a killed one can be started again."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ding.utils import read_file, remove_file, save_file
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError, CheckpointWriteError
+
+STATE_NAME = "coordinator_state.pth.tar"
+#: Share of the time that saving may take.
+MAX_SHARE = 0.05
+
+
+class CoordinatorState:
+    """Saves the state every so many seconds, less often if that takes long.
+
+    Args:
+        exp_name: The run's folder.
+        run: What makes the run another one when it differs: its main config.
+        seconds: Time between saves.
+        tell: Shows a line to the user.
+    """
+
+    def __init__(
+        self, exp_name: str, run: Mapping[str, Any], seconds: float, tell: Callable[[str], object]
+    ) -> None:
+        self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
+        text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
+        self._run = hashlib.sha256(text.encode()).hexdigest()
+        self._seconds, self._tell = seconds, tell
+        self._due = time.monotonic() + seconds
+        self._failing = False
+
+    def load(self, wanted: bool | None) -> dict[str, Any] | None:
+        """The state to go on from, if there is one.
+
+        Args:
+            wanted: ``None``: if it is this run's and the run has not reached its end.
+
+        Raises:
+            CheckpointError: It is wanted, and it cannot be read or there is none.
+        """
+        if wanted is False:
+            return None
+        try:
+            saved = read_file(self.path)
+            if not isinstance(saved, dict) or not {"run", "state"} <= set(saved):
+                raise CheckpointError(f"{self.path} holds no state of a coordinator")
+        except CheckpointNotFoundError:
+            if wanted:
+                raise
+            return None
+        except CheckpointError as err:
+            if wanted:
+                raise
+            self._tell(f"the run begins anew: {err}")
+            return None
+        return saved["state"] if wanted or saved["run"] == self._run else None
+
+    def save_if_due(self, collect: Callable[[], dict[str, Any]]) -> None:
+        if time.monotonic() >= self._due:
+            self.save(collect)
+
+    def save(self, collect: Callable[[], dict[str, Any]]) -> None:
+        """Save what `collect` gives. A failure is told once, and the run goes on."""
+        begin = time.monotonic()
+        try:
+            save_file(self.path, {"run": self._run, "state": collect()})
+        except (CheckpointWriteError, TypeError) as err:
+            if not self._failing:
+                self._tell(f"the coordinator's state is not saved: {err}")
+            self._failing = True
+        else:
+            self._failing = False
+        end = time.monotonic()
+        self._due = end + max(self._seconds, (end - begin) / MAX_SHARE)
+
+    def remove(self) -> None:
+        """The run has reached its end; there is nothing to go on from."""
+        remove_file(self.path)

@@ -1,0 +1,60 @@
+"""Which workers are free, and who has been given work."""
+
+import threading
+from typing import Any
+
+_KINDS = ("collector", "learner")
+
+
+class NaiveResourceManager:
+    """Gives out workers in the order in which they became free. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+        self._assigned: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+
+    def assign_collector(self, collector_task: dict) -> dict | None:
+        """``{'collector_id', 'resource_info'}`` of a collector for the task; ``None``: all work."""
+        return self._assign("collector")
+
+    def assign_learner(self, learner_task: dict) -> dict | None:
+        """``{'learner_id', 'resource_info'}`` of a learner for the task; ``None``: all work."""
+        return self._assign("learner")
+
+    def have_assigned(self, name: str, worker_id: str) -> bool:
+        """Whether a worker of kind `name` was given work and has not been free since."""
+        return worker_id in self._of_kind(self._assigned, name)
+
+    def delete(self, name: str, worker_id: str) -> bool:
+        """Forget a worker of kind `name`; whether it was known."""
+        with self._lock:
+            tables = self._of_kind(self._free, name), self._assigned[name]
+            known = any(worker_id in table for table in tables)
+            for table in tables:
+                table.pop(worker_id, None)
+        return known
+
+    def update(self, name: str, worker_id: str, resource_info: dict) -> None:
+        """A worker of kind `name` is free and has these resources."""
+        with self._lock:
+            self._of_kind(self._assigned, name).pop(worker_id, None)
+            self._free[name][worker_id] = resource_info
+
+    def free(self, name: str) -> int:
+        """How many workers of kind `name` wait for work."""
+        return len(self._of_kind(self._free, name))
+
+    def _assign(self, kind: str) -> dict | None:
+        with self._lock:
+            worker_id = next(iter(self._free[kind]), None)
+            if worker_id is None:
+                return None
+            info = self._assigned[kind][worker_id] = self._free[kind].pop(worker_id)
+        return {f"{kind}_id": worker_id, "resource_info": info}
+
+    @staticmethod
+    def _of_kind(workers: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+        if name not in workers:
+            raise KeyError(f"{name!r} is no kind of worker; expected one of {', '.join(_KINDS)}")
+        return workers[name]

@@ -1,0 +1,178 @@
+"""What is known of a parallel run while it goes on."""
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from .worker_link import Failure
+
+RATE_SECONDS = 5.0
+KEPT_FAILURES = 10
+
+
+class Rate:
+    """So much per second over the last seconds."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, float]] = deque()
+        self._total = 0.0
+
+    def add(self, amount: float) -> None:
+        now = time.monotonic()
+        self._total += amount
+        if self._marks and now - self._marks[-1][0] < 0.1:
+            self._marks[-1] = (self._marks[-1][0], self._marks[-1][1] + amount)
+        else:
+            self._marks.append((now, amount))
+        self._forget(now)
+
+    def per_second(self) -> float:
+        now = time.monotonic()
+        self._forget(now)
+        if not self._marks:
+            return 0.0
+        return self._total / max(now - self._marks[0][0], 1.0)
+
+    def _forget(self, now: float) -> None:
+        while self._marks and self._marks[0][0] < now - RATE_SECONDS:
+            self._total -= self._marks.popleft()[1]
+
+
+class RunFacts:
+    """Counters and rates; threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.started = time.monotonic()
+        self.envstep = self.episodes = self.train_iter = 0
+        self.episode_return: float | None = None
+        self.last_eval_return: float | None = None
+        self.best_return: float | None = None
+        self.failures: deque[dict[str, Any]] = deque(maxlen=KEPT_FAILURES)
+        self._steps: dict[str, int] = {}
+        self._samples, self._bytes = Rate(), Rate()
+        self._workers: dict[str, Rate] = {}
+        self._policies: dict[str, dict[str, Any]] = {}
+
+    def collected(self, worker: str | None, samples: int, size: int) -> None:
+        """A chunk came."""
+        with self._lock:
+            self._samples.add(samples)
+            self._bytes.add(size)
+            if worker is not None:
+                self._workers.setdefault(worker, Rate()).add(samples)
+
+    def stepped(self, task_id: str, steps: Any) -> int:
+        """A collect task has made so many env steps; returns those of the run."""
+        with self._lock:
+            new = max(0, as_count(steps) - self._steps.get(task_id, 0))
+            self._steps[task_id] = self._steps.get(task_id, 0) + new
+            self.envstep += new
+            return self.envstep
+
+    def finished(self, task_id: str, is_eval: bool, info: Mapping[str, Any]) -> bool:
+        """A collector's task is done; whether it was the best evaluation so far."""
+        reward = as_number(info.get("reward_mean"))
+        if not is_eval:
+            self.stepped(task_id, info.get("step_count"))
+        with self._lock:
+            self._steps.pop(task_id, None)
+            if not is_eval:
+                self.episodes += as_count(info.get("real_episode_count"))
+                self.episode_return = self.episode_return if reward is None else reward
+                return False
+            if reward is None:
+                return False
+            self.last_eval_return = reward
+            is_best = self.best_return is None or reward > self.best_return
+            self.best_return = reward if is_best else self.best_return
+            return is_best
+
+    def trained(self, worker: str | None, policy_id: str, info: Mapping[str, Any]) -> int:
+        """A learner told of its training; returns its step."""
+        step = as_count(info.get("learner_step"))
+        with self._lock:
+            self.train_iter = max(self.train_iter, step)
+            policy = self._policy(policy_id)
+            policy["step"] = max(policy["step"], step)
+            published = info.get("policy_iter")
+            if published is not None and as_count(published) != policy["iter"]:
+                policy.update(iter=as_count(published), time=time.monotonic())
+        return step
+
+    def used(self, policy_id: str, policy_iter: Any) -> None:
+        """A collector worked with the policy of that iteration."""
+        with self._lock:
+            self._policy(policy_id)["used"] = as_count(policy_iter)
+
+    def failed(self, failure: Failure) -> None:
+        entry = {
+            "time": round(time.time(), 3),
+            "worker": failure.worker,
+            "task": failure.task_id,
+            "cause": failure.cause,
+        }
+        with self._lock:
+            self.failures.append(entry)
+
+    def rate_of(self, worker: str) -> float | None:
+        """Samples per second of a collector."""
+        with self._lock:
+            rate = self._workers.get(worker)
+            return None if rate is None else rate.per_second()
+
+    def data_rate(self) -> dict[str, float]:
+        with self._lock:
+            return {
+                "samples_per_s": round(self._samples.per_second(), 1),
+                "bytes_per_s": round(self._bytes.per_second(), 1),
+            }
+
+    def policies(self) -> dict[str, dict[str, Any]]:
+        """For each policy its published iteration, its age, and how far behind collectors are."""
+        now = time.monotonic()
+        with self._lock:
+            return {
+                name: {
+                    "iter": policy["iter"],
+                    "age_s": None if policy["time"] is None else round(now - policy["time"], 2),
+                    "lag_iters": None
+                    if policy["used"] is None
+                    else max(0, policy["step"] - policy["used"]),
+                }
+                for name, policy in self._policies.items()
+            }
+
+    def state_dict(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: getattr(self, name) for name in _SAVED}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        with self._lock:
+            for name in _SAVED:
+                setattr(self, name, state_dict[name])
+
+    def _policy(self, policy_id: str) -> dict[str, Any]:
+        blank = {"step": 0, "iter": None, "time": None, "used": None}
+        return self._policies.setdefault(policy_id, blank)
+
+
+_SAVED = (
+    *("envstep", "episodes", "train_iter"),
+    *("episode_return", "last_eval_return", "best_return"),
+)
+
+
+def as_count(value: Any) -> int:
+    """A number that a worker told; 0 if it is none."""
+    number = as_number(value)
+    return 0 if number is None or number < 0 else int(number)
+
+
+def as_number(value: Any) -> float | None:
+    """A finite number that a worker told; ``None`` if it is none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None

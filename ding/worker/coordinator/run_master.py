@@ -1,0 +1,97 @@
+"""The coordinator's master: workers join at it, and anybody may ask it for the run's status."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import flask
+
+from ding.interaction import Master
+from ding.interaction.base.messages import BadMessageError
+from ding.interaction.base.service import Route, refusal
+from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.worker.comm_join import JOIN_PATH
+
+STATUS_PATH = "/status"
+KINDS = ("collector", "learner")
+#: Characters of a name that others see in lists and lines.
+MAX_NAME = 64
+
+
+@dataclass(frozen=True)
+class JoinMessage:
+    """A worker tells where it listens."""
+
+    kind: str
+    name: str
+    host: str
+    port: int
+    pid: int
+
+    @classmethod
+    def parse(cls, content: bytes) -> "JoinMessage":
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError) as err:
+            raise BadMessageError(f"the body is not JSON: {err}") from err
+        worker = body.get("worker") if isinstance(body, dict) else None
+        if not isinstance(worker, dict):
+            raise BadMessageError("the body is no object with an object 'worker'")
+        kind, name, host = (worker.get(key) for key in ("kind", "name", "host"))
+        port, pid = worker.get("port"), worker.get("pid", 0)
+        if kind not in KINDS:
+            raise BadMessageError(f"kind is {str(kind)[:80]!r}, expected {' or '.join(KINDS)}")
+        if not (isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()):
+            raise BadMessageError(f"name is {str(name)[:80]!r}, expected up to {MAX_NAME} letters")
+        if not (isinstance(host, str) and 0 < len(host) <= 255 and host.isprintable()):
+            raise BadMessageError(f"host is {str(host)[:80]!r}, expected an address")
+        if type(port) is not int or not 0 < port < 65536 or type(pid) is not int:
+            raise BadMessageError("port or pid is no number, or there is no such port")
+        return cls(kind, name, host, port, pid)
+
+
+class RunMaster(Master):
+    """A master with two addresses more.
+
+    Args:
+        on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
+        on_lost: Told the name of a slave that was lost, and the cause.
+        status: Gives the facts of the run, JSON.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        on_join: Callable[[JoinMessage], object],
+        on_lost: Callable[[str, str], object],
+        status: Callable[[], Mapping[str, Any]],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._on_join, self._on_lost, self._status = on_join, on_lost, status
+
+    def _routes(self) -> list[Route]:
+        return [
+            *super()._routes(),
+            Route("POST", JOIN_PATH, self._check_key, self._handle_join),
+            Route("GET", STATUS_PATH, lambda: None, lambda _: self._status(), public=True),
+        ]
+
+    def _check_key(self) -> None:
+        if self._key is None:
+            message = "workers may join only a coordinator that has a run key"
+            raise refusal(Code.SLAVE_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
+        self._peer_token()
+
+    def _handle_join(self, _: None) -> str:
+        try:
+            message = JoinMessage.parse(flask.request.get_data())
+        except BadMessageError as err:
+            raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
+        self._on_join(message)
+        return "joined"
+
+    def _lost_connection(self, name: str, cause: str) -> None:
+        self._on_lost(name, cause)

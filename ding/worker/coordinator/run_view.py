@@ -1,0 +1,101 @@
+"""What the operator sees of a parallel run: console, lines of failures, run log."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ding.utils.console import Console
+from ding.utils.errors import CheckpointWriteError
+from ding.utils.log_file import write_atomically
+
+from .run_status import brief_facts, worker_lines
+from .worker_link import Failure
+
+#: Seconds that the line of a failure waits for news of who gets the task.
+LINE_SECONDS = 2.0
+
+
+class RunView:
+    """Shows the run; the coordinator's loop draws.
+
+    Args:
+        console: The display, ``None`` for none.
+        logger: Where every line goes, too.
+    """
+
+    def __init__(self, console: Console | None, logger: logging.Logger) -> None:
+        self._console, self._logger = console, logger
+        self._pending: dict[str, tuple[float, str, str]] = {}
+        self._evals = 0
+
+    def log(self, text: str, warning: bool = False) -> None:
+        """One line with its time."""
+        self._logger.log(logging.WARNING if warning else logging.INFO, text)
+        if self._console is not None:
+            self._console.log(f"{time.strftime('%H:%M:%S')} {text}")
+
+    def failed(self, kind: str, failure: Failure) -> None:
+        """A task or a worker failed; the line waits for who gets the task."""
+        task = f" (task {failure.task_id})" if failure.task_id else ""
+        verb = "lost" if failure.lost else "failed"
+        text = f"{failure.worker} {verb}{task}: {failure.cause}"
+        if failure.task_id is None:
+            self.log(text, warning=True)
+        else:
+            self._pending[failure.task_id] = time.monotonic() + LINE_SECONDS, kind, text
+
+    def given(self, kind: str, worker: str) -> None:
+        """A task of that kind was given to a worker: the place of one that failed is taken."""
+        for task_id, (_, mine, text) in list(self._pending.items()):
+            if mine == kind:
+                del self._pending[task_id]
+                self.log(f"{text}; its task was given to {worker}", warning=True)
+                return
+
+    def flush(self, at_end: bool = False) -> None:
+        """Show the lines that have waited long enough."""
+        now = time.monotonic()
+        for task_id, (due, kind, text) in list(self._pending.items()):
+            if at_end or now >= due:
+                del self._pending[task_id]
+                self.log(text if at_end else f"{text}; no {kind} is free", warning=True)
+
+    def evaluated(self, reward: float) -> None:
+        if self._console is not None:
+            self._console.update(eval_return=reward)
+
+    def draw(self, status: Callable[[], dict[str, Any]]) -> None:
+        """Bring the display up to date, if it is time to."""
+        self.flush()
+        if self._console is None or not self._console.is_due:
+            return
+        now = status()
+        buffers = list(now["buffers"].values())
+        fill = (sum(b["count"] for b in buffers), sum(b["capacity"] for b in buffers))
+        self._console.update(
+            envstep=now["envstep"],
+            train_iter=now["train_iter"],
+            episode_return=now["episode_return"],
+            best_return=now["best_return"],
+            buffer_fill=fill if buffers else None,
+            extra=brief_facts(now),
+            lines=worker_lines(now),
+        )
+
+
+def write_address(exp_name: str, address: tuple[str, int]) -> str:
+    """Tell ``ding status`` where the coordinator is; returns the file."""
+    host, port = address
+    facts = {"host": host, "port": port, "pid": os.getpid(), "started": time.time()}
+    path = os.path.join(exp_name, "coordinator.json")
+    try:
+        os.makedirs(exp_name, exist_ok=True)
+        write_atomically(path, json.dumps(facts) + "\n")
+    except OSError as err:
+        raise CheckpointWriteError(
+            f"cannot write {path}: {err.strerror}; choose another exp_name", err.errno
+        ) from err
+    return path

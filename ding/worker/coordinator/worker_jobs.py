@@ -1,0 +1,259 @@
+"""The steps of a collector's and of a learner's task."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .run_facts import as_count
+from .worker_link import Ask, Link, NonsenseAnswer, WorkerFailed
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds that a worker of ours may wait before it says that there is nothing new.
+POLL_SECONDS = 0.5
+#: Seconds between questions to a worker that answers at once that there is nothing new.
+FOREIGN_PAUSES = (0.01, 0.25)
+#: Answers for other tasks that are passed over, one after another.
+MAX_STRAYS = 20
+
+
+class Job(ABC):
+    """One task as one worker does it: `start`, then `work` until it says so, then `close`.
+
+    Args:
+        task: What the worker is given.
+        worker: Its name.
+        ours: Whether it speaks this project's extensions.
+        ask: Gives it a step.
+        link: To the coordinator.
+        pause: Waits so many seconds, less if the task shall end; whether it shall.
+        account: As the attribute.
+
+    Attributes:
+        waits_for: What the task cannot go on without, ``None`` if it goes on.
+        info: The latest that the worker told of its progress.
+        account: What lasts from task to task: bytes ``written`` since the worker came.
+    """
+
+    kind: str
+
+    def __init__(
+        self,
+        task: dict[str, Any],
+        worker: str,
+        ours: bool,
+        ask: Ask,
+        link: Link,
+        pause: Callable[[float], bool],
+        account: dict[str, int],
+    ) -> None:
+        self.task, self.worker, self.ours = task, worker, ours
+        self.task_id: str = task["task_id"]
+        self.waits_for: str | None = None
+        self.info: dict[str, Any] = {}
+        self.account = account
+        self._ask, self._link, self._pause = ask, link, pause
+        self._written = 0
+        self._strays = 0
+
+    def start(self) -> None:
+        self._ask({"name": f"{self.kind}_start_task", "task_info": self.task}, "start")
+
+    @abstractmethod
+    def work(self) -> bool:
+        """Do a step; whether the task is done."""
+
+    def close(self) -> dict[str, Any]:
+        """End it; returns the worker's closing words."""
+        while True:
+            answer = self._ask({"name": f"{self.kind}_close_task"}, "close")
+            if self._is_mine(_checked(answer, f"{self.kind}_close_task")):
+                return {"buffer_id": self.task.get("buffer_id"), **answer, "task_id": self.task_id}
+
+    @abstractmethod
+    def finish(self, info: dict[str, Any]) -> None:
+        """Tell the coordinator the closing words."""
+
+    def abandon(self) -> None:  # noqa: B027
+        """Give back what the task held."""
+
+    def _is_mine(self, answer: Mapping[str, Any]) -> bool:
+        given = answer.get("task_id", self.task_id)
+        if given == self.task_id:
+            self._strays = 0
+            return True
+        self._strays += 1
+        if self._strays == 1:
+            text = "%s answers for task %.80r and works on %s: the answer is ignored"
+            _logger.warning(text, self.worker, given, self.task_id)
+        if self._strays >= MAX_STRAYS:
+            raise NonsenseAnswer(f"it answers for task {str(given)[:80]} all the time")
+        return False
+
+
+class CollectorJob(Job):
+    """Fetches what is collected, as much at once as there is."""
+
+    kind = "collector"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._idle = 0
+
+    def work(self) -> bool:
+        request: dict[str, Any] = {"name": "collector_data_task"}
+        if self.ours:
+            request["wait"] = POLL_SECONDS
+            quota = self._quota()
+            if quota is not None:
+                request["quota"] = quota
+        answer = self._ask(request, "step")
+        items = answer if isinstance(answer, list) else [answer]
+        progress = None
+        for item in items:
+            if not self._is_mine(_checked(item, "collector_data_task")):
+                continue
+            if "data_id" in item:
+                self._take(item)
+            else:
+                progress = item
+        if progress is None:
+            self._idle = 0
+            return False
+        return self._heed(progress, alone=len(items) == 1)
+
+    def finish(self, info: dict[str, Any]) -> None:
+        self._link.finish_collector(self.task_id, info)
+
+    def _quota(self) -> int | None:
+        """Bytes that the worker may have written in this task by now."""
+        buffer = self._link.learner_buffer(self.task.get("buffer_id"))
+        if buffer is None:
+            return None
+        before = self.account["written"] - self._written
+        need = self.info.get("need", 0)
+        granted = buffer.grant(self.worker, self.account["written"], as_count(need))
+        return granted - before
+
+    def _take(self, meta: dict[str, Any]) -> None:
+        data_id, size = meta["data_id"], meta.get("size", 0)
+        if not isinstance(data_id, str) or not isinstance(size, int):
+            raise NonsenseAnswer("collector_data_task: data_id and size are no string and number")
+        self._written += size
+        self.account["written"] += size
+        buffer_id = meta.get("buffer_id") or self.task.get("buffer_id")
+        self._link.send_data(self.task_id, buffer_id, data_id, meta)
+        if "cur_step" in meta:
+            self._link.collector_progress(self.task_id, meta)
+
+    def _heed(self, progress: dict[str, Any], alone: bool) -> bool:
+        self.info, waiting = progress, progress.get("waiting")
+        self.waits_for = None if waiting is None else str(waiting)
+        self._link.collector_progress(self.task_id, progress)
+        if self._link.collector_done(self.task_id, progress):
+            return True
+        if alone and not self.ours:
+            shortest, longest = FOREIGN_PAUSES
+            self._pause(min(shortest * 2**self._idle, longest))
+            self._idle = min(self._idle + 1, 10)
+        return False
+
+
+class LearnerJob(Job):
+    """Serves what the learner wants to train on next, while it trains."""
+
+    kind = "learner"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._held: deque[Any] = deque()
+
+    def work(self) -> bool:
+        request: dict[str, Any] = {"name": "learner_get_data_task"}
+        if self.ours:
+            request["wait"] = POLL_SECONDS
+        demand = _checked(self._ask(request, "step"), "learner_get_data_task", "batch_size")
+        if not self._is_mine(demand):
+            return False
+        buffer_id = demand.get("buffer_id") or self.task.get("buffer_id")
+        data = self._serve(buffer_id, demand)
+        if data is None:
+            return False
+        step = "step" if isinstance(data, dict) else "learn"
+        request = {"name": "learner_learn_task", "data": data}
+        answer = _checked(self._ask(request, step), "learner_learn_task", "info")
+        if not self._is_mine(answer):
+            return False
+        return self._heed(buffer_id, _checked(answer["info"], "learner_learn_task: info"))
+
+    def finish(self, info: dict[str, Any]) -> None:
+        self._link.finish_learner(self.task_id, info)
+
+    def abandon(self) -> None:
+        self._release(len(self._held))
+
+    def _serve(self, buffer_id: str, demand: dict[str, Any]) -> Any:
+        """What the learner is sent; ``None`` if the task shall end before there is data."""
+        size, step = demand["batch_size"], demand.get("cur_learner_iter", -1)
+        wanted = demand.get("batch_num")
+        if not all(isinstance(n, int) for n in (size, step, 0 if wanted is None else wanted)):
+            raise NonsenseAnswer("learner_get_data_task: batch_size or cur_learner_iter: no number")
+        while True:
+            if wanted is None:
+                data = self._link.get_data(self.task_id, buffer_id, size, step)
+            else:
+                data = self._batches(buffer_id, size, step, wanted)
+            if data is not None:
+                self.waits_for = None
+                if wanted is None:
+                    self._held.append(data)
+                return data
+            self.waits_for = "data"
+            buffer = self._link.learner_buffer(buffer_id)
+            if self._pause(POLL_SECONDS if buffer is None else 0.0):
+                return None
+            if buffer is not None:
+                buffer.wait(size, POLL_SECONDS)
+
+    def _batches(self, buffer_id: str, size: int, step: int, wanted: int) -> dict | None:
+        buffer = self._link.learner_buffer(buffer_id)
+        if buffer is None:
+            return None
+        batches: list[dict[str, Any]] = []
+        while len(batches) < wanted and (wire := buffer.sample(size, step)) is not None:
+            self._held.append(wire)
+            batches.append(wire)
+        return {"batches": batches} if batches or not wanted else None
+
+    def _heed(self, buffer_id: str, info: dict[str, Any]) -> bool:
+        trained = info.get("trained")
+        self._release(trained if isinstance(trained, int) else len(self._held))
+        if info.get("error"):
+            raise WorkerFailed(str(info["error"]), info, told=True)
+        self.info, waiting = info, info.get("waiting")
+        self.waits_for = None if waiting is None else str(waiting)
+        self._link.send_info(self.task_id, buffer_id, info)
+        return bool(self._link.learner_done(self.task_id, info))
+
+    def _release(self, count: int) -> None:
+        buffer = self._link.learner_buffer(self.task.get("buffer_id"))
+        for _ in range(min(count, len(self._held))):
+            wire = self._held.popleft()
+            if buffer is not None:
+                buffer.release(wire)
+
+
+def _checked(answer: Any, step: str, *keys: str) -> dict[str, Any]:
+    """The answer if it is a JSON object with those keys."""
+    if not isinstance(answer, dict):
+        raise NonsenseAnswer(
+            f"{step}: the answer is {type(answer).__name__} {str(answer)[:80]!r}, not an object"
+        )
+    missing = [key for key in keys if key not in answer]
+    if missing:
+        raise NonsenseAnswer(
+            f"{step}: the answer lacks {', '.join(missing)}; it has {sorted(answer)[:20]}"
+        )
+    return answer
