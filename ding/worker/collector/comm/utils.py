@@ -27,7 +27,7 @@ class NaiveCollector(Slave):
         super().__init__(*args, **kwargs)
         self._prefix = prefix
         self._numbers = itertools.count()
-        self._task: dict[str, Any] | None = None
+        self._work_info: dict[str, Any] | None = None
 
     def _process_task(self, task: Mapping[str, Any]) -> Any:
         name = task.get("name")
@@ -44,7 +44,7 @@ class NaiveCollector(Slave):
     def _begin(self, task: Mapping[str, Any]) -> dict[str, Any]:
         info = task.get("task_info") or {}
         cfg = info.get("collector_cfg") or {}
-        self._task = {
+        self._work_info = {
             "task_id": info.get("task_id"),
             "buffer_id": info.get("buffer_id"),
             "eval_flag": bool(cfg.get("eval_flag", False)),
@@ -70,7 +70,7 @@ class NaiveCollector(Slave):
         return {**facts, "data_id": data_id, "unroll_split_begin": 0, "unroll_len": 1}
 
     def _end(self) -> dict[str, Any]:
-        task, self._task = self._require_task(), None
+        task, self._work_info = self._require_task(), None
         now, count = time.time(), max(1, task["count"])
         episodes = max(1, count // 4)
         duration = max(now - task["start"], 1e-8)
@@ -97,9 +97,9 @@ class NaiveCollector(Slave):
         }
 
     def _require_task(self) -> dict[str, Any]:
-        if self._task is None:
+        if self._work_info is None:
             raise TaskFail({"message": "no task is running"}, "no task is running")
-        return self._task
+        return self._work_info
 
 
 def _sample(number: int) -> dict[str, torch.Tensor]:
