@@ -114,16 +114,55 @@ def test_the_same_coins_in_every_episode_if_asked_for():
     assert play(env, 1) != play(env, 1)
 
 
+def test_one_player_against_one_who_goes_straight_to_the_coin():
+    env = made(size=5, eval_opponent="RULE_BASED")
+    assert env.observation_space.contains(env.reset())
+    assert env.action_space.n == 5
+    put(env, (0, 0), (4, 4), (3, 2))
+    timestep = env.step(np.array(RIGHT))
+    assert env.observation_space.contains(timestep.obs)
+    assert env._players == [(1, 0), (4, 3)]
+    assert timestep.info == {}
+    env.step(STAY)
+    timestep = env.step(np.array([STAY]))
+    assert env._players[1] == (3, 2)
+    np.testing.assert_array_equal(timestep.reward, [-1])
+    assert env.reward_space.contains(timestep.reward)
+
+
+def test_the_result_against_an_opponent():
+    env = made(size=5, goal=1, eval_opponent="RULE_BASED")
+    put(env, (0, 0), (4, 4), (4, 3))
+    timestep = env.step(STAY)
+    assert timestep.done
+    assert timestep.info["eval_episode_return"] == -1
+    assert timestep.info["result"] == "losses"
+
+
+def test_an_opponent_that_moves_at_random_is_settled_by_the_seed():
+    def cells():
+        env = made(eval_opponent="random")
+        return [(env.step(STAY), env._players[1])[1] for _ in range(20)]
+
+    assert cells() == cells()
+    assert len(set(cells())) > 3
+
+
 @pytest.mark.parametrize("action", [[0], [0, 5], [0, -1], 3, [0, "up"]])
 def test_no_such_move(action):
     with pytest.raises(ActionError, match="a move for each of 2 players"):
         made().step(action)
 
 
-@pytest.mark.parametrize("cfg", [{"size": 1}, {"player_num": 3}])
+@pytest.mark.parametrize("cfg", [{"size": 1}, {"player_num": 3}, {"eval_opponent": "me"}])
 def test_no_such_game(cfg):
     with pytest.raises(ConfigError, match=f"env.{next(iter(cfg))}"):
         CoinRaceEnv(cfg)
+
+
+def test_an_opponent_takes_the_other_side():
+    with pytest.raises(ActionError, match="a move for each of 1 players"):
+        made(eval_opponent="random").step([0, 1])
 
 
 def test_skill_beats_chance():

@@ -1,0 +1,589 @@
+import json
+import math
+import threading
+
+import pytest
+from easydict import EasyDict
+
+from ding.policy import DQNPolicy
+from ding.utils import deep_merge_dicts
+from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.worker import (
+    BaseCommander,
+    NaiveCommander,
+    SoloCommander,
+    create_parallel_commander,
+    get_parallel_commander_cls,
+)
+
+INTERVAL = 5
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def config(commander=None, env=None, **policy):
+    """What a compiled main config of DQN holds."""
+    cfg = dict(
+        exp_name="some/run",
+        seed=3,
+        env=dict(
+            collector_env_num=8,
+            collector_episode_num=2,
+            evaluator_env_num=2,
+            n_evaluator_episode=5,
+            stop_value=195,
+            manager=dict(type="base", episode_num=math.inf),
+        )
+        | (env or {}),
+        policy=dict(
+            type="dqn_command",
+            learn=dict(learner=dict(train_iterations=100, send_policy_freq=2)),
+            collect=dict(n_sample=16, collector=dict(type="zergling", update_policy_second=1)),
+            other=dict(
+                replay_buffer=dict(type="advanced", replay_buffer_size=50),
+                commander=dict(
+                    type="solo",
+                    collector_task_space=2,
+                    learner_task_space=1,
+                    eval_interval=INTERVAL,
+                )
+                | (commander or {}),
+            ),
+            **policy,
+        ),
+    )
+    cfg["policy"] = deep_merge_dicts(DQNPolicy.default_config(), cfg["policy"])
+    return EasyDict(cfg)
+
+
+def made(**kwargs):
+    commander = create_parallel_commander(config(**kwargs))
+    commander._clock = Clock()
+    return commander
+
+
+@pytest.fixture
+def commander():
+    return made()
+
+
+def evaluation(commander):
+    """The next evaluation."""
+    commander._clock.now += INTERVAL
+    task = commander.get_collector_task()
+    assert task["collector_cfg"]["eval_flag"]
+    return task
+
+
+def finish_evaluation(commander, reward_mean, **info):
+    task = evaluation(commander)
+    info = {"eval_flag": True, "reward_mean": reward_mean, "policy_iter": 1, **info}
+    return commander.finish_collector_task(task["task_id"], info)
+
+
+# Types
+
+
+def test_commanders_are_found_by_their_type():
+    assert get_parallel_commander_cls(config()) is SoloCommander
+    assert get_parallel_commander_cls(EasyDict(type="naive")) is NaiveCommander
+    flat = EasyDict(parallel_commander_type="naive", import_names=["json"])
+    assert isinstance(create_parallel_commander(flat), NaiveCommander)
+    with pytest.raises(UnknownTypeError, match="did you mean 'solo'"):
+        create_parallel_commander(config(commander={"type": "sol"}))
+    with pytest.raises(ConfigError, match=r"policy.other.commander.type, for instance 'solo'"):
+        create_parallel_commander(EasyDict(collector_task_space=1))
+
+
+@pytest.mark.parametrize("value", [-1, "2", True, None])
+def test_spaces_are_numbers(value):
+    with pytest.raises(ConfigError, match="collector_task_space is"):
+        NaiveCommander(EasyDict(collector_task_space=value))
+
+
+def test_a_commander_of_ones_own_needs_to_make_collector_tasks_only():
+    class OneTask(BaseCommander):
+        config = dict(color="red")
+
+        def get_collector_task(self):
+            return {"task_id": "it"}
+
+    assert OneTask.default_config() == {"color": "red", "cfg_type": "OneTaskDict"}
+    commander = OneTask()
+    assert commander.judge_collector_finish("it", {"collector_done": True}) is True
+    assert commander.judge_collector_finish("it", {"cur_step": 3}) is False
+    assert commander.judge_learner_finish("it", {"learner_done": True}) is True
+    assert commander.judge_learner_finish("it", {}) is False
+    commander.update_collect_progress("it", {})
+    commander.load_state_dict(commander.state_dict())
+    assert commander.progress() == {}
+    assert commander.weights_files() == []
+
+
+# Naive
+
+
+def test_naive_hands_out_as_many_tasks_as_there_is_space():
+    commander = NaiveCommander(EasyDict(collector_task_space=2, learner_task_space=1))
+    tasks = [commander.get_collector_task() for _ in range(3)]
+    assert tasks[2] is None
+    assert tasks[0]["task_id"] != tasks[1]["task_id"]
+    learner_task = commander.get_learner_task()
+    assert commander.get_learner_task() is None
+    assert learner_task["buffer_id"] == tasks[0]["buffer_id"]
+    assert learner_task["policy_id"] == tasks[0]["collector_cfg"]["policy_update_path"]
+
+    commander.finish_collector_task(tasks[0]["task_id"], {})
+    assert commander.collector_task_finish_count == 1
+    assert commander.get_collector_task() is None
+    commander.increase_collector_task_space()
+    assert commander.get_collector_task()["task_id"] not in {tasks[0]["task_id"]}
+    commander.decrease_collector_task_space()
+    buffer_id = learner_task["buffer_id"]
+    assert commander.finish_learner_task(learner_task["task_id"], {}) == buffer_id
+    assert commander.learner_task_finish_count == commander.learner_task_count == 1
+
+
+def test_naive_replaces_what_failed():
+    commander = NaiveCommander(EasyDict())
+    task, learner_task = commander.get_collector_task(), commander.get_learner_task()
+    commander.update_learner_info(learner_task["task_id"], {"learner_step": 1})
+    for _ in range(2):
+        commander.notify_fail_collector_task(task)
+        commander.notify_fail_learner_task(learner_task)
+    assert (commander.collector_task_count, commander.learner_task_count) == (0, 0)
+    assert commander.get_collector_task()
+    assert commander.get_learner_task()
+    assert commander.get_collector_task() is None
+
+
+def test_naive_goes_on_from_its_state():
+    first, second = NaiveCommander(EasyDict()), NaiveCommander(EasyDict())
+    first.finish_collector_task(first.get_collector_task()["task_id"], {})
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert second.get_collector_task() is None
+    assert second.get_learner_task()
+
+
+# Solo: learners
+
+
+def test_a_learner_task_says_what_to_train_and_with_what(commander):
+    assert commander.get_collector_task() is None  # nobody to collect for
+    task = commander.get_learner_task()
+    assert commander.get_learner_task() is None
+    cfg = config()
+    assert task["learner_cfg"] == {**cfg.policy.learn.learner, "exp_name": "some/run"}
+    assert task["replay_buffer_cfg"] == cfg.policy.other.replay_buffer
+    assert task["policy"] == cfg.policy
+    assert task["state_path"] == f"{task['policy_id']}.state"
+    json.dumps(task)
+    task["policy"]["learn"]["learner"].clear()
+    assert commander.weights_files() == [task["policy_id"]]
+
+
+def test_two_runs_share_no_names():
+    first, second = made().get_learner_task(), made().get_learner_task()
+    for key in ("task_id", "policy_id", "buffer_id"):
+        assert first[key] != second[key]
+
+
+def test_the_learner_after_a_failed_one_goes_on_with_its_policy_and_data(commander):
+    failed = commander.get_learner_task()
+    for _ in range(2):
+        commander.notify_fail_learner_task(failed)
+    task = commander.get_learner_task()
+    assert commander.get_learner_task() is None
+    assert task["task_id"] != failed["task_id"]
+    for key in ("policy_id", "buffer_id", "state_path"):
+        assert task[key] == failed[key]
+    commander.update_learner_info(failed["task_id"], {"learner_step": 50})
+    assert commander.progress()["learner_step"] == 0  # of a task that failed
+    commander.update_learner_info(task["task_id"], {"learner_step": 7})
+    commander.update_learner_info(task["task_id"], {"learner_step": 5})
+    assert commander.progress()["learner_step"] == 7
+
+
+def test_a_learner_that_is_stopped_is_followed_by_a_new_policy(commander):
+    first = commander.get_learner_task()
+    assert (
+        commander.finish_learner_task(first["task_id"], {"learner_step": 10}) == first["buffer_id"]
+    )
+    assert commander.get_collector_task() is None
+    second = commander.get_learner_task()
+    assert second["buffer_id"] != first["buffer_id"]
+    assert commander.get_collector_task()["buffer_id"] == second["buffer_id"]
+
+
+def test_an_unknown_learner_task_changes_nothing(commander):
+    commander.notify_fail_learner_task({"task_id": "of before"})
+    commander.notify_fail_learner_task({})
+    assert commander.finish_learner_task("of before", {"buffer_id": "old"}) == "old"
+    assert commander.get_learner_task()
+    assert commander.get_learner_task() is None
+
+
+# Solo: collectors
+
+
+def test_a_collector_task_says_whom_to_collect_for_and_how(commander):
+    learner_task = commander.get_learner_task()
+    task = commander.get_collector_task()
+    own = task["collector_cfg"]
+    assert task["buffer_id"] == learner_task["buffer_id"]
+    assert own["policy_update_path"] == learner_task["policy_id"]
+    assert (own["type"], own["update_policy_second"]) == ("zergling", 1)
+    assert own["eval_flag"] is False
+    assert own["collect_setting"] == {"eps": pytest.approx(0.95)}
+    assert own["env"]["manager"] == {"type": "base", "episode_num": 2}
+    assert own["exp_name"] == "some/run"
+    assert own["policy"]["collect"]["n_sample"] == 16
+    json.dumps(task)
+    other = commander.get_collector_task()
+    # Environments of a task take consecutive seeds.
+    assert abs(other["collector_cfg"]["seed"] - own["seed"]) >= 100
+    assert commander.get_collector_task() is None
+
+
+def test_exploration_follows_the_steps_that_were_collected(commander):
+    commander.get_learner_task()
+    task = commander.get_collector_task()
+    commander.update_collect_progress(task["task_id"], {"cur_step": 4000})
+    commander.update_collect_progress(task["task_id"], {"cur_step": 3000})  # came late
+    assert commander.progress()["envstep"] == 4000
+    eps = commander.get_collector_task()["collector_cfg"]["collect_setting"]["eps"]
+    assert eps == pytest.approx(0.1 + 0.85 * math.exp(-0.4))
+    info = {"step_count": 10000, "real_episode_count": 6}
+    assert commander.finish_collector_task(task["task_id"], info) is False
+    assert commander.progress() == {
+        "best_return": None,
+        "last_eval_return": None,
+        "learner_step": 0,
+        "envstep": 10000,
+        "episodes": 6,
+    }
+
+
+def test_steps_of_a_failed_task_count(commander):
+    commander.get_learner_task()
+    task = commander.get_collector_task()
+    commander.update_collect_progress(task["task_id"], {"cur_step": 100})
+    commander.notify_fail_collector_task(task)
+    commander.update_collect_progress(task["task_id"], {"cur_step": 300})
+    assert commander.progress()["envstep"] == 100
+
+
+def test_a_place_is_given_back_once(commander):
+    commander.get_learner_task()
+    first, second = commander.get_collector_task(), commander.get_collector_task()
+    for _ in range(3):
+        commander.notify_fail_collector_task(first)
+        commander.finish_collector_task(first["task_id"], {})
+    assert commander.get_collector_task()
+    assert commander.get_collector_task() is None
+    commander.finish_collector_task(second["task_id"], {})
+    assert commander.get_collector_task()
+    assert commander.get_collector_task() is None
+
+
+def test_space_grows_and_shrinks(commander):
+    commander.get_learner_task()
+    tasks = [commander.get_collector_task() for _ in range(2)]
+    commander.increase_collector_task_space()
+    tasks.append(commander.get_collector_task())
+    assert tasks[2]
+    for _ in range(5):
+        commander.decrease_collector_task_space()
+    for task in tasks:
+        commander.finish_collector_task(task["task_id"], {})
+    assert commander.get_collector_task() is None
+    commander.increase_collector_task_space()
+    assert commander.get_collector_task()
+    assert commander.get_collector_task() is None
+
+
+@pytest.mark.parametrize("value", [None, "many", -5, math.nan, math.inf, True])
+def test_nonsense_from_workers_counts_nothing(commander, value):
+    learner_task = commander.get_learner_task()
+    commander.update_learner_info(learner_task["task_id"], {"learner_step": value})
+    task = commander.get_collector_task()
+    commander.update_collect_progress(task["task_id"], {"cur_step": value})
+    info = {"step_count": value, "real_episode_count": value, "reward_mean": value}
+    assert commander.finish_collector_task(task["task_id"], info) is False
+    progress = commander.progress()
+    assert (progress["envstep"], progress["episodes"], progress["learner_step"]) == (0, 0, 0)
+
+
+# Solo: evaluations
+
+
+def test_one_evaluation_per_interval(commander):
+    commander.get_learner_task()
+    commander._clock.now += INTERVAL - 1
+    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
+    commander._clock.now += 1
+    task = commander.get_collector_task()
+    own = task["collector_cfg"]
+    assert own["eval_flag"] is True
+    assert own["collect_setting"] == {}
+    # 5 episodes in 2 environments.
+    assert own["env"]["n_evaluator_episode"] == 5
+    assert own["env"]["manager"]["episode_num"] == 3
+    commander.increase_collector_task_space()
+    commander._clock.now += INTERVAL
+    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]  # never two at once
+    commander.finish_collector_task(task["task_id"], {"reward_mean": 10.0, "eval_flag": True})
+    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+@pytest.mark.parametrize(
+    ("env", "episodes", "total"),
+    [
+        (dict(evaluator_episode_num=4), 4, 5),
+        (dict(evaluator_episode_num=4, n_evaluator_episode=None), 4, 8),
+        (dict(n_evaluator_episode=None), 1, 2),
+    ],
+)
+def test_how_long_evaluations_are(env, episodes, total):
+    commander = made(env=env)
+    commander.get_learner_task()
+    env = evaluation(commander)["collector_cfg"]["env"]
+    assert (env["manager"]["episode_num"], env["n_evaluator_episode"]) == (episodes, total)
+
+
+def test_converges_when_an_evaluation_reaches_the_stop_value(commander):
+    commander.get_learner_task()
+    assert finish_evaluation(commander, 194.9) is False
+    assert commander.progress()["last_eval_return"] == 194.9
+    assert finish_evaluation(commander, 150.0) is False
+    assert commander.progress()["best_return"] == 194.9
+    assert finish_evaluation(commander, 200.0) is True
+    assert commander.converged_reason == "mean return 200 reached stop_value 195"
+    assert commander.get_collector_task() is None
+    assert commander.get_learner_task() is None
+
+
+def test_weights_that_were_never_trained_do_not_converge(commander):
+    commander.get_learner_task()
+    assert finish_evaluation(commander, 500.0, policy_iter=0) is False
+    assert commander.converged_reason is None
+    assert finish_evaluation(commander, 500.0, policy_iter=None) is False
+
+
+def test_a_foreign_evaluation_converges_too(commander):
+    commander.get_learner_task()
+    info = {"eval_flag": True, "reward_mean": 195}
+    assert commander.finish_collector_task(evaluation(commander)["task_id"], info) is True
+
+
+def test_a_good_collection_does_not_converge(commander):
+    commander.get_learner_task()
+    task = commander.get_collector_task()
+    info = {"eval_flag": False, "reward_mean": 500.0, "policy_iter": 9}
+    assert commander.finish_collector_task(task["task_id"], info) is False
+
+
+@pytest.mark.parametrize("reward", [None, math.nan, "500", True])
+def test_an_evaluation_without_a_return_is_repeated(commander, reward):
+    commander.get_learner_task()
+    assert finish_evaluation(commander, reward) is False
+    assert commander.progress()["last_eval_return"] is None
+    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
+    commander._clock.now += 1
+    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+def test_a_failed_evaluation_is_repeated(commander):
+    commander.get_learner_task()
+    commander.notify_fail_collector_task(evaluation(commander))
+    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
+    commander._clock.now += 1
+    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+def test_an_evaluation_gets_the_collector_that_works_longest():
+    commander = made(env={"collector_episode_num": None})
+    commander.get_learner_task()
+    first = commander.get_collector_task()["task_id"]
+    commander._clock.now += 1
+    second = commander.get_collector_task()["task_id"]
+    assert not commander.judge_collector_finish(first, {})
+    commander._clock.now += INTERVAL - 1
+    # One that is idle would have been asked at once.
+    assert not commander.judge_collector_finish(second, {})
+    commander._clock.now += 0.6
+    assert not commander.judge_collector_finish(second, {})
+    assert commander.judge_collector_finish(first, {})
+    assert not commander.judge_collector_finish(second, {})
+    assert commander.judge_collector_finish(first, {})  # is told until it has heard
+    commander.finish_collector_task(first, {})
+    task = commander.get_collector_task()
+    assert task["collector_cfg"]["eval_flag"]
+    commander._clock.now += 10 * INTERVAL
+    assert not commander.judge_collector_finish(task["task_id"], {"cur_step": 3})
+
+
+def test_an_endless_collection_takes_up_new_settings_now_and_then():
+    commander = made(env={"collector_episode_num": None}, commander={"collector_task_space": 3})
+    commander.get_learner_task()
+    task = commander.get_collector_task()
+    assert task["collector_cfg"]["env"]["manager"]["episode_num"] == math.inf
+    commander._clock.now += INTERVAL
+    commander.get_collector_task()  # the evaluation
+    assert commander.judge_collector_finish(task["task_id"], {"cur_step": 10})
+
+
+# Solo: ends
+
+
+def trained_out(commander):
+    learner_task = commander.get_learner_task()
+    collector_task = commander.get_collector_task()
+    commander.finish_learner_task(learner_task["task_id"], {"learner_step": 100})
+    return learner_task, collector_task
+
+
+def test_one_last_evaluation_when_training_is_over(commander):
+    learner_task, collector_task = trained_out(commander)
+    assert commander.get_learner_task() is None
+    assert commander.judge_collector_finish(collector_task["task_id"], {})
+    commander.finish_collector_task(collector_task["task_id"], {})
+    task = commander.get_collector_task()
+    assert task["collector_cfg"]["eval_flag"]
+    assert task["collector_cfg"]["policy_update_path"] == learner_task["policy_id"]
+    assert commander.get_collector_task() is None
+    assert commander.finished_reason is None
+    info = {"eval_flag": True, "reward_mean": 12.0, "policy_iter": 100}
+    assert commander.finish_collector_task(task["task_id"], info) is False
+    assert commander.get_collector_task() is None
+    assert commander.finished_reason == (
+        "100 iterations were trained; the last evaluation's mean return was 12"
+    )
+
+
+def test_the_last_evaluation_may_converge(commander):
+    trained_out(commander)
+    task = commander.get_collector_task()
+    info = {"eval_flag": True, "reward_mean": 200.0, "policy_iter": 100}
+    assert commander.finish_collector_task(task["task_id"], info) is True
+    assert commander.finished_reason is None
+
+
+def test_the_last_evaluation_is_tried_some_times(commander):
+    trained_out(commander)
+    for _ in range(3):
+        assert commander.finished_reason is None
+        commander.notify_fail_collector_task(commander.get_collector_task())
+    assert commander.get_collector_task() is None
+    assert "the last evaluation failed" in commander.finished_reason
+
+
+# Solo: scalars, state, threads
+
+
+class Writer:
+    def __init__(self):
+        self.scalars = {}
+
+    def add_scalar(self, tag, value, step):
+        self.scalars[tag] = (value, step)
+
+
+def test_scalars(commander):
+    commander.tb_logger = writer = Writer()
+    commander.get_learner_task()
+    info = {
+        "train_iter": 30,
+        "step_count": 60,
+        "real_episode_count": 3,
+        "avg_step_per_episode": 20.0,
+        "avg_time_per_episode": 0.5,
+        "reward_mean": 20.0,
+        "reward_std": math.nan,
+        "reward_raw": [20.0],
+    }
+    commander.finish_collector_task(commander.get_collector_task()["task_id"], info)
+    assert writer.scalars["collector_iter/avg_step_per_episode"] == (20.0, 30)
+    assert writer.scalars["collector_iter/avg_time_per_episode"] == (0.5, 30)
+    assert writer.scalars["collector_step/reward_mean"] == (20.0, 60)
+    assert writer.scalars["collector_step/episode_count"] == (3, 60)
+    assert "collector_iter/reward_std" not in writer.scalars
+    commander.finish_collector_task(evaluation(commander)["task_id"], {**info, "reward_mean": 9})
+    assert writer.scalars["evaluator_iter/reward_mean"] == (9, 30)
+    assert writer.scalars["evaluator_step/reward_mean"] == (9, 60)
+
+
+def test_goes_on_from_its_state(commander):
+    learner_task = commander.get_learner_task()
+    commander.update_learner_info(learner_task["task_id"], {"learner_step": 40})
+    open_task = commander.get_collector_task()
+    commander.update_collect_progress(open_task["task_id"], {"cur_step": 500})
+    finish_evaluation(commander, 50.0)
+    commander._clock.now += 2
+    state = json.loads(json.dumps(commander.state_dict()))
+
+    other = made()
+    other.load_state_dict(state)
+    assert other.progress() == commander.progress()
+    assert other.weights_files() == commander.weights_files()
+    # Till a learner goes on, collectors may work for the same policy.
+    task = other.get_collector_task()
+    assert task["task_id"] != open_task["task_id"]
+    assert task["collector_cfg"]["seed"] != open_task["collector_cfg"]["seed"]
+    assert task["buffer_id"] == learner_task["buffer_id"]
+    again = other.get_learner_task()
+    assert {**again, "task_id": ""} == {**learner_task, "task_id": ""}
+    assert other.get_learner_task() is None
+    other._clock.now += INTERVAL - 2.1
+    assert not other.get_collector_task()["collector_cfg"]["eval_flag"]
+    other.finish_collector_task(task["task_id"], {})
+    other._clock.now += 0.2
+    assert other.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+def test_goes_on_with_the_last_evaluation(commander):
+    trained_out(commander)
+    other = made()
+    other.load_state_dict(commander.state_dict())
+    assert other.get_learner_task() is None
+    assert other.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+def test_many_threads(commander):
+    commander.get_learner_task()
+    for _ in range(6):
+        commander.increase_collector_task_space()
+    seen: list[str] = []
+    errors = []
+
+    def work():
+        try:
+            for _ in range(50):
+                task = commander.get_collector_task()
+                if task is None:
+                    continue
+                seen.append(task["task_id"])
+                commander.update_collect_progress(task["task_id"], {"cur_step": 3})
+                commander.judge_collector_finish(task["task_id"], {})
+                if len(seen) % 2:
+                    commander.notify_fail_collector_task(task)
+                else:
+                    commander.finish_collector_task(task["task_id"], {"step_count": 3})
+        except Exception as error:  # told by the assertion below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not errors
+    assert len(set(seen)) == len(seen)
+    assert commander.progress()["envstep"] == 3 * len(seen)
+    assert len([commander.get_collector_task() for _ in range(8)]) == 8
+    assert commander.get_collector_task() is None
