@@ -1,4 +1,7 @@
 from . import (
+    adapter as adapter,
+)
+from . import (
     collector as collector,
 )
 from . import (
@@ -9,6 +12,9 @@ from . import (
 )
 from . import (
     replay_buffer as replay_buffer,
+)
+from .adapter import (
+    LearnerAggregator as LearnerAggregator,
 )
 from .collector import (
     BaseCommCollector as BaseCommCollector,
@@ -122,7 +128,13 @@ from .coordinator import (
     get_parallel_commander_cls as get_parallel_commander_cls,
 )
 from .learner import (
+    BaseCommLearner as BaseCommLearner,
+)
+from .learner import (
     BaseLearner as BaseLearner,
+)
+from .learner import (
+    FlaskFileSystemLearner as FlaskFileSystemLearner,
 )
 from .learner import (
     Hook as Hook,
@@ -140,6 +152,9 @@ from .learner import (
     LogShowHook as LogShowHook,
 )
 from .learner import (
+    NaiveLearner as NaiveLearner,
+)
+from .learner import (
     SaveCkptHook as SaveCkptHook,
 )
 from .learner import (
@@ -150,6 +165,9 @@ from .learner import (
 )
 from .learner import (
     build_learner_hook_by_cfg as build_learner_hook_by_cfg,
+)
+from .learner import (
+    create_comm_learner as create_comm_learner,
 )
 from .learner import (
     create_learner as create_learner,

@@ -10,6 +10,18 @@ from .base_learner import (
 from .base_learner import (
     get_simple_monitor_type as get_simple_monitor_type,
 )
+from .comm import (
+    BaseCommLearner as BaseCommLearner,
+)
+from .comm import (
+    FlaskFileSystemLearner as FlaskFileSystemLearner,
+)
+from .comm import (
+    NaiveLearner as NaiveLearner,
+)
+from .comm import (
+    create_comm_learner as create_comm_learner,
+)
 from .learner_hook import (
     Hook as Hook,
 )

@@ -14,6 +14,7 @@ from ding.interaction.slave import TaskFail
 from ding.torch_utils.weights_file import write_weights
 from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
 from ding.utils.errors import CheckpointError, ChunkError, DataError
+from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
 from ding.worker.learner.comm.learner_slave import LearnerSlave
@@ -37,8 +38,8 @@ class FlaskFileSystemLearner(BaseCommLearner):
     Args:
         cfg: ``host``, ``port`` (``'auto'`` or 0: any free one, told to ``coordinator``),
             ``path_data``, ``path_policy``, ``name``, ``coordinator`` (``[host, port]``),
-            ``run_key``, ``multi_gpu``, ``send_policy_freq``, ``prefetch``, ``iteration_timeout`` (seconds),
-            ``heartbeat_span`` and ``heartbeat_tolerance`` (seconds), ``channel``.
+            ``run_key``, ``channel``, ``multi_gpu``, ``send_policy_freq``, ``prefetch``; in seconds
+            ``iteration_timeout``, ``heartbeat_span`` and ``heartbeat_tolerance``.
     """
 
     def __init__(self, cfg: EasyDict) -> None:
@@ -49,7 +50,6 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._decompressor: Callable = get_data_decompressor(cfg.get("data_compressor", "none"))
         tolerance = cfg.get("heartbeat_tolerance")
         self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
-        self._iteration_timeout = cfg.get("iteration_timeout") or ITERATION_TIMEOUT
         self._lock = threading.Lock()
         self._run: TrainingRun | None = None
         self._task_info: dict[str, Any] = {}
@@ -138,15 +138,17 @@ class FlaskFileSystemLearner(BaseCommLearner):
             int(self._cfg.get("prefetch") or PREFETCH),
             lambda weights, facts: write_weights(folder, policy_id, weights, facts),
             self._master_is_near,
-            self._iteration_timeout,
+            self._iteration_timeout(task_info),
             drain=self._world_size > 1,
+            on_failure=self._run_failed,
         )
         with self._lock:
             self._run, self._task_info = run, task_info
             self._cache = self._make_cache(task_info)
         try:
             learner = self._create_learner(task_info, run, run.feed)
-            keeper = StateKeeper(task_info.get("state_path"), run.report.warn, self._rank == 0)
+            path = self._state_path(task_info)
+            keeper = StateKeeper(path, run.report.warn, self._rank == 0)
             run.start(learner, keeper)
         except BaseException:
             with self._lock:
@@ -213,6 +215,29 @@ class FlaskFileSystemLearner(BaseCommLearner):
         if run.failure is not None:
             raise run.failure.task_fail()
         return {**run.results(), "policy_id": task_info.get("policy_id")}
+
+    def _iteration_timeout(self, task_info: dict[str, Any]) -> float:
+        given = task_info["learner_cfg"].get("iteration_timeout")
+        return float(given or self._cfg.get("iteration_timeout") or ITERATION_TIMEOUT)
+
+    def _state_path(self, task_info: dict[str, Any]) -> str | None:
+        """Where the state is kept: in the policies' folder, or that of the run."""
+        given = task_info.get("state_path")
+        if given is None:
+            return None
+        if os.path.dirname(given) == "":
+            return self._policy_folder.file(given)
+        path = os.path.realpath(given)
+        exp_name = task_info["learner_cfg"].get("exp_name", "default_experiment")
+        homes = [os.path.realpath(home) for home in (self._policy_folder.path, exp_name)]
+        if not any(os.path.commonpath([path, home]) == home for home in homes):
+            raise DataError(f"state_path {given!r} lies outside of {' and '.join(homes)}")
+        return path
+
+    def _run_failed(self, failure: Failure) -> None:
+        if self._world_size > 1:
+            # The others wait for this process in a reduction; a new group needs new processes.
+            self._fail(f"its training failed: {failure}")
 
     def _current(self) -> TrainingRun:
         run = self._run
@@ -281,7 +306,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         run.report.add_bad_chunks(bad)
         if batch:
             number = run.feed.put([batch[i % len(batch)] for i in range(len(metadata))])
-            run.feed.wait_trained(number, self._iteration_timeout)
+            run.feed.wait_trained(number, self._iteration_timeout(self._task_info))
 
     @staticmethod
     def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable) -> Any:

@@ -19,7 +19,7 @@ from ding.worker.learner.comm.send_hooks import SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
 
 #: Seconds that a single iteration may take before it counts as hung.
-ITERATION_TIMEOUT = 600.0
+ITERATION_TIMEOUT = 300.0
 #: Seconds that the training thread may take to end when it is asked to.
 STOP_TIMEOUT = 4.0
 
@@ -35,6 +35,7 @@ class TrainingRun:
         iteration_timeout: Seconds that an iteration may take.
         drain: Whether a run that is stopped first trains on what waits ready, so that all
             processes that train together make the same number of updates.
+        on_failure: Told why it ended early.
 
     Attributes:
         feed: Where batches come in.
@@ -50,8 +51,9 @@ class TrainingRun:
         allowed: Callable[[], bool],
         iteration_timeout: float = ITERATION_TIMEOUT,
         drain: bool = False,
+        on_failure: Callable[[Failure], object] | None = None,
     ) -> None:
-        self._name, self._drain = name, drain
+        self._name, self._drain, self._on_failure = name, drain, on_failure
         self._iteration_timeout = iteration_timeout
         self._allowed = allowed
         self._abandoned = False
@@ -125,8 +127,11 @@ class TrainingRun:
 
     def fail(self, failure: Failure) -> None:
         """End early; the first failure counts."""
-        self.failure = self.failure or failure
-        self.feed.close()
+        if self.failure is None:
+            self.failure = failure
+            self.feed.close()
+            if self._on_failure is not None:
+                self._on_failure(failure)
 
     def results(self) -> dict[str, Any]:
         """What has happened since the last call, for the coordinator."""
@@ -144,6 +149,7 @@ class TrainingRun:
             "policy_iter": self._publisher.published_iter,
             "waiting": "data" if feed.waiting else None,
             "wait_share": round(feed.wait_share, 4),
+            "iteration_seconds": round(feed.step_seconds, 3),
         }
 
     @property
