@@ -44,7 +44,6 @@ def learner_task(
         "task_id": task_id,
         "policy_id": policy_id,
         "buffer_id": buffer_id,
-        "state_path": f"{policy_id}.state",
         "learner_cfg": {
             **section(cfg, "policy", "learn", "learner"),
             "exp_name": cfg.get("exp_name", "default_experiment"),

@@ -181,7 +181,6 @@ def test_a_learner_task_says_what_to_train_and_with_what(commander):
     assert task["learner_cfg"] == {**cfg.policy.learn.learner, "exp_name": "some/run"}
     assert task["replay_buffer_cfg"] == cfg.policy.other.replay_buffer
     assert task["policy"] == cfg.policy
-    assert task["state_path"] == f"{task['policy_id']}.state"
     json.dumps(task)
     task["policy"]["learn"]["learner"].clear()
     assert commander.weights_files() == [task["policy_id"]]
@@ -200,7 +199,7 @@ def test_the_learner_after_a_failed_one_goes_on_with_its_policy_and_data(command
     task = commander.get_learner_task()
     assert commander.get_learner_task() is None
     assert task["task_id"] != failed["task_id"]
-    for key in ("policy_id", "buffer_id", "state_path"):
+    for key in ("policy_id", "buffer_id"):
         assert task[key] == failed[key]
     commander.update_learner_info(failed["task_id"], {"learner_step": 50})
     assert commander.progress()["learner_step"] == 0  # of a task that failed
