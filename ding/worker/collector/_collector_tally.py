@@ -1,22 +1,38 @@
 """What a parallel collector counts, and the report that it ends with."""
 
 import time
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ding.worker.collector.rollout import FinishedEpisode
 
+#: Episodes that the report tells of one by one: the last ones.
+MAX_EPISODES = 1000
+
 
 class CollectorTally:
-    """Counts of one task."""
+    """Counts of one task.
 
-    def __init__(self) -> None:
+    Args:
+        episode_num: Episodes to remember, at least.
+    """
+
+    def __init__(self, episode_num: int = 0) -> None:
         self._start = time.time()
         self._stop: float | None = None
         self.steps = 0
         self.samples = 0
-        self.episodes: list[FinishedEpisode] = []
+        self._episode_count = 0
+        #: The newest.
+        self.episodes: deque[FinishedEpisode] = deque(maxlen=max(episode_num, MAX_EPISODES))
+
+    def add_episodes(self, episodes: Iterable[FinishedEpisode]) -> None:
+        for episode in episodes:
+            self._episode_count += 1
+            self.episodes.append(episode)
 
     def stop(self) -> None:
         """The work has ended: from here on, time does not count."""
@@ -25,7 +41,7 @@ class CollectorTally:
 
     def progress(self) -> dict[str, Any]:
         return {
-            "cur_episode": len(self.episodes),
+            "cur_episode": self._episode_count,
             "cur_sample": self.samples,
             "cur_step": self.steps,
         }
@@ -40,8 +56,8 @@ class CollectorTally:
         """
         now = self._stop if self._stop is not None else time.time()
         duration = max(now - self._start, 1e-8)
-        episodes = len(self.episodes)
-        returns = [float(episode.returns[0]) for episode in self.episodes]
+        episodes = self._episode_count
+        returns = [float(episode.returns[0]) for episode in list(self.episodes)]
         return {
             "eval_flag": evaluate,
             "env_num": env_num,

@@ -2,8 +2,10 @@
 
 import json
 import logging
+import threading
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,20 @@ _logger = logging.getLogger(__name__)
 MAX_POLICIES = 4
 #: Seconds that a step or a reset may take in a process of its own, if the config does not say.
 PROCESS_LIMIT = 6.0
+#: Seconds that environments get to close.
+CLOSE_TIMEOUT = 3.0
+
+
+@dataclass
+class LentPolicy:
+    """A policy that outlives a task.
+
+    Attributes:
+        iter: Training iteration of the weights that it holds; ``None`` before any were loaded.
+    """
+
+    policy: Policy
+    iter: int | None = None
 
 
 class PartsCache:
@@ -36,11 +52,11 @@ class PartsCache:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._policies: dict[str, Policy] = {}
+        self._policies: dict[str, LentPolicy] = {}
         self._envs: dict[bool, tuple[str, BaseEnvManager]] = {}
 
-    def policy(self, cfg: Mapping[str, Any], field: str, place: str) -> tuple[Policy, bool]:
-        """A policy, and whether it is fresh.
+    def policy(self, cfg: Mapping[str, Any], field: str, place: str) -> LentPolicy:
+        """A policy, perhaps one that was there before.
 
         Args:
             cfg: The policy's config.
@@ -48,12 +64,13 @@ class PartsCache:
             place: What tells policies of equal config apart: where their weights come from.
         """
         key = _key(cfg, field, place)
-        known = self._policies.pop(key, None)
-        policy = known or create_policy(EasyDict(cfg), enable_field=[field])
-        self._policies[key] = policy
+        lent = self._policies.pop(key, None)
+        if lent is None:
+            lent = LentPolicy(create_policy(EasyDict(cfg), enable_field=[field]))
+        self._policies[key] = lent
         while len(self._policies) > MAX_POLICIES:
             del self._policies[next(iter(self._policies))]
-        return policy, known is None
+        return lent
 
     def env_manager(
         self, cfg: Mapping[str, Any], evaluate: bool, seed: int | None
@@ -88,18 +105,28 @@ class PartsCache:
         return ((seed or 0) + zlib.crc32(self._name.encode())) % 2**31
 
     def discard_envs(self) -> None:
-        """Close all environments; the next task gets fresh ones."""
+        """Close all environments, and do not wait for any that hangs; others are made anew."""
         while self._envs:
             _, (_, manager) = self._envs.popitem()
-            try:
-                manager.close()
-            except Exception as err:
-                _logger.warning("environments did not close: %s: %s", type(err).__name__, err)
+            closing = threading.Thread(
+                target=_close_quietly, args=(manager,), name="close-envs", daemon=True
+            )
+            closing.start()
+            closing.join(CLOSE_TIMEOUT)
+            if closing.is_alive():
+                _logger.warning("environments have not closed within %g s", CLOSE_TIMEOUT)
 
     def close(self) -> None:
         """Close all environments and forget the policies."""
         self.discard_envs()
         self._policies.clear()
+
+
+def _close_quietly(manager: BaseEnvManager) -> None:
+    try:
+        manager.close()
+    except Exception as err:
+        _logger.warning("environments did not close: %s: %s", type(err).__name__, err)
 
 
 def _key(*parts: Any) -> str:

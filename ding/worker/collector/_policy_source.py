@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
+from ding.worker.collector._parts_cache import LentPolicy
 
 _logger = logging.getLogger(__name__)
 
@@ -20,19 +21,27 @@ class PolicySource:
     Args:
         link: The worker; see `CollectorLink`.
         path: Name of the policy's published state.
-        policy: The mode to load it into.
-        fresh: Whether the policy was never loaded.
+        lent: The policy, and which version it holds.
+        mode: The policy's mode to load it into.
         period: Seconds between two looks for a new version.
     """
 
-    def __init__(self, link: Any, path: str, policy: Any, fresh: bool, period: float) -> None:
-        self._link, self._path, self._policy = link, path, policy
+    def __init__(self, link: Any, path: str, lent: LentPolicy, mode: Any, period: float) -> None:
+        self._link, self._path, self._lent, self._mode = link, path, lent, mode
         self._period = period
-        self._loaded = not fresh
         self._due = 0.0
-        #: Training iteration of the version in use.
-        self.iter = 0
         self._warning: str | None = None
+        self._noted = ""
+
+    @property
+    def iter(self) -> int:
+        """Training iteration of the version in use."""
+        return self._lent.iter or 0
+
+    @property
+    def _span(self) -> float:
+        """Seconds until it is looked again: sooner while there was none."""
+        return self._period if self._lent.iter is not None else min(self._period, LOOK_SPAN)
 
     def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
         """Load the first version.
@@ -47,7 +56,7 @@ class PolicySource:
         deadline = time.monotonic() + FIRST_WAIT
         while (error := self._load()) is not None:
             missing = isinstance(error, FileNotFoundError)
-            if self._loaded or (missing and may_be_missing):
+            if self._lent.iter is not None or (missing and may_be_missing):
                 break
             if time.monotonic() >= deadline:
                 raise CheckpointError(
@@ -55,16 +64,16 @@ class PolicySource:
                 ) from error
             if ended.wait(LOOK_SPAN):
                 return
-        self._due = time.monotonic() + self._period
+        self._due = time.monotonic() + self._span
 
     def refresh(self) -> None:
         """Load a new version if it is time to look and there is one."""
         now = time.monotonic()
         if now < self._due:
             return
-        self._due = now + self._period
         if self._link.policy_changed(self._path):
             self._load()
+        self._due = now + self._span
 
     def take_warning(self) -> str | None:
         """Why the newest version could not be loaded; told once."""
@@ -79,17 +88,17 @@ class PolicySource:
                 raise CheckpointNotFoundError(f"no policy {self._path!r} was published yet")
             state = dict(info)
             train_iter = int(state.pop("iter", 0))
-            self._policy.load_state_dict(state if "model" in state else {"model": state})
+            self._mode.load_state_dict(state if "model" in state else {"model": state})
         except Exception as error:  # whatever was published: the old policy is better than none
             self._note(error)
             return error
-        self.iter, self._loaded = train_iter, True
-        self._warning = None
+        self._lent.iter, self._warning, self._noted = train_iter, None, ""
         return None
 
     def _note(self, error: Exception) -> None:
-        if isinstance(error, FileNotFoundError) and not self._loaded:
+        if isinstance(error, FileNotFoundError) and self._lent.iter is None:
             return
         text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
-        _logger.warning("%s", text)
-        self._warning = text
+        if text != self._noted:
+            _logger.warning("%s", text)
+            self._warning = self._noted = text

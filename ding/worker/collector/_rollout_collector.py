@@ -11,7 +11,7 @@ from ding.policy import Policy
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
 from ding.worker.collector._collector_tally import CollectorTally
-from ding.worker.collector._parts_cache import PartsCache
+from ding.worker.collector._parts_cache import LentPolicy, PartsCache
 from ding.worker.collector._policy_source import PolicySource
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
@@ -99,7 +99,8 @@ class RolloutCollector(BaseParallelCollector):
             self._begin_evaluation(env_cfg)
         else:
             self._begin_collection(env_cfg)
-        self._tally = CollectorTally()
+        finite = np.isfinite(self._predefined)
+        self._tally = CollectorTally(int(self._predefined) if finite else 0)
         self._log_due = time.monotonic() + self._cfg.print_freq
 
     def _players(self) -> range:
@@ -117,35 +118,30 @@ class RolloutCollector(BaseParallelCollector):
     def _make_policies(self, parts: PartsCache) -> None:
         field = "eval" if self._evaluate else "collect"
         given = self._policy
-        policies = [] if given is None else given if isinstance(given, list) else [given]
-        fresh = [True] * len(policies)
-        for player in range(len(policies), self._player_num()):
-            cfg, path = (
-                self._of_player("policy", player),
-                self._of_player("policy_update_path", player),
-            )
+        listed = given if isinstance(given, list) else [] if given is None else [given]
+        lent = [LentPolicy(policy) for policy in listed]
+        for player in range(len(lent), self._player_num()):
+            cfg = self._of_player("policy", player)
             if not isinstance(cfg, Mapping):
                 raise ConfigError(f"collector_cfg.policy is {cfg!r}; expected a policy config")
-            policy, is_fresh = parts.policy(cfg, field, f"{path} of player {player}")
-            policies.append(policy)
-            fresh.append(is_fresh)
-        self._policy = policies if isinstance(given, list) or len(policies) > 1 else policies[0]
+            path = self._of_player("policy_update_path", player)
+            lent.append(parts.policy(cfg, field, f"{path} of player {player}"))
+        policies = [one.policy for one in lent]
+        self._policy = policies if len(policies) > 1 else policies[0]
         self._modes = [
             getattr(policy, f"{field}_mode") if isinstance(policy, Policy) else policy
             for policy in policies
         ]
         period = float(self._cfg.update_policy_second)
-        self._sources = [
-            PolicySource(
-                self._link,
-                str(self._of_player("policy_update_path", player)),
-                self._modes[player],
-                fresh[player],
-                period,
-            )
-            for player in self._players()
-            if self._cfg.get("policy_update_path") is not None
-        ]
+        if self._cfg.get("policy_update_path") is not None:
+            self._sources = [
+                PolicySource(
+                    self._link,
+                    str(self._of_player("policy_update_path", player)),
+                    *(lent[player], self._modes[player], period),
+                )
+                for player in self._players()
+            ]
         self._refreshed = [source for p, source in enumerate(self._sources) if self._learns(p)]
 
     def _begin_collection(self, env_cfg: Mapping[str, Any]) -> None:
@@ -192,7 +188,7 @@ class RolloutCollector(BaseParallelCollector):
             return False
         self._step_count += 1
         self._tally.steps += result.envsteps
-        self._tally.episodes.extend(result.episodes)
+        self._tally.add_episodes(result.episodes)
         if finite:
             for episode in result.episodes:
                 self._left[episode.env_id] -= 1
@@ -230,7 +226,7 @@ class RolloutCollector(BaseParallelCollector):
             returns = [float(np.sum(info["eval_episode_return"])) for info in infos]
             length = self._rollout.take_length(env_id)
             if not self._shares.env_is_finished(env_id):
-                self._tally.episodes.append(FinishedEpisode(env_id, returns, length, infos))
+                self._tally.add_episodes([FinishedEpisode(env_id, returns, length, infos)])
             self._shares.update_reward(env_id, returns[0])
             self._active[env_id] = not self._shares.env_is_finished(env_id)
         return not self._shares.is_finished()
@@ -278,7 +274,7 @@ class RolloutCollector(BaseParallelCollector):
     def _log(self) -> None:
         self._log_due = time.monotonic() + self._cfg.print_freq
         means = {name: get() for name, get in self._monitor.avg.items()}
-        returns = [episode.returns[0] for episode in self._tally.episodes[-20:]]
+        returns = [episode.returns[0] for episode in list(self._tally.episodes)[-20:]]
         self.info(
             f"{self._tally.progress()}, policy_iter {self._train_iter}, "
             f"recent return {np.mean(returns) if returns else 0.0:.4g}, "

@@ -38,7 +38,7 @@ class SampleSender:
         return enough or time.monotonic() - self._since >= MAX_AGE * scale
 
     def send(self, samples: Sequence[Any], facts: Callable[[int], Mapping[str, Any]]) -> int:
-        """Send samples as one chunk, or each as its own where the coordinator wants that.
+        """Send samples as one chunk, or as many as the worker wants.
 
         Args:
             samples: Columns or rows.
@@ -48,14 +48,13 @@ class SampleSender:
             The number of samples.
         """
         self._waiting = 0
-        if not len(samples):
-            return 0
-        size = 1 if self._link.one_by_one() else len(samples)
-        for start in range(0, len(samples), size):
-            chunk = samples[start : start + size]
+        start = 0
+        while start < len(samples):
+            chunk = samples[start : start + self._link.chunk_rows(samples[start:])]
             data_id = self._link.new_data_id()
             self._link.send_stepdata(data_id, chunk)
             self._link.send_metadata(
                 {"data_id": data_id, "sample_num": len(chunk), **facts(len(chunk))}
             )
+            start += len(chunk)
         return len(samples)

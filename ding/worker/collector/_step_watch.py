@@ -4,14 +4,27 @@ import sys
 import time
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ding.envs import BaseEnv
 from ding.utils.errors import EnvTimeoutError
 
-#: Seconds that a step of all environments may take, and making them.
+#: Seconds that one environment may take for a step or a reset, and all of them where one cannot
+#: tell which is at work.
 STEP_LIMIT = 8.0
+#: Seconds that environments may take to be made.
 LAUNCH_LIMIT = 60.0
+#: Seconds after which it is looked where the time goes.
+_PATIENCE = 1.0
+
+
+class _Place(NamedTuple):
+    """Where a thread is: in an environment, found in its manager, at a line of it."""
+
+    env: Any
+    env_id: int | None
+    code: str
+    line: str
 
 
 class StepWatch:
@@ -19,61 +32,76 @@ class StepWatch:
 
     def __init__(self) -> None:
         self._since: float | None = None
+        self._launches = False
+        self._seen: tuple[float, int, float] | None = None  # call, environment, since when
         self._limit = STEP_LIMIT
-        self._doing = "step"
-        self._step_limit = STEP_LIMIT
 
     def allow(self, manager_cfg: Mapping[str, Any]) -> None:
         """Leave the env manager the time to notice for itself, where its config says when."""
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
-        self._step_limit = max(STEP_LIMIT, sum(given) + 2.0)
+        self._limit = max(STEP_LIMIT, sum(given) + 2.0)
 
     def stepping(self) -> None:
         """The environments are asked for a step now."""
-        self._doing, self._limit = "step", self._step_limit
-        self._since = time.monotonic()
+        self._launches, self._since = False, time.monotonic()
 
     def launching(self) -> None:
         """The environments are being made and reset."""
-        self._doing, self._limit = "launch", max(LAUNCH_LIMIT, self._step_limit)
-        self._since = time.monotonic()
+        self._launches, self._since = True, time.monotonic()
 
     def rest(self) -> None:
         """The environments have answered."""
         self._since = None
 
     def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
-        """The error to report if the environments have not answered in time.
+        """The error to report if an environment has not answered in time.
+
+        It is known which one, and the time is its own, if this is asked several times a second.
 
         Args:
             thread_id: Of the thread that waits for them.
         """
-        since = self._since
-        if since is None or time.monotonic() - since < self._limit:
+        since, now = self._since, time.monotonic()
+        if since is None or now - since < _PATIENCE:
             return None
-        env_id, where = _find_env(sys._current_frames().get(thread_id or -1))
-        who = "an environment" if env_id is None else f"env {env_id}"
-        return EnvTimeoutError(
-            f"{who}: no answer to {self._doing} for {self._limit:g} s{where}; it is replaced. Set "
-            "env.manager.step_timeout and reset_timeout if it needs longer",
-            env_id,
-        )
+        place = _find_env(sys._current_frames().get(thread_id or -1))
+        limit = self._limit
+        if self._launches and (place is None or place.code == "__init__"):
+            limit = max(LAUNCH_LIMIT, limit)
+        began = since
+        if place is not None:
+            if self._seen is None or self._seen[:2] != (since, id(place.env)):
+                self._seen = (since, id(place.env), since if self._seen is None else now)
+            began = self._seen[2]
+        if now - began < limit:
+            return None
+        return _error(place, limit)
 
 
-def _find_env(frame: FrameType | None) -> tuple[int | None, str]:
-    """Which environment a thread is in, and at which line of it."""
-    env: Any = None
-    where = ""
+def _error(place: _Place | None, limit: float) -> EnvTimeoutError:
+    env_id = None if place is None else place.env_id
+    who = "the environments" if env_id is None else f"env {env_id}"
+    where = "" if place is None else f" ({type(place.env).__name__}, in {place.code}, {place.line})"
+    return EnvTimeoutError(
+        f"{who}{where}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
+        "reset_timeout if more is needed",
+        env_id,
+    )
+
+
+def _find_env(frame: FrameType | None) -> _Place | None:
+    """The environment that a thread is in, if it is in one of this process."""
+    place: _Place | None = None
     while frame is not None:
         owner = frame.f_locals.get("self")
         if isinstance(owner, BaseEnv):
-            env = owner
             code = frame.f_code
-            where = where or f", in {code.co_name}() at {code.co_filename}:{frame.f_lineno}"
+            line = place.line if place else f"{code.co_filename}:{frame.f_lineno}"
+            place = _Place(owner, None, code.co_name, line)
         envs = getattr(owner, "envs", None)
-        if env is not None and isinstance(envs, Mapping):
+        if place is not None and isinstance(envs, Mapping):
             for env_id, member in list(envs.items()):
-                if member is env:
-                    return env_id, where
+                if member is place.env:
+                    return place._replace(env_id=env_id)
         frame = frame.f_back
-    return None, where
+    return place

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from easydict import EasyDict
@@ -48,8 +48,8 @@ class CollectorLink(Protocol):
     def backlog(self) -> int:
         """Messages that the coordinator has not asked for yet."""
 
-    def one_by_one(self) -> bool:
-        """Whether the coordinator takes one sample per message only."""
+    def chunk_rows(self, samples: Sequence[Any]) -> int:
+        """How many of the samples to send at once; at least one."""
 
 
 class TickMonitor(LoggedModel):

@@ -3,13 +3,13 @@
 import itertools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.utils import COMM_COLLECTOR_REGISTRY, get_task_uid, import_module
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, EnvError
 from ding.worker.collector._parts_cache import PartsCache
 from ding.worker.collector.base_parallel_collector import (
     BaseParallelCollector,
@@ -69,9 +69,9 @@ class BaseCommCollector(ABC):
         """Messages that the coordinator has not asked for yet."""
         return 0
 
-    def one_by_one(self) -> bool:
-        """Whether the coordinator takes one sample per message only."""
-        return False
+    def chunk_rows(self, samples: Sequence[Any]) -> int:
+        """How many of the samples to send at once; at least one."""
+        return len(samples)
 
     # ------------------------------------------------------------------ tasks
 
@@ -89,12 +89,12 @@ class BaseCommCollector(ABC):
         return task
 
     def end_task(self) -> None:
-        """Stop the task that runs, if there is one; environments that hang are replaced."""
+        """Stop the task that runs, if there is one; environments that failed are replaced."""
         task, self._task = self._task, None
         if task is None:
             return
         task.close()
-        if task.hangs:
+        if task.hangs or isinstance(task.error, EnvError):
             self.parts.discard_envs()
 
     def _create_collector(self, task_info: Mapping[str, Any]) -> BaseParallelCollector:

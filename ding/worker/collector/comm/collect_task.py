@@ -84,12 +84,22 @@ class CollectTask:
         """Messages that were not asked for yet."""
         return len(self._pending)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the coordinator is known to take one thing at a time."""
+        return bool(self._single)
+
     def one_by_one(self) -> bool:
         """Whether the coordinator takes one message of one sample at a time; waits until it is
         known."""
         with self._changed:
             self._wait("coordinator", lambda: self._single is not None)
             return bool(self._single)
+
+    def room(self) -> float | None:
+        """Bytes that may be written now; ``None`` for no limit."""
+        quota = self._quota
+        return None if quota is None else max(0.0, quota - self._written)
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:
@@ -163,6 +173,11 @@ class CollectTask:
         }
 
     @property
+    def error(self) -> BaseException | None:
+        """What the collector raised."""
+        return self._error
+
+    @property
     def hangs(self) -> bool:
         """Whether the collector was given up: its thread is still in an environment."""
         return self._thread.is_alive() and self._closed
@@ -183,5 +198,11 @@ class CollectTask:
             self._on_unsent(metadata)
 
     def finish_info(self) -> dict[str, Any]:
-        """The collector's report, with the ids of the task."""
+        """The collector's report, with the ids of the task.
+
+        Raises:
+            Exception: What the collector raised before it was closed.
+        """
+        if self._error is not None:
+            raise self._error
         return {**self.collector.get_finish_info(), **self._ids}

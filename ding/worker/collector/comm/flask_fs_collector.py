@@ -3,8 +3,9 @@
 import inspect
 import logging
 import os
+import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from easydict import EasyDict
@@ -27,6 +28,8 @@ DEFAULT_WAIT = 0.5
 MAX_WAIT = 5.0
 #: Bytes of a chunk's file beside the samples, generously.
 HEADER_SIZE = 4096
+#: Samples of a chunk even if there is no room for them: then the collector waits.
+MIN_ROWS = 16
 
 
 class CollectorSlave(Slave):
@@ -93,7 +96,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         self._watches: dict[str, WeightsWatch] = {}
         self._sizes: dict[str, int] = {}  # of files that the coordinator was not told of
         self._sample_size = 0.0
-        self._eval_policy: str | None = None
+        self._kept_policy: str | None = None  # a copy of the weights that are evaluated
         self._requests = threading.RLock()  # tasks begin and end one by one
         port = cfg.get("port", 0)
         self._slave = CollectorSlave(
@@ -220,28 +223,29 @@ class FlaskFileSystemCollector(BaseCommCollector):
             with self._requests:
                 if self._task is task:
                     self.end_task()
-                    # What failed may be an environment: the next task gets fresh ones.
-                    self.parts.discard_envs()
             raise
         return answer[0] if foreign else answer
 
     def deal_with_collector_close(self) -> dict[str, Any]:
         """End the task; returns its report."""
-        task = self._require_task()
-        kept, self._eval_policy = self._eval_policy, None
-        self.end_task()
+        with self._requests:
+            task = self._require_task()
+            kept, self._kept_policy = self._kept_policy, None
+            self.end_task()
         info = task.finish_info()
-        if kept is not None:
+        if kept is not None and task.foreign:
+            self._remove(self._policy_folder, kept)  # it would not know what to do with it
+        elif kept is not None:
             info.update(eval_policy=kept, policy_iter=info.get("train_iter", 0))
         return info
 
     def end_task(self) -> None:
         super().end_task()
-        kept, self._eval_policy = self._eval_policy, None
         for name in list(self._sizes):
-            self._remove(name)
+            self._remove(self._data_folder, name)
+        kept, self._kept_policy = self._kept_policy, None
         if kept is not None:
-            self._policy_folder.remove(kept)
+            self._remove(self._policy_folder, kept)
 
     def _require_task(self) -> CollectTask:
         task = self._task
@@ -270,8 +274,26 @@ class FlaskFileSystemCollector(BaseCommCollector):
                 be read.
         """
         self.policy_changed(path)  # what is read now is not new any more
-        state, facts = read_weights(self._policy_folder, path)
+        state, facts = read_weights(self._policy_folder, self._keep(path) or path)
         return {**state, "iter": int(facts.get("policy_iter", state.get("iter", 0)))}
+
+    def _keep(self, path: str) -> str | None:
+        """Give the weights that an evaluation is of a name of their own; the best will be kept."""
+        task = self._task
+        if task is None or task.foreign or not task.info["collector_cfg"].get("eval_flag"):
+            return None
+        if self._kept_policy is not None or path != _first(task.info):
+            return None
+        name = f"{path}.{super().new_data_id()}"
+        source, target = self._policy_folder.file(path), self._policy_folder.file(name)
+        try:
+            os.link(source, target)
+        except FileNotFoundError:
+            return None
+        except OSError:  # no links in this file system; weights are replaced, never written over
+            shutil.copyfile(source, target)
+        self._kept_policy = name
+        return name
 
     def new_data_id(self) -> str:
         task = self._task
@@ -317,9 +339,18 @@ class FlaskFileSystemCollector(BaseCommCollector):
         task = self._task
         return 0 if task is None else task.backlog()
 
-    def one_by_one(self) -> bool:
+    def chunk_rows(self, samples: Sequence[Any]) -> int:
+        """One for a coordinator that takes them one by one; what there is room for else."""
         task = self._task
-        return task is not None and task.one_by_one()
+        if task is None:
+            return len(samples)
+        if task.one_by_one():
+            return 1
+        room = task.room()
+        if room is None:
+            return len(samples)
+        size = self._expected_size(samples) / len(samples)
+        return max(1, min(len(samples), max(MIN_ROWS, int(room // size))))
 
     def _expected_size(self, rows: Any) -> int:
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None
@@ -335,14 +366,14 @@ class FlaskFileSystemCollector(BaseCommCollector):
         return total + HEADER_SIZE
 
     def _drop(self, metadata: Mapping[str, Any]) -> None:
-        self._remove(str(metadata.get("data_id", "")))
+        self._remove(self._data_folder, str(metadata.get("data_id", "")))
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, folder: SharedFolder, name: str) -> None:
         self._sizes.pop(name, None)
         try:
-            self._data_folder.remove(name)
-        except (OSError, DingError) as err:
-            _logger.warning("the samples %s are left behind: %s", name, err)
+            folder.remove(name)
+        except DingError as err:
+            _logger.warning("%s is left behind in %s: %s", name, folder.path, err)
 
 
 def _options(callback: Callable) -> list[str]:
@@ -352,6 +383,12 @@ def _options(callback: Callable) -> list[str]:
     except (TypeError, ValueError):
         return []
     return [name for name in ("quota", "wait") if name in parameters]
+
+
+def _first(task_info: Mapping[str, Any]) -> str | None:
+    """Name of the first player's policy."""
+    path = task_info["collector_cfg"].get("policy_update_path")
+    return path[0] if isinstance(path, list | tuple) and path else path
 
 
 def _task_info(task: Mapping[str, Any]) -> EasyDict:
