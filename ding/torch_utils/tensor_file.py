@@ -162,7 +162,7 @@ def _header(content: bytearray | mmap.mmap) -> tuple[dict[str, Any], int]:
 
 def _own(metadata: Any) -> dict[str, Any]:
     """What this package wrote beside the tensors; empty in a file of another program."""
-    empty = {"facts": {}, "numpy": []}
+    empty: dict[str, Any] = {"facts": {}, "numpy": []}
     if not isinstance(metadata, dict) or "ding" not in metadata:
         return empty
     try:

@@ -9,12 +9,16 @@ import numpy as np
 import torch
 
 from ding.data.chunks.chunk_file import read_chunk
+from ding.data.chunks.wire import facts_of, rows_of
 from ding.data.columns import Columns
 from ding.data.id_column import IdColumn
 from ding.data.item_ring import ItemRing
 from ding.data.tree import tree_map
 from ding.utils.errors import ChunkError, DataError
 from ding.utils.shared_folder import SharedFolder
+
+#: Bad chunks that are not tried again.
+_MOST_BAD = 4096
 
 
 class ChunkCache:
@@ -54,7 +58,8 @@ class ChunkCache:
             ChunkError: None of the chunks can be read; names the first.
             DataError: The message is damaged.
         """
-        chunk, row = _checked(wire)
+        chunk, row = rows_of(wire)
+        facts = facts_of(wire.get("info") or {}, len(chunk))
         with self._lock:
             names = wire["chunks"]
             parts = self._load([names[i] for i in np.unique(chunk).tolist()])
@@ -64,13 +69,13 @@ class ChunkCache:
                 starts[i], lengths[i] = parts.get(name, (0, 0))
             good = row < lengths[chunk]
             if not good.all():
-                chunk, row, kept = self._replace(names, chunk, row, good, lengths)
-            else:
-                kept = None
-            facts, texts = _facts(wire.get("info") or {}, len(chunk), kept)
+                kept = self._replace(names, chunk, row, good, lengths)
+                chunk, row = chunk[kept], row[kept]
+                facts = {name: column[kept] for name, column in facts.items()}
+            texts = {name: facts.pop(name) for name in [*facts] if _is_text(facts[name])}
             assert self._ring is not None
-            data = self._ring.take((starts[chunk] + row) % self._ring.capacity, facts)
-        return data if texts is None else _with_texts(data, texts)
+            data = self._ring.take((starts[chunk] + row) % self._ring.capacity, facts or None)
+        return _with_texts(data, texts) if texts else data
 
     def take_bad(self) -> list[tuple[str, str]]:
         """Chunks that could not be read since the last call: name and cause, each chunk once."""
@@ -151,8 +156,8 @@ class ChunkCache:
         row: np.ndarray,
         good: np.ndarray,
         lengths: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Other rows of the batch in the place of those that are not to be had."""
+    ) -> np.ndarray:
+        """For each row the one to take: another in the place of those that are not to be had."""
         for i in np.unique(chunk[~good]).tolist():
             if lengths[i]:
                 most = int(row[chunk == i].max())
@@ -163,64 +168,18 @@ class ChunkCache:
         kept = np.arange(len(row))
         stand_ins = np.flatnonzero(good)
         kept[~good] = stand_ins[np.arange(len(row) - len(stand_ins)) % len(stand_ins)]
-        return chunk[kept], row[kept], kept
+        return kept
 
 
-_MOST_BAD = 4096
+def _is_text(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype == object
 
 
-def _checked(wire: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        chunk = np.asarray(wire["chunk"], np.int64)
-        row = np.asarray(wire["row"], np.int64)
-        n = len(wire["chunks"])
-        fits = chunk.ndim == 1 and chunk.shape == row.shape and len(chunk)
-        if fits and 0 <= chunk.min() <= chunk.max() < n and row.min() >= 0:
-            return chunk, row
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"a damaged batch came: {type(error).__name__}: {error}") from error
-    raise DataError(f"a damaged batch came: {len(chunk)} chunk indices of {n}, {len(row)} rows")
-
-
-def _facts(
-    info: Mapping[str, Any], n: int, kept: np.ndarray | None
-) -> tuple[dict[str, Any] | None, dict[str, list[Any]] | None]:
-    """What the buffer said of each row: columns, and what does not go into columns."""
-    facts: dict[str, Any] = {}
-    texts: dict[str, list[Any]] = {}
-    for name, value in info.items():
-        try:
-            column = _fact(value, n)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"a damaged batch came: {name}: {error}") from error
-        if len(column) != n:
-            raise DataError(f"a damaged batch came: {len(column)} values of {name} for {n} rows")
-        column = column if kept is None else column[kept]
-        if isinstance(column, np.ndarray) and column.dtype.kind not in "biuf":
-            texts[name] = column.tolist()
-        else:
-            facts[name] = column
-    return facts or None, texts or None
-
-
-def _fact(value: Any, n: int) -> np.ndarray | IdColumn:
-    """A column of a list, of ids by prefix and numbers, or of a number that all rows have."""
-    if isinstance(value, Mapping):
-        return IdColumn(str(value["prefix"]), np.asarray(value["numbers"], np.int64))
-    if not isinstance(value, list):
-        column = np.full(n, value)
-    elif value and isinstance(value[0], str):
-        return np.array(value, dtype=object)
-    else:
-        column = np.asarray(value)
-    return column.astype(np.float32) if column.dtype == np.float64 else column
-
-
-def _with_texts(data: Any, texts: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+def _with_texts(data: Any, texts: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
     """Columns hold numbers alone: with texts they are rows."""
     rows = list(data)
     for name, values in texts.items():
-        for row, value in zip(rows, values):
+        for row, value in zip(rows, values.tolist()):
             row[name] = value
     return rows
 

@@ -3,7 +3,7 @@
 import pickle
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -57,7 +57,11 @@ def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, 
         content = safe_serial.dumps(list(data))
     except TypeError as error:
         raise DataError(f"chunk {name}: {error}") from error
-    write_atomically(path, lambda stream: stream.write(content) and None, durable=False)
+
+    def write(stream: IO[bytes]) -> None:
+        stream.write(content)
+
+    write_atomically(path, write, durable=False)
     return len(content)
 
 

@@ -62,9 +62,9 @@ class ChunkLedger:
         number = self._by_id.get(data_id)
         return None if number is None else self._chunks[number]
 
-    def oldest(self) -> Iterable[Chunk]:
-        """All chunks that may be drawn, the oldest first."""
-        return [chunk for n, chunk in self._chunks.items() if not self._dead[n - self._base]]
+    def by_age(self) -> list[Chunk]:
+        """All chunks that rows or batches refer to, the oldest first."""
+        return list(self._chunks.values())
 
     def names(self) -> set[str]:
         """Names of all files that have not been given out for removal."""

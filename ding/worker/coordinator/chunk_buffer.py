@@ -1,19 +1,20 @@
 """A replay buffer whose items are rows of files that only collectors and learners read."""
 
 import logging
-import os
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from easydict import EasyDict
 
 from ding.data.chunks.chunk_file import chunk_prefix
-from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
+from ding.data.chunks.wire import columns_of, ids_of, join_columns, sent, wire_batch
 from ding.data.columns import Columns
-from ding.data.id_column import IdColumn
-from ding.utils.errors import CheckpointWriteError, ConfigError, DataError
+from ding.utils.errors import ConfigError, DataError
 from ding.utils.shared_folder import SharedFolder
+from ding.worker.coordinator.chunk_files import ChunkFiles
+from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.space_quota import UNLIMITED, SpaceQuota
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
@@ -23,11 +24,6 @@ from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
 _logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 16
-_MOST_ROWS = 1 << 24
-#: What learners need to know of a row beside its data.
-_INFO = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
-#: What they do not: it is in the data, or of use to the buffer alone.
-_OWN = frozenset({"chunk", "row", "collect_iter", "use", "staleness", "envstep"})
 
 
 class ChunkBuffer:
@@ -59,21 +55,25 @@ class ChunkBuffer:
         tb_logger: Any = None,
     ) -> None:
         self._buffer: Any = _build(cfg, exp_name, instance_name, tb_logger)
-        self._folder, self._name = folder, instance_name
+        self._name = instance_name
         self._capacity = int(cfg.get("replay_buffer_size", 1 << 62))
         self._lock = threading.Condition()
-        self._ledger = ChunkLedger()
+        self._files = ChunkFiles(folder, self._lock)
+        self._ledger = self._files.ledger
         self._quota = SpaceQuota(max_bytes or None)
+        # Rows that left during a call of the buffer, as chunk numbers.
         self._left: list[np.ndarray] = []
         self._watched = hasattr(self._buffer, "on_leave")
         if self._watched:
             self._buffer.on_leave = self._note_left
+        # Others of this project's would take it for a further column, which some rows lack.
+        self._takes_priority = isinstance(self._buffer, AdvancedReplayBuffer) or not self._watched
         self._in_flight: dict[int, np.ndarray] = {}
         self._next_id = 0
         self._push_count = 0
         self._largest = 0
         self._refused_at = -1  # push count when the buffer last had too little for a batch
-        self._evicted = 0
+        self._evicted = self._evicted_unseen = 0  # rows; since the last batch
         self._closed = False
 
     # ------------------------------------------------------------------ in
@@ -89,10 +89,13 @@ class ChunkBuffer:
         Raises:
             DataError: Not such a message; nothing is stored then.
         """
-        data_id, rows, columns = self._parsed(meta)
-        size = self._size_of(data_id, meta)
+        data_id, rows, columns = parse_meta(meta)
+        self._files.check(data_id)
+        if not self._takes_priority:
+            columns.pop("priority", None)
+        size = self._files.size_of(data_id, meta)
         with self._lock:
-            if data_id in self._ledger:
+            if data_id in self._ledger or self._closed:
                 return
             chunk = self._ledger.add(data_id, rows, size, meta)
             columns["chunk"] = np.full(rows, chunk.number)
@@ -106,34 +109,7 @@ class ChunkBuffer:
             self._largest = max(self._largest, size)
             self._push_count += rows
             self._lock.notify_all()
-        self._remove_unused()
-
-    def _parsed(self, meta: dict[str, Any]) -> tuple[str, int, dict[str, Any]]:
-        if not isinstance(meta, dict) or not isinstance(meta.get("data_id"), str):
-            raise DataError(f"metadata must be a mapping with data_id, got {_short(meta)}")
-        data_id, rows = meta["data_id"], meta.get("sample_num", 1)
-        if self._folder is not None:
-            self._folder.file(data_id)
-        if type(rows) is not int or not 1 <= rows <= _MOST_ROWS:
-            raise DataError(f"{data_id}: sample_num must be a positive integer, got {rows!r}")
-        columns: dict[str, Any] = {"chunk": None, "row": np.arange(rows)}
-        columns["collect_iter"] = _spread(data_id, meta.get("collect_iter"), rows, np.int64)
-        if meta.get("priority") is not None and self._takes_priority:
-            columns["priority"] = _spread(data_id, meta["priority"], rows, np.float64)
-        return data_id, rows, columns
-
-    @property
-    def _takes_priority(self) -> bool:
-        return isinstance(self._buffer, AdvancedReplayBuffer) or not self._watched
-
-    def _size_of(self, data_id: str, meta: Mapping[str, Any]) -> int:
-        if self._folder is not None:
-            try:
-                return os.stat(self._folder.file(data_id)).st_size
-            except OSError:
-                pass  # the learner will find out, and say so
-        size = meta.get("size", 0)
-        return size if type(size) is int and size >= 0 else 0
+        self._files.remove_unused()
 
     # ------------------------------------------------------------------ out
 
@@ -151,13 +127,7 @@ class ChunkBuffer:
         if drawn is None:
             return None
         columns, _, index, batch_id, names = drawn
-        return {
-            "id": batch_id,
-            "chunks": names,
-            "chunk": index.tolist(),
-            "row": np.asarray(columns["row"]).tolist(),
-            "info": {name: _jsonable(columns[name]) for name in columns if name not in _OWN},
-        }
+        return wire_batch(batch_id, columns, index, names)
 
     def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Any]] | None:
         """Draw a batch for a foreign learner: one collector's metadata for each row.
@@ -171,7 +141,7 @@ class ChunkBuffer:
         columns, numbers, index, batch_id, _ = drawn
         with self._lock:
             facts = [self._ledger[number].facts for number in numbers.tolist()]
-        names = ["row", *(name for name in columns if name not in _OWN)]
+        names = ["row", *sent(columns)]
         values = [list(columns[name].tolist()) for name in names]
         return [
             {**facts[at], **dict(zip(names, row)), "batch_id": batch_id}
@@ -185,20 +155,22 @@ class ChunkBuffer:
             if columns is None:
                 self._refused_at = self._push_count
                 self._settle()
-                self._check_room_for(batch_size)
+                if self._is_starved(batch_size):
+                    raise self._too_little_space(batch_size)
                 return None
+            self._evicted_unseen = 0
             numbers, index = np.unique(columns["chunk"], return_inverse=True)
             self._ledger.pin(numbers)
             batch_id, self._next_id = self._next_id, self._next_id + 1
             self._in_flight[batch_id] = numbers
             names = [self._ledger[number].data_id for number in numbers.tolist()]
             self._settle()
-        self._remove_unused()
+        self._files.remove_unused()
         return columns, numbers, index, batch_id, names
 
     def _draw_alive(self, batch_size: int, cur_iter: int) -> dict[str, Any] | None:
         """A batch without rows of dropped chunks."""
-        columns = _columns_of(self._buffer.sample(batch_size, cur_iter))
+        columns = columns_of(self._buffer.sample(batch_size, cur_iter))
         if columns is None or (self._watched and not self._ledger.dead_rows):
             return columns
         kept: list[dict[str, Any]] = []
@@ -211,22 +183,25 @@ class ChunkBuffer:
             have += len(alive)
             if have >= batch_size:
                 break
-            columns = _columns_of(self._buffer.sample(batch_size, cur_iter))
+            columns = columns_of(self._buffer.sample(batch_size, cur_iter))
             if columns is None:
                 break
         if not have:
             return None
-        joined = {name: _join([part[name] for part in kept]) for name in kept[0]}
+        joined = join_columns(kept)
         # Few are left: some are drawn again.
         at = np.arange(batch_size) % have
         return {name: column[at] for name, column in joined.items()}
 
-    def _check_room_for(self, batch_size: int) -> None:
-        if self._evicted and self.count() < batch_size <= self.capacity:
-            raise ConfigError(
-                f"{self._name}: path_data_limit={self.max_bytes} bytes has room for about "
-                f"{self._samples_that_fit()} samples, a batch needs {batch_size}: raise the limit"
-            )
+    def _is_starved(self, batch_size: int) -> bool:
+        """Whether samples leave for lack of space before there are enough for a batch."""
+        return self._evicted_unseen > 4 * batch_size
+
+    def _too_little_space(self, batch_size: int) -> ConfigError:
+        return ConfigError(
+            f"{self._name}: path_data_limit={self.max_bytes} bytes has room for about "
+            f"{self._samples_that_fit()} samples, too few for batches of {batch_size}: raise it"
+        )
 
     def release(self, batch: Mapping[str, Any] | list[dict[str, Any]]) -> None:
         """A learner has the data of a batch, or will never ask for it; again does nothing."""
@@ -237,7 +212,7 @@ class ChunkBuffer:
             if numbers is None:
                 return
             self._ledger.unpin(numbers)
-        self._remove_unused()
+        self._files.remove_unused()
 
     def release_all(self) -> None:
         """No batch that was drawn so far is needed any more."""
@@ -254,9 +229,13 @@ class ChunkBuffer:
         """
 
         def ready() -> bool:
-            return self._closed or (
-                self.count() >= min(batch_size, self.capacity)
-                and self._push_count != self._refused_at
+            return (
+                self._closed
+                or self._is_starved(batch_size)
+                or (
+                    self.count() >= min(batch_size, self.capacity)
+                    and self._push_count != self._refused_at
+                )
             )
 
         with self._lock:
@@ -280,9 +259,10 @@ class ChunkBuffer:
         try:
             ids = info.get("replay_unique_id")
             if isinstance(ids, Mapping):
-                column = IdColumn(str(ids["prefix"]), np.asarray(ids["numbers"], np.int64))
+                column = ids_of(ids)
                 info["replay_unique_id"] = column if self._watched else column.tolist()
-            self._buffer.update(info)
+            with self._lock:
+                self._buffer.update(info)
         except DataError:
             raise
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -299,7 +279,7 @@ class ChunkBuffer:
             if chunk is None:
                 return 0
             rows = self._ledger.kill(chunk.number)
-        self._remove_unused()
+        self._files.remove_unused()
         _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
         return rows
 
@@ -333,7 +313,7 @@ class ChunkBuffer:
             least = wish if 2 * self._ledger.bytes > limit else min(wish, max(need, self._largest))
             if least > self._free():
                 self._evict(least - self._free())
-        self._remove_unused()
+        self._files.remove_unused()
         with self._lock:
             return self._quota.extend(worker, min(wish, self._free()))
 
@@ -342,7 +322,7 @@ class ChunkBuffer:
         and not reported is removed."""
         with self._lock:
             self._quota.forget(worker)
-        self._remove_strangers(chunk_prefix(self._name, worker))
+        self._files.remove_strangers(chunk_prefix(self._name, worker))
 
     def _free(self) -> int:
         assert self._quota.max_bytes is not None
@@ -351,16 +331,17 @@ class ChunkBuffer:
     def _evict(self, n_bytes: int) -> None:
         """Let the oldest samples leave, until their files make up this many bytes."""
         rows, doomed = 0, []
-        for chunk in self._ledger.oldest():
+        for chunk in self._ledger.by_age():
             if n_bytes <= 0:
                 break
             doomed.append(chunk)
-            n_bytes -= chunk.size
+            n_bytes -= chunk.size if chunk.data_id in self._ledger else 0
             rows += self._ledger.refs(chunk.number)
         if not rows:
             return
         self._warn_of_limit()
         self._evicted += rows
+        self._evicted_unseen += rows
         if hasattr(self._buffer, "drop_oldest"):
             self._buffer.drop_oldest(rows)
             self._settle()
@@ -383,7 +364,7 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ files
 
     def _note_left(self, items: Any) -> None:
-        columns = _columns_of(items)
+        columns = columns_of(items)
         if columns is not None:
             self._left.append(np.asarray(columns["chunk"], np.int64))
 
@@ -394,37 +375,6 @@ class ChunkBuffer:
             self._ledger.leave(left[0] if len(left) == 1 else np.concatenate(left))
         if not self._watched:
             self._ledger.leave_oldest(self._ledger.rows - self._buffer.count())
-
-    def _remove_unused(self) -> None:
-        """Remove files that nobody refers to; a slow disk must not hold up the lock."""
-        with self._lock:
-            unused = self._ledger.take_unused()
-        if not unused:
-            return
-        removed, left = [], []
-        for chunk in unused:
-            (removed if self._remove(chunk.data_id) else left).append(chunk)
-        with self._lock:
-            self._ledger.removed(removed)
-            self._ledger.put_back(left)
-
-    def _remove(self, data_id: str) -> bool:
-        if self._folder is None:
-            return True
-        try:
-            self._folder.remove(data_id)
-        except (CheckpointWriteError, DataError) as error:
-            _logger.warning("%s: %s", self._name, error)
-            return False
-        return True
-
-    def _remove_strangers(self, prefix: str) -> None:
-        """Remove files of this buffer that it does not know of."""
-        if self._folder is None:
-            return
-        with self._lock:
-            known = self._ledger.names()
-        self._folder.clear(prefix, keep=known)
 
     # ------------------------------------------------------------------ facts
 
@@ -490,21 +440,13 @@ class ChunkBuffer:
             self._push_count = int(state["push_count"])
             self._largest, self._evicted = int(state["largest"]), int(state["evicted"])
             self._refused_at = -1
-            gone = [chunk for chunk in self._ledger.oldest() if not self._is_there(chunk)]
+            gone = [chunk for chunk in self._ledger.by_age() if not self._files.is_whole(chunk)]
             for chunk in gone:
                 self._ledger.kill(chunk.number)
             self._lock.notify_all()
-        self._remove_unused()
-        self._remove_strangers(chunk_prefix(self._name))
+        self._files.remove_unused()
+        self._files.remove_strangers(chunk_prefix(self._name))
         return [chunk.data_id for chunk in gone]
-
-    def _is_there(self, chunk: Chunk) -> bool:
-        if self._folder is None:
-            return True
-        try:
-            return os.stat(self._folder.file(chunk.data_id)).st_size == chunk.size
-        except (OSError, DataError):
-            return False
 
     def close(self, remove_files: bool) -> None:
         """End; again does nothing.
@@ -521,15 +463,11 @@ class ChunkBuffer:
             self._lock.notify_all()
         if hasattr(self._buffer, "close"):
             self._buffer.close()
-        if remove_files and self._folder is not None:
-            for data_id in self._ledger.names():
-                self._remove(data_id)
-            self._folder.clear(chunk_prefix(self._name))
+        if remove_files:
+            self._files.remove_all(chunk_prefix(self._name))
 
 
 def _build(cfg: Mapping[str, Any], exp_name: str, name: str, tb_logger: Any) -> Any:
-    from easydict import EasyDict
-
     own = EasyDict(cfg)
     own.setdefault("type", "advanced")
     own["enable_track_used_data"] = False  # the files are looked after here
@@ -540,54 +478,3 @@ def _build(cfg: Mapping[str, Any], exp_name: str, name: str, tb_logger: Any) -> 
             f"needs single samples: use 'advanced', 'naive' or 'deque', and unroll_len for runs"
         )
     return create_buffer(own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name)
-
-
-def _columns_of(items: Any) -> dict[str, Any] | None:
-    """Sampled items as columns; of rows, what all of them have."""
-    if items is None:
-        return None
-    if isinstance(items, Columns):
-        columns = items.columns_or_none()
-        if columns is not None:
-            return dict(columns)
-    rows = list(items)
-    if not rows:
-        return None
-    names = [name for name in rows[0] if all(name in row for row in rows)]
-    return {name: _stack([row[name] for row in rows]) for name in names}
-
-
-def _stack(values: list[Any]) -> Any:
-    if all(isinstance(value, str) for value in values):
-        return np.array(values, dtype=object)
-    return np.asarray(values)
-
-
-def _join(parts: list[Any]) -> Any:
-    if isinstance(parts[0], IdColumn):
-        return IdColumn(parts[0].prefix, np.concatenate([part.numbers for part in parts]))
-    return np.concatenate(parts)
-
-
-def _jsonable(column: Any) -> Any:
-    """A list; a number if all rows have the same; ids by prefix and numbers."""
-    if isinstance(column, IdColumn):
-        return {"prefix": column.prefix, "numbers": column.numbers.tolist()}
-    if column.dtype.kind == "f" and len(column) and (column == column[0]).all():
-        return float(column[0])
-    return column.tolist()
-
-
-def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
-    """One value for all rows, or one for each."""
-    if value is None:
-        value = -1
-    try:
-        return np.array(np.broadcast_to(np.asarray(value, dtype), (rows,)))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{data_id}: {_short(value)} does not fit {rows} samples") from error
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -36,8 +36,9 @@ class SpaceQuota:
     def note(self, worker: str, written: int) -> None:
         """`written` bytes of this worker have been reported so far."""
         account = self._accounts.setdefault(worker, _Account())
-        # One that wrote more than it was allowed to has its excess counted by the files themselves.
-        account.written = min(max(account.written, written), max(account.granted, account.written))
+        account.written = max(account.written, written)
+        # What was written without being allowed is counted where the files are.
+        account.granted = max(account.granted, account.written)
 
     def wish(self, worker: str, need: int, largest: int) -> int:
         """Bytes to add, so that a worker can go on while its reports are on the way.

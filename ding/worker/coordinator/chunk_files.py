@@ -1,0 +1,96 @@
+"""The files of a buffer's chunks: counted in a ledger, removed when nobody needs them."""
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
+from ding.utils.errors import CheckpointWriteError, DataError
+from ding.utils.shared_folder import SharedFolder
+
+_logger = logging.getLogger(__name__)
+
+
+class ChunkFiles:
+    """A folder and what the ledger says of the files in it.
+
+    Args:
+        folder: None if there are no files to look after.
+        lock: What guards the ledger; it is not held while files are removed, as disks may be slow.
+    """
+
+    def __init__(self, folder: SharedFolder | None, lock: threading.Condition) -> None:
+        self.folder = folder
+        self.ledger = ChunkLedger()
+        self._lock = lock
+        self._stuck: set[str] = set()
+
+    def check(self, data_id: str) -> None:
+        """Raise a DataError for a name that cannot be one of this folder."""
+        if self.folder is not None:
+            self.folder.file(data_id)
+
+    def size_of(self, data_id: str, meta: Mapping[str, Any]) -> int:
+        """Size of a file in bytes; what its writer said if it cannot be looked up."""
+        found = self._size_on_disk(data_id)
+        if found is not None:
+            return found
+        size = meta.get("size", 0)
+        return size if type(size) is int and size >= 0 else 0
+
+    def is_whole(self, chunk: Chunk) -> bool:
+        """Whether the file of a chunk is there, with the size it had."""
+        return self.folder is None or self._size_on_disk(chunk.data_id) == chunk.size
+
+    def _size_on_disk(self, data_id: str) -> int | None:
+        if self.folder is None:
+            return None
+        try:
+            return os.stat(self.folder.file(data_id)).st_size
+        except (OSError, DataError):
+            return None  # a learner that needs it will find out, and say so
+
+    def remove_unused(self) -> None:
+        """Remove files that neither rows nor batches refer to any more."""
+        with self._lock:
+            unused = self.ledger.take_unused()
+        if not unused:
+            return
+        removed: list[Chunk] = []
+        left: list[Chunk] = []
+        for chunk in unused:
+            (removed if self._remove(chunk.data_id) else left).append(chunk)
+        with self._lock:
+            self.ledger.removed(removed)
+            self.ledger.put_back(left)
+
+    def _remove(self, data_id: str) -> bool:
+        if self.folder is None:
+            return True
+        try:
+            self.folder.remove(data_id)
+        except CheckpointWriteError as error:
+            if data_id not in self._stuck:
+                self._stuck.add(data_id)
+                _logger.warning("a file of used data stays: %s", error)
+            return False
+        self._stuck.discard(data_id)
+        return True
+
+    def remove_strangers(self, prefix: str) -> None:
+        """Remove files, finished or not, that start so and that the ledger does not know."""
+        if self.folder is not None:
+            with self._lock:
+                known = self.ledger.names()
+            self.folder.clear(prefix, keep=known)
+
+    def remove_all(self, prefix: str) -> None:
+        """Remove all files that the ledger knows, and all that start so."""
+        with self._lock:
+            names = {*self.ledger.names(), *(c.data_id for c in self.ledger.take_unused())}
+        for data_id in names:
+            self._remove(data_id)
+        if self.folder is not None:
+            self.folder.clear(prefix)

@@ -1,0 +1,49 @@
+"""What a collector says of a file of samples, checked before it is used."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ding.utils.errors import DataError
+
+_MOST_ROWS = 1 << 24
+
+
+def parse_meta(meta: Any) -> tuple[str, int, dict[str, np.ndarray]]:
+    """Name and number of samples of a file, and the columns that its rows are known by.
+
+    Args:
+        meta: ``data_id``; ``sample_num`` (1 without it), ``collect_iter`` (-1 without it) and
+            ``priority``, one value for all samples or one for each.
+
+    Raises:
+        DataError: Not such a message.
+    """
+    if not isinstance(meta, Mapping) or not isinstance(meta.get("data_id"), str):
+        raise DataError(f"metadata must be a mapping with data_id, got {_short(meta)}")
+    data_id, rows = meta["data_id"], meta.get("sample_num", 1)
+    if type(rows) is not int or not 1 <= rows <= _MOST_ROWS:
+        raise DataError(f"{_short(data_id)}: sample_num must be a positive integer, got {rows!r}")
+    columns = {
+        "row": np.arange(rows),
+        "collect_iter": _spread(data_id, meta.get("collect_iter"), rows, np.int64),
+    }
+    if meta.get("priority") is not None:
+        columns["priority"] = _spread(data_id, meta["priority"], rows, np.float64)
+    return data_id, rows, columns
+
+
+def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
+    try:
+        array = np.asarray(-1 if value is None else value, dtype)
+        return np.array(np.broadcast_to(array, (rows,)))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"{_short(data_id)}: {_short(value)} does not fit {rows} samples"
+        ) from error
+
+
+def _short(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= 80 else text[:77] + "..."
