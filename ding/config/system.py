@@ -9,22 +9,17 @@ from easydict import EasyDict
 
 from ding.config.check import KeyChecker, Problems, at
 from ding.utils import deep_merge_dicts
-
-_GIB = 1 << 30
+from ding.worker import Coordinator
 
 #: What holds for the coordinator, with defaults.
 COORDINATOR_DEFAULTS: dict[str, Any] = {
+    **Coordinator.default_config(),
     "host": None,
     "port": "auto",
-    "collector_task_timeout": 30,
-    "learner_task_timeout": 600,
-    # Address and wishes of a cluster's operator; empty: there is none.
-    "operator_server": {},
+    # Seconds between two signs of life of a worker.
     "heartbeat_span": 1.0,
-    "heartbeat_tolerance": 5.0,
-    "path_data_limit": 2 * _GIB,
-    "save_state_second": 2.0,
 }
+COORDINATOR_DEFAULTS.pop("cfg_type")
 SYSTEM_DEFAULTS: dict[str, Any] = {
     "coordinator": COORDINATOR_DEFAULTS,
     "path_data": "",
@@ -44,8 +39,8 @@ _WORKER_KEYS: dict[str, Any] = {
     "path_policy": "",
     "multi_gpu": False,
     "send_policy_freq": 1,
-    "heartbeat_span": 1.0,
-    "heartbeat_tolerance": 5.0,
+    "heartbeat_span": 2.0,
+    "heartbeat_tolerance": 4.0,
 }
 # Types of values whose default does not show them.
 _TYPES = {"coordinator": {**COORDINATOR_DEFAULTS, "port": None}}

@@ -10,10 +10,18 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding import worker as workers
+from ding.config.check import at
 from ding.config.system import kind_of
 from ding.entry.part_process import PartHandle
 from ding.utils import set_pkg_seed
+from ding.utils.console import Console
+from ding.utils.run_log import RunLog
+from ding.worker import (
+    Coordinator,
+    LearnerAggregator,
+    create_comm_collector,
+    create_comm_learner,
+)
 
 #: Exit status by how a run ended; interrupted ones have that of their signal.
 EXIT_STATUSES = {"converged": 0, "finished": 0, "failed": 1}
@@ -40,24 +48,29 @@ def run_coordinator(
         key: The run's key.
         on_verdict: Told how the run ended.
     """
-    config.system.coordinator.run_key = key
-    set_logs(config.system.get("logs", {}))
-    set_pkg_seed(config.main.seed, use_cuda=False)
-    coordinator = workers.Coordinator(config)
-    try:
-        coordinator.start()
-        handle.on_note(coordinator.info)
-        handle.on_stop(coordinator.stop)
-        handle.tell("up", coordinator.port)
-        coordinator.wait()
-        handle.tell("verdict", *coordinator.verdict)  # what comes now is the end
-    finally:
-        coordinator.close()
-    status, reason = coordinator.verdict
-    handle.tell("verdict", status, reason)
+    main, own = config.main, config.system.coordinator
+    own.run_key = key
+    own.port = 0 if own.port in (None, "auto") else own.port
+    set_logs(config.system.get("logs", {}), output_path(main.exp_name, "coordinator"))
+    set_pkg_seed(main.seed, use_cuda=False)
+    goal = at(main, "env.stop_value")
+    with (
+        RunLog(main.exp_name, name="coordinator", seed=main.seed) as log,
+        Console(main.exp_name, goal if isinstance(goal, int | float) else None) as console,
+    ):
+        coordinator = Coordinator(config, run_log=log, console=console)
+        try:
+            coordinator.start()
+            handle.on_note(coordinator.info)
+            handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
+            handle.tell("up", coordinator.address[1])
+            verdict = coordinator.wait()
+            handle.tell("verdict", *verdict)  # what comes now is the end
+        finally:
+            coordinator.close()
     if on_verdict is not None:
-        on_verdict((status, reason))
-    return exit_status(status, reason)
+        on_verdict(tuple(verdict))
+    return exit_status(*verdict)
 
 
 def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None) -> int:
@@ -86,14 +99,24 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
 def build_worker(kind: str, entry: EasyDict) -> Any:
     """A learner, aggregator or collector that carries its messages as its entry says."""
     if kind == "learner_aggregator":
-        return workers.LearnerAggregator(entry)
+        return LearnerAggregator(entry)
     if kind == "collector":
-        return workers.create_comm_collector(entry)
-    return workers.create_comm_learner(entry)
+        return create_comm_collector(entry)
+    return create_comm_learner(entry)
 
 
-def set_logs(logs: Mapping[str, bool]) -> None:
-    """Choose what a part logs: everything or warnings, and single requests or not."""
+def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:
+    """Choose what a part logs: everything or warnings, and single requests or not.
+
+    Args:
+        logs: ``total`` and ``flask``.
+        path: File for it; ``None``: where its output goes.
+    """
+    if path is not None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        handler = logging.FileHandler(path, delay=True)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.INFO if logs.get("total") else logging.WARNING)
     logging.getLogger("werkzeug").setLevel(logging.INFO if logs.get("flask") else logging.ERROR)
 

@@ -175,7 +175,7 @@ class CommCoordinator:
             if old is not None:
                 self._replace(old, message)
             job = _JOBS[message.kind]
-            session = WorkerSession(message.name, job, address, self, joined=True)
+            session = WorkerSession(message.name, job, address, self, True, message.pid)
             self._sessions[message.name] = session
         try:
             session.connection = self.connect(session)

@@ -90,7 +90,7 @@ class Coordinator:
         given = cfg["system"]["coordinator"]
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
         self._exp_name = str(self._main.get("exp_name", "default_experiment"))
-        self._resume = cfg.get("resume_coordinator")
+        self._resume = given.get("resume", cfg.get("resume_coordinator"))
         self._run_log = run_log
         self._view = RunView(console, _logger)
         self._commander_lock = threading.RLock()
@@ -142,6 +142,16 @@ class Coordinator:
     def address(self) -> tuple[str, int]:
         """Host and port where it listens, once it was started."""
         return self._comm.address
+
+    @property
+    def port(self) -> int:
+        """Where it listens, once it was started."""
+        return self.address[1]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How the run ended, if it has."""
+        return self._verdict
 
     @property
     def system_shutdown_flag(self) -> bool:
@@ -286,8 +296,7 @@ class Coordinator:
         state = self._known(task_id, "collector")
         buffer = self._buffers.get(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
-            if state is not None:
-                self.error(f"data {data_id} of task {task_id} has no buffer any more")
+            _logger.debug("data %s of task %s has no buffer", data_id, task_id)
             self._discard(data_id)
             return
         samples = as_count(data.get("sample_num", 1))
@@ -469,12 +478,12 @@ class Coordinator:
             self._guarded(f"data {data_id}", lambda: self._data.remove(data_id))
 
     def info(self, s: str) -> None:
-        """Log a line."""
-        _logger.info(s)
+        """Show a line to the operator."""
+        self._view.log(s)
 
     def error(self, s: str) -> None:
-        """Log a line of something that went wrong."""
-        _logger.error(s)
+        """Show a line of something that went wrong."""
+        self._view.log(s, warning=True)
 
     def _tell(self, text: str) -> None:
         self._view.log(text, warning=True)

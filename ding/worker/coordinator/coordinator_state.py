@@ -42,7 +42,7 @@ class CoordinatorState:
             wanted: ``None``: if it is this run's and the run has not reached its end.
 
         Raises:
-            CheckpointError: It is wanted, and it cannot be read or there is none.
+            CheckpointError: It is wanted, and it cannot be read.
         """
         if wanted is False:
             return None
@@ -52,7 +52,7 @@ class CoordinatorState:
                 raise CheckpointError(f"{self.path} holds no state of a coordinator")
         except CheckpointNotFoundError:
             if wanted:
-                raise
+                self._tell(f"the run begins anew: there is no {self.path}")
             return None
         except CheckpointError as err:
             if wanted:

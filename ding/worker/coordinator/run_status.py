@@ -20,6 +20,7 @@ def worker_status(session: WorkerSession, facts: RunFacts) -> dict[str, Any]:
         "kind": session.kind,
         "state": state,
         "address": f"{host}:{port}",
+        "pid": session.pid,
         "task_id": None if job is None else job.task_id,
         "since_s": round(time.monotonic() - session.since, 1),
         "waits_for": "task" if state == "idle" else None if job is None else job.waits_for,

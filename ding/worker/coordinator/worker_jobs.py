@@ -17,6 +17,7 @@ POLL_SECONDS = 0.5
 FOREIGN_PAUSES = (0.01, 0.25)
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
+_STEP_KEYS = ("learner_step", "learner_done")
 
 
 class Job(ABC):
@@ -25,7 +26,7 @@ class Job(ABC):
     Args:
         task: What the worker is given.
         worker: Its name.
-        ours: Whether it speaks this project's extensions.
+        resources: What it has; ``ours`` in there: it speaks this project's extensions.
         ask: Gives it a step.
         link: To the coordinator.
         pause: Waits so many seconds, less if the task shall end; whether it shall.
@@ -43,13 +44,14 @@ class Job(ABC):
         self,
         task: dict[str, Any],
         worker: str,
-        ours: bool,
+        resources: dict[str, Any],
         ask: Ask,
         link: Link,
         pause: Callable[[float], bool],
         account: dict[str, int],
     ) -> None:
-        self.task, self.worker, self.ours = task, worker, ours
+        self.task, self.worker = task, worker
+        self.ours, self._resources = bool(resources.get("ours")), resources
         self.task_id: str = task["task_id"]
         self.waits_for: str | None = None
         self.info: dict[str, Any] = {}
@@ -59,7 +61,8 @@ class Job(ABC):
         self._strays = 0
 
     def start(self) -> None:
-        self._ask({"name": f"{self.kind}_start_task", "task_info": self.task}, "start")
+        info = {**self.task, f"{self.kind}_id": self.worker, "resource_info": self._resources}
+        self._ask({"name": f"{self.kind}_start_task", "task_info": info}, "start")
 
     @abstractmethod
     def work(self) -> bool:
@@ -70,7 +73,11 @@ class Job(ABC):
         while True:
             answer = self._ask({"name": f"{self.kind}_close_task"}, "close")
             if self._is_mine(_checked(answer, f"{self.kind}_close_task")):
-                return {"buffer_id": self.task.get("buffer_id"), **answer, "task_id": self.task_id}
+                return {**self._last_words(), **answer, "task_id": self.task_id}
+
+    def _last_words(self) -> dict[str, Any]:
+        """What foreign workers leave out of their closing words."""
+        return {"buffer_id": self.task.get("buffer_id")}
 
     @abstractmethod
     def finish(self, info: dict[str, Any]) -> None:
@@ -133,7 +140,7 @@ class CollectorJob(Job):
         if buffer is None:
             return None
         before = self.account["written"] - self._written
-        need = self.info.get("need", 0)
+        need = self.info.get("waiting_bytes", 0)
         granted = buffer.grant(self.worker, self.account["written"], as_count(need))
         return granted - before
 
@@ -190,6 +197,10 @@ class LearnerJob(Job):
 
     def finish(self, info: dict[str, Any]) -> None:
         self._link.finish_learner(self.task_id, info)
+
+    def _last_words(self) -> dict[str, Any]:
+        known = {key: self.info[key] for key in _STEP_KEYS if key in self.info}
+        return {**super()._last_words(), **known}
 
     def abandon(self) -> None:
         self._release(len(self._held))

@@ -57,6 +57,7 @@ class WorkerSession:
         address: Host and port.
         hub: The comm part that it belongs to.
         joined: Whether the worker came by itself; else the session connects to it, ever again.
+        pid: Its process, if it told.
 
     Attributes:
         state: ``connecting``, ``idle``, ``starting``, ``running``, ``closing``, ``resting`` or
@@ -71,8 +72,10 @@ class WorkerSession:
         address: tuple[str, int],
         hub: Hub,
         joined: bool = False,
+        pid: int | None = None,
     ) -> None:
         self.name, self.kind, self.address, self.joined = name, job_type.kind, address, joined
+        self.pid = pid
         self.resources: dict[str, Any] = {}
         self._job_type, self._hub = job_type, hub
         self._changed = threading.Condition()  # guards what follows
@@ -213,10 +216,8 @@ class WorkerSession:
 
     def _do(self, task: dict[str, Any]) -> str | None:
         """Work on a task; returns why the worker is of no use any more."""
-        ours = bool(self.resources.get("ours"))
-        link = self._hub.link
-        tools = (self._ask, link, self._wait, self._account)
-        job = self.job = self._job_type(task, self.name, ours, *tools)
+        tools = (self._ask, self._hub.link, self._wait, self._account)
+        job = self.job = self._job_type(task, self.name, self.resources, *tools)
         with self._changed:
             self._next = None
         try:
