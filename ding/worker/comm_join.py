@@ -11,7 +11,7 @@ import requests
 
 from ding.interaction.base import get_values_from_response, random_token, split_http_address
 from ding.interaction.base.service import KEY_HEADER, make_engine
-from ding.interaction.config import DEFAULT_CHANNEL
+from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Joiner:
     When the coordinator accepts, it has connected to the worker as its master.
 
     Args:
-        coordinator: Host and port.
+        coordinator: Host (``None``: this one) and port.
         kind: ``collector`` or ``learner``.
         name: The worker's name in the run.
         address_fn: Gives where the worker listens, as ``host:port`` (its slave's ``my_address``).
@@ -45,7 +45,7 @@ class Joiner:
 
     def __init__(
         self,
-        coordinator: tuple[str, int],
+        coordinator: tuple[str | None, int],
         kind: str,
         name: str,
         address_fn: Callable[[], str],
@@ -56,7 +56,7 @@ class Joiner:
         first_patience: float = 600.0,
         patience: float = 60.0,
     ) -> None:
-        host, port = coordinator
+        host, port = coordinator[0] or LOCAL_HOST, coordinator[1]
         self._coordinator = f"{host}:{port}"
         self._worker = {"kind": kind, "name": name}
         self._address_fn, self._on_give_up = address_fn, on_give_up
