@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ding.config.check import Problems, at
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 
 _POSITIVE = (
     *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
@@ -103,6 +104,9 @@ def _check_collection(cfg: Mapping[str, Any], complete: bool, problems: Problems
             f"policy.collect.n_sample={n_sample} and policy.collect.n_episode={n_episode} "
             f"contradict each other: keep {counted} for the collector {kind!r}"
         )
+    # Collectors of parallel runs choose how long trajectories are.
+    if kind in PARALLEL_COLLECTOR_REGISTRY:
+        return
     if counted == "n_sample" and not at(cfg, "policy.traj_len_inf"):
         _check_window(cfg, n_sample, collect, problems)
 

@@ -27,6 +27,9 @@ ENV_KEYS: dict[str, Any] = {
     "stop_value": 0.0,
     "replay_path": None,
     "max_episode_steps": None,
+    # Of tasks of a parallel run, per environment.
+    "collector_episode_num": 0,
+    "evaluator_episode_num": 0,
     # Of battles.
     "player_num": 0,
     # A preset's name, or a list.
@@ -91,6 +94,7 @@ POLICY_KEYS: dict[str, Any] = {
         "collector": {
             **_COMPONENT,
             "collector_num": 1,
+            "update_policy_second": 0.0,
             "get_train_sample": False,
             "reward_shaping": False,
         },
