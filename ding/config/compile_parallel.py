@@ -108,7 +108,9 @@ def compile_joining(
     old = config.main.exp_name
     if renew_dir and not at(config.main, "policy.learn.resume_training"):
         config.main.exp_name = new_folder(old)
-        _move_folders(config, old)
+        move_folders(config.system, old, config.main.exp_name)
+        for key in ("path_data", "path_policy"):
+            config.system.coordinator[key] = config.system[key]
     set_system_cfg(config)
     set_learner_interaction_for_coordinator(config)
     set_collector_interaction_for_coordinator(config)
@@ -154,14 +156,13 @@ def _check_counts(main: Mapping[str, Any], parts: Parts, problems: Problems) -> 
             problems.add(f"{path} must be at least 1, got {value!r}")
 
 
-def _move_folders(config: EasyDict, old: str) -> None:
-    """Keep the data folders in the run's folder when that got another name."""
-    before, now = os.path.abspath(old), os.path.abspath(config.main.exp_name)
+def move_folders(system: dict[str, Any], old: str, new: str) -> None:
+    """Keep the shared folders in the run's folder when that gets another name."""
+    before, now = os.path.abspath(old), os.path.abspath(new)
     for key in ("path_data", "path_policy"):
-        path = os.path.abspath(config.system[key])
-        if now != before and os.path.commonpath([path, before]) == before:
-            moved = os.path.join(config.main.exp_name, os.path.relpath(path, before))
-            config.system[key] = config.system.coordinator[key] = moved
+        path = os.path.abspath(system.get(key) or "")
+        if now != before and system.get(key) and os.path.commonpath([path, before]) == before:
+            system[key] = os.path.join(new, os.path.relpath(path, before))
 
 
 def _give_ports(system: EasyDict, coordinator: Any, learner: Any, collector: Any) -> None:

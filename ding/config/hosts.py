@@ -233,6 +233,11 @@ def is_local(host: str | None) -> bool:
     return True
 
 
+def reachable(host: str | None) -> str:
+    """Where a server on this machine can be reached that listens at ``host``."""
+    return LOOPBACK if host is None or host in _LOCAL else host
+
+
 def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDict:
     done = EasyDict(cfg)
     set_system_cfg(done)
@@ -248,7 +253,7 @@ def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDi
 def point_workers(cfg: EasyDict) -> None:
     """Tell the workers where to join: those whose own port nobody knows beforehand."""
     coordinator = cfg.system.coordinator
-    address = [coordinator.host or LOOPBACK, coordinator.port]
+    address = [reachable(coordinator.host), coordinator.port]
     for name in _workers(cfg):
         if cfg.system[name].port in ("auto", 0, None) and coordinator.port not in ("auto", 0, None):
             cfg.system[name].coordinator = list(address)

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from ding import __version__
-from ding.utils.errors import DingError, EnvError
+from ding.entry import cli_options
+from ding.utils.errors import DingError, EnvError, RunError
 
-_MODES = ("serial", "serial_onpolicy", "eval")
+_MODES = ("serial", "serial_onpolicy", "parallel", "dist", "eval")
 
 _EXAMPLES = """
 \b
@@ -20,6 +21,9 @@ Examples:
   ding -c cartpole_dqn_config.py -s 0,1,2               three runs, one after the other
   ding -c cartpole_dqn_config.py --set policy.learn.batch_size=32
   ding -m serial -c exp/run/formatted_total_config.py --resume
+  ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
+  ding -m dist -M config -c parallel_config.py          the same, each started by hand
+  ding status exp/run                                   how a parallel run is going
   ding -m eval -c exp/run/formatted_total_config.py \\
        --load-path exp/run/ckpt/ckpt_best.pth.tar --replay-path videos
   ding -q policy                                        list what is registered
@@ -58,10 +62,17 @@ class _Count(click.ParamType):
         return int(number)
 
 
-@click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+@click.group(
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        # --exp_name is --exp-name, for those who write it so.
+        "token_normalize_func": lambda name: name.replace("_", "-"),
+    },
     epilog=_EXAMPLES,
     no_args_is_help=True,
+    invoke_without_command=True,
+    subcommand_metavar="",
 )
 @click.option("-m", "--mode", type=click.Choice(_MODES),
               help="What to do; without it, train as the policy wants.")  # fmt: skip
@@ -82,6 +93,7 @@ class _Count(click.ParamType):
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
               help="Set a key of the config; may be given several times.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
+@cli_options.parallel_options
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live display.")
 @click.option("--quiet", is_flag=True, help="No display.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of all errors.")
@@ -90,19 +102,26 @@ class _Count(click.ParamType):
 @click.version_option(
     __version__, "-v", "--version", prog_name="ding", message="%(prog)s %(version)s"
 )
-def main(query: str | None, debug: bool, plain: bool, quiet: bool, **options: Any) -> None:
+@click.pass_context
+def main(
+    ctx: click.Context, query: str | None, debug: bool, plain: bool, quiet: bool, **options: Any
+) -> None:
     """Train and evaluate reinforcement-learning policies."""
+    if ctx.invoked_subcommand is not None:
+        return
     if query is not None:
         _list_types(query)
         return
+    options, parallel = cli_options.split_options(options)
     _check_usage(options, plain, quiet)
+    cli_options.check_usage(options["mode"], parallel, options["config"])
     if plain or quiet:
         os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
     try:
-        from ding.entry.cli_runs import run  # torch and all: not for those who ask for help
-
-        status = run(**options)
+        status = _run(options, parallel)
+    except RunError:
+        sys.exit(1)  # its last line has told why
     except DingError as error:
         if debug:
             raise
@@ -118,6 +137,30 @@ def main(query: str | None, debug: bool, plain: bool, quiet: bool, **options: An
     sys.exit(status)
 
 
+def _run(options: dict[str, Any], parallel: dict[str, Any]) -> int:
+    # Torch and all are imported here: not for those who ask for help.
+    if options["mode"] == "dist":
+        from ding.entry.cli_dist import run_dist
+
+        return run_dist(options, parallel)
+    from ding.entry.cli_runs import run
+
+    return run(**options, enable_total_log=parallel["enable_total_log"])
+
+
+@main.command()
+@click.argument("exp", metavar="EXP_NAME")
+@click.option("--json", "as_json", is_flag=True, help="All facts, as JSON.")
+def status(exp: str, as_json: bool) -> None:
+    """Show how a parallel run is going, or how it ended."""
+    from ding.entry.run_report import report
+
+    try:
+        click.echo(report(exp, as_json))
+    except DingError as error:
+        _fail(str(error))
+
+
 def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
     config, env_id, policy = options["config"], options["env_id"], options["policy"]
     if config and (env_id or policy):
@@ -125,7 +168,7 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
             "-c and -e/-p exclude each other; to change a config's environment: "
             "--set env.env_id=..."
         )
-    if not config and not (env_id and policy):
+    if not config and not (env_id and policy) and options["mode"] != "dist":
         raise click.UsageError(
             "what to run? Give a config file (-c), or an environment and a policy (-e and -p)"
         )
@@ -139,6 +182,14 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
             raise click.UsageError("-m eval takes one seed")
     elif options["replay_path"]:
         raise click.UsageError("--replay-path is for -m eval")
+    if options["mode"] in ("parallel", "dist"):
+        if not config and options["mode"] == "parallel":
+            raise click.UsageError("-m parallel needs a config file (-c)")
+        wrong = [name for name in ("env_step", "load_path") if options[name]]
+        if wrong:
+            raise click.UsageError(
+                f"--{wrong[0].replace('_', '-')} is not for -m {options['mode']}"
+            )
 
 
 def _list_types(name: str) -> None:
@@ -162,3 +213,7 @@ def _list_types(name: str) -> None:
 def _fail(message: str) -> None:
     click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
     sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

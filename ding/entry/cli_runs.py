@@ -1,6 +1,7 @@
 """What the command ``ding`` does once it knows what is wanted."""
 
 import contextlib
+import copy
 import json
 import os
 import statistics
@@ -10,20 +11,23 @@ from typing import Any
 import click
 from easydict import EasyDict
 
-from ding.config import read_config
+from ding.config import read_config, read_config_with_system
 from ding.config.check import at
 from ding.config.compile import new_folder
+from ding.config.compile_parallel import move_folders
 from ding.config.parts import default_config, find_parts
 from ding.config.source import plain
 from ding.entry.application_entry import evaluate
 from ding.entry.overrides import apply_overrides
+from ding.entry.parallel_entry import parallel_pipeline
 from ding.entry.quick_config import quick_config
 from ding.entry.serial_entry import serial_pipeline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
 from ding.utils.errors import ConfigError, DingError
 
-_Configs = tuple[dict[str, Any], dict[str, Any]]
+#: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
+_Configs = list[dict[str, Any]]
 
 
 def run(
@@ -39,6 +43,7 @@ def run(
     replay_path: str | None,
     settings: tuple[str, ...],
     resume: bool,
+    enable_total_log: bool = False,
 ) -> int:
     """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
 
@@ -46,30 +51,53 @@ def run(
         DingError: What is wrong, for one line on the terminal.
     """
     if config is not None:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(config)))
-        main, create = (_plain_dict(part, config) for part in read_config(config))
+        configs = read_configs(config, with_system=mode == "parallel")
     else:
         assert env_id is not None
         assert policy is not None
-        main, create = quick_config(env_id, policy)
-    apply_overrides(main, create, settings)
+        configs = list(quick_config(env_id, policy))
+    main, create = configs[:2]
+    apply_overrides(configs, settings)
     if exp_name:
-        main["exp_name"] = exp_name
+        rename(configs, exp_name)
     seeds = seeds or [main.get("seed") or 0]
     if mode == "eval":
-        return _evaluate((main, create), seeds[0], load_path, replay_path)
+        return _evaluate(configs, seeds[0], load_path, replay_path)
     mode = mode or _suiting_mode(main, create)
-    _set_start(main, config, load_path, resume)
-    limits = {"max_train_iter": train_iter, "max_env_step": env_step}
+    _set_start(configs, config, load_path, resume)
+    limits: dict[str, Any] = {"max_train_iter": train_iter, "max_env_step": env_step}
+    if mode == "parallel":
+        limits = {"enable_total_log": enable_total_log}
+        if train_iter is not None:
+            apply_overrides(configs, [f"policy.learn.learner.train_iterations={train_iter}"])
     if len(seeds) == 1:
-        _pipeline(mode)([main, create], seeds[0], **limits)
+        _pipeline(mode)(configs, seeds[0], **limits)
         return 0
-    return _train_several(mode, (main, create), seeds, limits)
+    return _train_several(mode, configs, seeds, limits)
+
+
+def read_configs(path: str, with_system: bool = False) -> _Configs:
+    """The dicts that a config file defines; its neighbours can be imported from now on.
+
+    Args:
+        with_system: Whether it has to define ``system_config`` as well.
+    """
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    read = read_config_with_system if with_system else read_config
+    return [_plain_dict(part, path) for part in read(path)]
+
+
+def rename(configs: _Configs, exp_name: str) -> None:
+    """Give the run another folder; what the system config keeps in it moves along."""
+    main, _, *systems = configs
+    for system in systems:
+        move_folders(system, main.get("exp_name") or "", exp_name)
+    main["exp_name"] = exp_name
 
 
 def _plain_dict(config: Any, path: str) -> dict[str, Any]:
     if not isinstance(config, dict):
-        raise ConfigError(f"{path}: main_config and create_config must be dicts, got {config!r}")
+        raise ConfigError(f"{path}: its configs must be dicts, got {config!r}")
     return plain(config)
 
 
@@ -83,10 +111,9 @@ def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
     return "serial_onpolicy" if on_policy else "serial"
 
 
-def _set_start(
-    main: dict[str, Any], config: str | None, load_path: str | None, resume: bool
-) -> None:
+def _set_start(configs: _Configs, config: str | None, load_path: str | None, resume: bool) -> None:
     """Write where training begins into the config."""
+    main = configs[0]
     learn = main.setdefault("policy", {}).setdefault("learn", {})
     hook = learn.setdefault("learner", {}).setdefault("hook", {})
     if resume:
@@ -95,7 +122,7 @@ def _set_start(
         hook["load_ckpt_before_run"] = ""
         folder = os.path.dirname(os.path.abspath(config)) if config else ""
         if os.path.isdir(os.path.join(folder, "ckpt")) and not _is_folder(main, folder):
-            main["exp_name"] = folder  # started from somewhere else
+            rename(configs, folder)  # started from somewhere else
     if load_path:
         hook["load_ckpt_before_run"] = load_path
 
@@ -105,7 +132,8 @@ def _is_folder(main: dict[str, Any], folder: str) -> bool:
 
 
 def _pipeline(mode: str) -> Any:
-    return serial_pipeline_onpolicy if mode == "serial_onpolicy" else serial_pipeline
+    pipelines = {"serial_onpolicy": serial_pipeline_onpolicy, "parallel": parallel_pipeline}
+    return pipelines.get(mode, serial_pipeline)
 
 
 def _evaluate(configs: _Configs, seed: int, load_path: str | None, replay_path: str | None) -> int:
@@ -122,11 +150,9 @@ def _evaluate(configs: _Configs, seed: int, load_path: str | None, replay_path: 
     return 0
 
 
-def _train_several(
-    mode: str, configs: _Configs, seeds: list[int], limits: dict[str, int | None]
-) -> int:
+def _train_several(mode: str, configs: _Configs, seeds: list[int], limits: dict[str, Any]) -> int:
     """One run after the other, each in a folder of its own; what went wrong does not stop them."""
-    main, create = configs
+    main = configs[0]
     base = main.get("exp_name") or "default_experiment"
     resuming = at(main, "policy.learn.resume_training")
     folders: dict[int, str] = {}
@@ -138,7 +164,9 @@ def _train_several(
             folders[seed] = folder if resuming else new_folder(folder)
             click.echo(f"seed {seed}: {folders[seed]}")
             try:
-                _pipeline(mode)([{**main, "exp_name": folders[seed]}, create], seed, **limits)
+                own = copy.deepcopy(configs)
+                rename(own, folders[seed])
+                _pipeline(mode)(own, seed, **limits)
             except ConfigError:
                 raise  # the same for all seeds
             except DingError as error:

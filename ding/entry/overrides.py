@@ -1,7 +1,7 @@
 """Settings on the command line: ``--set policy.learn.batch_size=32``."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import yaml
@@ -10,15 +10,14 @@ from ding.config.read import parse_yaml
 from ding.utils.errors import ConfigError
 
 
-def apply_overrides(main: dict, create: dict, settings: Iterable[str]) -> None:
-    """Write settings into the two configs, in place.
+def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> None:
+    """Write settings into the configs, in place.
 
     Args:
-        main: The main config.
-        create: The config of types.
+        configs: The main config, that of types, and in parallel mode that of the system.
         settings: Each ``path=value``; a path begins in the main config, or with
-            ``create_config.``. A value is Python (``[64, 64]``, ``1e-3``, ``'text'``) or YAML
-            (``true``, ``null``), and text if it is neither.
+            ``create_config.`` or ``system_config.``. A value is Python (``[64, 64]``, ``1e-3``,
+            ``'text'``) or YAML (``true``, ``null``), and text if it is neither.
 
     Raises:
         ConfigError: Not of this form, or a path through something that is not a section. Unknown
@@ -31,10 +30,10 @@ def apply_overrides(main: dict, create: dict, settings: Iterable[str]) -> None:
             raise ConfigError(
                 f"--set {setting}: expected path=value, such as policy.learn.batch_size=32"
             )
-        root = main
-        if keys[0] in ("main_config", "create_config"):
-            root = main if keys[0] == "main_config" else create
-            keys = keys[1:]
+        root = configs[0]
+        named = dict(zip(("main_config", "create_config", "system_config"), configs))
+        if keys[0] in named and len(keys) > 1:
+            root, keys = named[keys[0]], keys[1:]
         _put(root, keys, parse_value(text.strip()), setting)
 
 

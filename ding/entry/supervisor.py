@@ -15,6 +15,7 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.config.hosts import reachable
 from ding.config.system import kind_of, worker_names
 from ding.entry.children import Child
 from ding.entry.part_process import STOP_SECONDS
@@ -83,7 +84,8 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         self._due.pop(child.name, None)
         if child is self._coordinator:
-            self._config.system.coordinator.resume = self._resume or child.restarts > 0
+            # After a restart: if it had come so far as to save something.
+            self._config.resume_coordinator = self._resume or (None if child.restarts else False)
             main = partial(run_coordinator, config=self._config, key=self._key)
         else:
             main = partial(run_worker, config=self._config, name=child.name, key=self._key)
@@ -122,7 +124,7 @@ class Supervisor:
         coordinator = self._config.system.coordinator
         coordinator.port = port
         for child in self._workers.values():
-            self._config.system[child.name].coordinator = [coordinator.host, port]
+            self._config.system[child.name].coordinator = [reachable(coordinator.host), port]
             if child.process is None and child.name not in {*self._due, *self._given_up}:
                 self._start(child)
 

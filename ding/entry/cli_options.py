@@ -1,0 +1,111 @@
+"""Options of the command ``ding`` that only ``-m parallel`` and ``-m dist`` know."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+MODULES = (
+    *("config", "coordinator", "learner", "collector"),
+    *("learner_aggregator", "spawn_learner"),
+)
+PLATFORMS = ("local", "slurm", "k8s")
+_REPLICAS = ("collector", "learner")
+
+_PORT = click.IntRange(0, 65535)
+
+_OPTIONS = (
+    click.option("-M", "--module", type=click.Choice(MODULES), help="Part to run (-m dist)."),
+    click.option("--module-name", "-mn", metavar="NAME", help="Such as learner1 (-m dist)."),
+    click.option(
+        "-P",
+        "--platform",
+        type=click.Choice(PLATFORMS),
+        default="local",
+        help="Where the parts run (-M config). [default: local]",
+    ),
+    click.option("-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."),
+    click.option("-cp", "--coordinator-port", type=_PORT, help="Its port."),
+    click.option("-lh", "--learner-host", metavar="HOST[,...]", help="Hosts of the learners."),
+    click.option("-lp", "--learner-port", type=_PORT, help="Port of a learner."),
+    click.option("-clh", "--collector-host", metavar="HOST[,...]", help="Hosts of collectors."),
+    click.option("-clp", "--collector-port", type=_PORT, help="Port of a collector."),
+    click.option("-agh", "--aggregator-host", metavar="HOST", help="Host of an aggregator."),
+    click.option("-agp", "--aggregator-port", type=_PORT, help="Its port."),
+    click.option(
+        "--enable-total-log",
+        is_flag=True,
+        help="Workers log more than warnings (-m parallel, -m dist).",
+    ),
+    click.option(
+        "--disable-flask-log/--enable-flask-log",
+        default=True,
+        help="Whether servers keep single requests out of logs.",
+    ),
+    click.option("--add", type=click.Choice(_REPLICAS), help="Add workers in Kubernetes."),
+    click.option("--delete", type=click.Choice(_REPLICAS), help="End workers there."),
+    click.option("--restart", type=click.Choice(_REPLICAS), help="Replace a worker's pod there."),
+    click.option("-kc", "--kubeconfig", type=click.Path(), help="Configuration of kubectl."),
+    click.option("-cdn", "--coordinator-name", metavar="POD", help="The coordinator's pod."),
+    click.option("-ns", "--namespace", default="default", help="Of the pods. [default: default]"),
+    click.option(
+        "-rs",
+        "--replicas",
+        type=click.IntRange(1),
+        default=1,
+        help="How many to add or end. [default: 1]",
+    ),
+    click.option("-rpn", "--restart-pod-name", metavar="POD", help="Pod to replace."),
+    click.option("--cpus", type=click.IntRange(1), help="CPUs of an added worker."),
+    click.option("--gpus", type=click.IntRange(0), help="GPUs of an added worker."),
+    click.option("--memory", metavar="SIZE", help="Memory of an added worker, such as 10Gi."),
+)
+
+
+def parallel_options(command: Callable) -> Callable:
+    """Decorator: add the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The other options, and these."""
+    own: dict[str, Any] = {}
+    for name in _names():
+        own[name] = options.pop(name)
+    return options, own
+
+
+def _names() -> list[str]:
+    @parallel_options
+    def command() -> None:
+        pass
+
+    return [parameter.name for parameter in reversed(command.__click_params__)]  # type: ignore[attr-defined]
+
+
+def check_usage(mode: str | None, own: dict[str, Any], config: str | None) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        click.UsageError: It does not.
+    """
+    replicas = [name for name in ("add", "delete", "restart") if own[name]]
+    if mode != "dist":
+        for name in ("module", "module_name", *replicas):
+            if own[name]:
+                raise click.UsageError(f"--{name.replace('_', '-')} is for -m dist")
+        return
+    if len(replicas) + bool(own["module"]) != 1:
+        raise click.UsageError(
+            f"-m dist needs one of -M {'|'.join(MODULES)}, --add, --delete and --restart"
+        )
+    if replicas and not own["coordinator_name"]:
+        raise click.UsageError(f"--{replicas[0]} needs --coordinator-name")
+    if own["restart"] and not own["restart_pod_name"]:
+        raise click.UsageError("--restart needs --restart-pod-name")
+    if own["module"] and not config:
+        raise click.UsageError(
+            "-m dist needs a config file (-c); for parts, the one that -M config wrote"
+        )

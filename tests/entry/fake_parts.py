@@ -1,0 +1,109 @@
+"""A coordinator and workers that do nothing but live, for tests of what watches over processes.
+
+They obey ``exp_name/<name>.order``, a file with one word, and tell of themselves in
+``exp_name/<name>.pid`` and ``exp_name/<name>.said``.
+"""
+
+import os
+import threading
+import time
+
+
+class _Part:
+    def __init__(self, name: str, exp_name: str) -> None:
+        self.name, self.exp_name = name, exp_name
+        os.makedirs(exp_name, exist_ok=True)
+        if self.order() == "no-start":
+            raise ValueError(f"{name} cannot be built")
+        if self.order() == "hang-at-start":
+            time.sleep(100)
+        self.ended = threading.Event()
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def path(self, suffix: str) -> str:
+        return os.path.join(self.exp_name, f"{self.name}.{suffix}")
+
+    def order(self) -> str:
+        try:
+            with open(self.path("order")) as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
+    def say(self, word: str) -> None:
+        with open(self.path("said"), "a") as file:
+            file.write(word + "\n")
+
+    def start(self) -> None:
+        with open(self.path("pid"), "a") as file:
+            file.write(f"{os.getpid()}\n")
+        self.watcher.start()
+
+    def _watch(self) -> None:
+        while not self.ended.wait(0.02):
+            order = self.order()
+            if order:
+                self.obey(order)
+
+    def obey(self, order: str) -> None:
+        if order == "die":
+            os.remove(self.path("order"))
+            print("a last line", flush=True)
+            os._exit(3)
+
+
+class FakeCoordinator(_Part):
+    def __init__(self, cfg) -> None:
+        super().__init__("coordinator", cfg.main.exp_name)
+        own = cfg.system.coordinator
+        assert own.run_key
+        self.host = own.host
+        self.port = own.port if own.port not in ("auto", 0) else 12345
+        self.verdict = None
+        self.say(f"resume={own.resume} port={own.port}")
+
+    def obey(self, order: str) -> None:
+        super().obey(order)
+        word, _, reason = order.partition(" ")
+        if word in ("converged", "finished", "failed"):
+            self.stop(word, reason)
+
+    def stop(self, reason: str, status: str = "interrupted") -> None:
+        self.say(f"stop {status} {reason}")
+        if self.order() != "deaf":
+            self.verdict = self.verdict or (status, reason)
+            self.ended.set()
+
+    def info(self, line: str) -> None:
+        self.say(line)
+
+    def wait(self) -> None:
+        self.ended.wait()
+
+    def close(self) -> None:
+        self.say("closed")
+
+
+class FakeWorker(_Part):
+    def __init__(self, entry) -> None:
+        super().__init__(entry.name, entry.exp_name)
+        assert entry.run_key
+        self.failed = None
+        self.say(f"coordinator={entry.coordinator[1]}")
+
+    def obey(self, order: str) -> None:
+        super().obey(order)
+        if order == "give up":
+            self.failed = "cannot join"
+            self.ended.set()
+        elif order == "leave":
+            self.ended.set()
+
+    def join(self) -> None:
+        self.ended.wait()
+
+    def close(self) -> None:
+        if self.order() == "deaf":
+            time.sleep(100)
+        self.say("closed")
+        self.ended.set()
