@@ -52,6 +52,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
         self._lock = threading.Lock()
         self._run: TrainingRun | None = None
+        self._last_run: TrainingRun | None = None
         self._task_info: dict[str, Any] = {}
         self._cache: ChunkCache | None = None
         self._rested = threading.Event()
@@ -108,10 +109,10 @@ class FlaskFileSystemLearner(BaseCommLearner):
         if self._joiner is not None:
             self._joiner.close()
         self._rested.set()
-        run = self._leave_run()
+        self._leave_run()
         self._slave.close()
-        if run is not None:
-            run.join()
+        if self._last_run is not None:
+            self._last_run.join()
         super().close()
 
     # Tasks of the coordinator
@@ -128,9 +129,9 @@ class FlaskFileSystemLearner(BaseCommLearner):
             task_info: ``task_id, policy_id, buffer_id, learner_cfg, replay_buffer_cfg, policy``,
                 and ``state_path``, where the learner's state is kept and gone on from.
         """
-        left = self._leave_run()
-        if left is not None:
-            self._give_up_if_hung(left)
+        self._leave_run()
+        if self._last_run is not None:
+            self._give_up_if_hung(self._last_run)  # its state has to be saved
         folder, policy_id = self._policy_folder, task_info["policy_id"]
         folder.file(policy_id)  # a name that cannot be used is found now
         run = TrainingRun(
@@ -143,7 +144,8 @@ class FlaskFileSystemLearner(BaseCommLearner):
             on_failure=self._run_failed,
         )
         with self._lock:
-            self._run, self._task_info = run, task_info
+            self._run = self._last_run = run
+            self._task_info = task_info
             self._cache = self._make_cache(task_info)
         try:
             learner = self._create_learner(task_info, run, run.feed)
@@ -246,13 +248,12 @@ class FlaskFileSystemLearner(BaseCommLearner):
             raise TaskFail({"type": "NoTask", "message": cause}, cause)
         return run
 
-    def _leave_run(self, abandon: bool = True) -> TrainingRun | None:
+    def _leave_run(self, abandon: bool = True) -> None:
         """Ask the current task to end, and forget it."""
         with self._lock:
             run, self._run, self._cache = self._run, None, None
         if run is not None:
             run.stop(abandon)
-        return run
 
     def _give_up_if_hung(self, run: TrainingRun) -> None:
         hung = run.join()

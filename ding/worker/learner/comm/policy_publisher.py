@@ -24,9 +24,7 @@ class PolicyPublisher:
     Args:
         write: Called with weights and facts; raises `OSError` when the file cannot be written.
         allowed: Whether this learner is still the one to publish; asked before each write.
-        interval: Seconds from one version to the next.
-        patience: Seconds of failing after which ``on_failure`` is told.
-        on_failure: Told the cause.
+        on_failure: Told the cause when writing has failed for `PATIENCE` seconds.
     """
 
     def __init__(
@@ -34,11 +32,8 @@ class PolicyPublisher:
         write: Callable[[dict[str, Any], dict[str, Any]], None],
         allowed: Callable[[], bool],
         on_failure: Callable[[Failure], object],
-        interval: float = INTERVAL,
-        patience: float = PATIENCE,
     ) -> None:
         self._write, self._allowed, self._on_failure = write, allowed, on_failure
-        self._interval, self._patience = interval, patience
         self._changed = threading.Condition()
         self._newest: tuple[dict[str, Any], dict[str, Any]] | None = None
         self._closed = False
@@ -82,7 +77,7 @@ class PolicyPublisher:
                 failing_since = failing_since or now
                 self.warning = f"weights cannot be published: {error}"
                 _logger.warning("%s", self.warning)
-                if now - failing_since >= self._patience or self._closed:
+                if now - failing_since >= PATIENCE or self._closed:
                     self._on_failure(Failure.of(error))
                     return
                 self._put_back(version, wait)
@@ -110,7 +105,7 @@ class PolicyPublisher:
                 elif not self._closed and (early := self._next_time - time.monotonic()) > 0:
                     self._changed.wait(early)
                 elif self._allowed():
-                    self._next_time = time.monotonic() + self._interval
+                    self._next_time = time.monotonic() + INTERVAL
                     version, self._newest = self._newest, None
                     return version
                 elif self._closed:

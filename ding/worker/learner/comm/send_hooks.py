@@ -21,13 +21,15 @@ class SendPolicyHook(LearnerHook):
     def __call__(self, engine: Any) -> None:
         if engine.rank != 0:
             return
-        updating = self.position == "after_iter"
-        if updating and engine.last_iter.val % self._freq == 0:
+        if self.position != "after_iter":
+            self._send(engine, engine.last_iter.val)
+            return
+        done = engine.last_iter.val + 1  # the counter moves on after the hooks
+        if done % self._freq == 0:
             self._put_off = True
         due = getattr(engine, "policy_due", None)
-        if not updating or (self._put_off and (due is None or due())):
-            # The counter moves on after the hooks.
-            self._send(engine, engine.last_iter.val + int(updating))
+        if self._put_off and (due is None or due()):
+            self._send(engine, done)
 
     def flush(self, engine: Any) -> None:
         """Publish what was put off; called between updates."""

@@ -16,6 +16,7 @@ from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.base_comm_learner import create_comm_learner
 
 BATCH = 8
+OWN_THREADS = ("train-", "policy-publisher", "join-")
 
 
 class Failed(Exception):
@@ -85,6 +86,14 @@ def wire(chunks, size=BATCH, start=0, number=0):
     }
 
 
+def until(condition, timeout=20):
+    """Wait until something holds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.005)
+
+
 class Rig:
     """Learner, master, and the folders between them; a context."""
 
@@ -106,6 +115,7 @@ class Rig:
         self.master = Master(port=0, heartbeat_tolerance=5.0, key=key, request_retry_waiting=0.05)
         self.trained = 0
         self.infos = []
+        self.leaves_threads = False
 
     def __enter__(self):
         self.learner.start()
@@ -121,7 +131,8 @@ class Rig:
     def __exit__(self, *args):
         self.learner.close()
         self.master.close()
-        assert not [t for t in threading.enumerate() if "learner0" in t.name], "left a thread"
+        left = [t.name for t in threading.enumerate() if t.name.startswith(OWN_THREADS)]
+        assert not left or self.leaves_threads, f"left threads {left}"
 
     def ask(self, name, timeout=30, **data):
         task = self.connection.new_task({"name": name, **data}).start().join(timeout)
@@ -143,15 +154,15 @@ class Rig:
         self.trained += answer["info"]["trained"]
         return answer["info"]
 
-    def feed(self, chunks, until, timeout=30):
-        """Serve what is wanted until a count of batches was trained on; the last info."""
-        deadline, number = time.monotonic() + timeout, 0
-        while self.trained < until:
-            assert time.monotonic() < deadline, f"{self.trained} of {until} batches were trained on"
+    def feed(self, chunks, batches, timeout=30):
+        """Serve what is wanted until so many more batches were trained on; the last info."""
+        deadline, number, goal = time.monotonic() + timeout, 0, self.trained + batches
+        while self.trained < goal:
+            assert time.monotonic() < deadline, f"{self.trained} of {goal} batches were trained on"
             wanted = self.ask("learner_get_data_task", wait=0.2)["batch_num"]
-            batches = [wire(chunks, start=number + i, number=number + i) for i in range(wanted)]
+            wires = [wire(chunks, start=number + i, number=number + i) for i in range(wanted)]
             number += wanted
-            info = self.learn(*batches)
+            info = self.learn(*wires)
         return info
 
     def close_task(self):

@@ -1,9 +1,17 @@
-"""A comm learner over real HTTP: tasks, batches, weights, state, and what goes wrong."""
+"""A comm learner over real HTTP: tasks, batches, weights, and what it tells."""
+
+import os
+import threading
+import time
 
 import numpy as np
+import pytest
+import torch
 
 from ding.torch_utils.weights_file import read_weights
-from tests.worker.learner.comm.rig import BATCH, Rig
+from ding.utils import save_file
+from ding.worker.learner.comm.flask_fs_learner import FlaskFileSystemLearner
+from tests.worker.learner.comm.rig import BATCH, Failed, Rig, rows, until, wire
 
 
 def test_trains_on_what_it_asks_for(tmp_path):
@@ -13,7 +21,8 @@ def test_trains_on_what_it_asks_for(tmp_path):
         chunk = rig.chunk()
         demand = rig.ask("learner_get_data_task")
         assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 8)
-        info = rig.feed([chunk], until=20)
+        assert (demand["buffer_id"], demand["cur_learner_iter"]) == ("buffer_1", 0)
+        info = rig.feed([chunk], batches=20)
         assert info["learner_step"] >= 20
         assert not info["learner_done"]
         finish = rig.close_task()
@@ -21,4 +30,231 @@ def test_trains_on_what_it_asks_for(tmp_path):
         assert finish["policy_id"] == "policy_1"
         state, facts = read_weights(rig.policy, "policy_1")
         assert facts["policy_iter"] == finish["learner_step"]
-        assert all(np.isfinite(value).all() for value in state["model"].values())
+        assert all(torch.isfinite(torch.as_tensor(v)).all() for v in state["model"].values())
+
+
+def test_publishes_before_the_first_update(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        until(lambda: os.path.exists(rig.policy.file("policy_1")))
+        assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
+
+
+def test_merges_priorities_of_several_batches(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.chunk()
+        rig.learn(wire(["c0"], number=0), wire(["c0"], number=1))
+        until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] == 2)
+        rig.learn()
+        found = [info["priority_info"] for info in rig.infos if info["priority_info"]]
+        index = [i for part in found for i in part["replay_buffer_idx"]]
+        assert index == [*range(BATCH), *range(100, 100 + BATCH)]
+        assert [i for part in found for i in part["replay_unique_id"]][:2] == [
+            "buffer_0",
+            "buffer_1",
+        ]
+        assert all(p > 0 for part in found for p in part["priority"])
+        assert rig.trained == 2
+
+
+def test_says_what_it_waits_for(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        until(lambda: rig.learn()["waiting"] == "data")
+        time.sleep(0.1)
+        assert rig.learn()["wait_share"] > 0.2
+
+
+def test_answers_with_the_next_demand_when_asked_to_wait(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.chunk()
+        info = rig.learn(*(wire(["c0"], number=i) for i in range(8)), wait=5)
+        assert info["batch_num"] > 0
+
+
+def test_demand_waits_while_enough_is_ready(tmp_path, slow_policy):
+    with Rig(tmp_path) as rig:
+        rig.begin(policy=dict(type="slow_dqn"))
+        rig.chunk()
+        rig.learn(*(wire(["c0"], number=i) for i in range(9)))
+        start = time.monotonic()
+        assert rig.ask("learner_get_data_task", wait=0.2)["batch_num"] == 0
+        assert time.monotonic() - start >= 0.2
+        slow_policy.set()
+        assert rig.ask("learner_get_data_task", wait=5)["batch_num"] > 0
+
+
+def test_is_done_after_its_iterations(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin(learner=dict(train_iterations=3))
+        rig.chunk()
+        rig.learn(*(wire(["c0"], number=i) for i in range(5)))
+        until(lambda: rig.ask("learner_get_data_task", wait=0.1)["learner_done"])
+        info = rig.learn()
+        assert info["learner_done"]
+        assert info["learner_step"] == 3
+        assert rig.close_task()["learner_done"]
+        assert os.path.exists("exp/ckpt/iteration_3.pth.tar")
+
+
+def test_takes_envstep_for_log_and_weights(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.chunk()
+        rig.ask("learner_learn_task", data={"batches": [wire(["c0"])], "envstep": 640})
+        until(lambda: rig.learn()["envstep"] == 640)
+        rig.close_task()
+        assert read_weights(rig.policy, "policy_1")[1]["envstep"] == 640
+
+
+def test_publishes_at_most_every_50_ms(tmp_path, monkeypatch):
+    import ding.worker.learner.comm.flask_fs_learner as module
+
+    times = []
+    write = module.write_weights
+    monkeypatch.setattr(
+        module, "write_weights", lambda *args: (times.append(time.monotonic()), write(*args))
+    )
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.feed([rig.chunk()], batches=100)
+        rig.close_task()
+        assert len(times) > 2
+        assert min(np.diff(times)[:-1]) > 0.045  # the last one is not put off
+        step = read_weights(rig.policy, "policy_1")[1]["policy_iter"]
+        assert step >= 100
+
+
+def test_newest_weights_go_out_while_data_is_missing(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.chunk()
+        rig.learn(*(wire(["c0"], number=i) for i in range(5)))
+        until(lambda: rig.learn()["policy_iter"] == 5)
+
+
+def test_publishes_every_so_many_updates(tmp_path):
+    with Rig(tmp_path, send_policy_freq=1000) as rig:
+        rig.begin()
+        rig.feed([rig.chunk()], batches=20)
+        assert rig.learn()["policy_iter"] == 0
+
+
+def test_second_task_begins_anew(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.feed([rig.chunk()], batches=5)
+        rig.begin(task_id="learner_task_2", policy_id="policy_2")  # the first was never closed
+        demand = rig.ask("learner_get_data_task")
+        assert (demand["task_id"], demand["cur_learner_iter"]) == ("learner_task_2", 0)
+        until(lambda: rig.learn()["policy_iter"] == 0)
+        assert rig.close_task()["policy_id"] == "policy_2"
+
+
+class TestForeignMaster:
+    """Batches as lists of metadata, one file for each sample."""
+
+    def meta(self, rig, n=BATCH):
+        samples = rows(n)
+        for i in range(n):
+            save_file(rig.data.file(f"sample_{i}"), dict(samples[i]))
+        return [
+            {
+                "data_id": f"sample_{i}",
+                "replay_buffer_idx": i,
+                "replay_unique_id": f"b_{i}",
+                "IS": 1.0,
+            }
+            for i in range(n)
+        ]
+
+    def test_answers_when_it_has_trained(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            meta = self.meta(rig)
+            info = rig.ask("learner_learn_task", data=meta)["info"]
+            assert info["learner_step"] == 1
+            assert info["priority_info"]["replay_buffer_idx"] == list(range(BATCH))
+            assert info["priority_info"]["replay_unique_id"] == [f"b_{i}" for i in range(BATCH)]
+            assert rig.ask("learner_learn_task", data=meta)["info"]["learner_step"] == 2
+
+    def test_replaces_samples_that_cannot_be_read(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            meta = self.meta(rig)
+            os.remove(rig.data.file("sample_3"))
+            meta[4]["data_id"] = "../sample_0"
+            info = rig.ask("learner_learn_task", data=meta)["info"]
+            assert info["learner_step"] == 1
+            assert [name for name, _ in info["bad_chunks"]] == ["sample_3", "../sample_0"]
+
+    def test_reads_a_part_of_a_trajectory(self, tmp_path):
+        path = str(tmp_path / "trajectory")
+        save_file(path, [{"obs": i} for i in range(10)])
+        meta = {"unroll_split_begin": 4, "unroll_len": 3}
+        part = FlaskFileSystemLearner.load_data_fn(path, meta, lambda data: data)
+        assert [step["obs"] for step in part] == [4, 5, 6]
+
+
+class TestConnections:
+    def test_end_of_the_run_ends_it(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            assert not rig.learner.join(0)
+            rig.connection.disconnect()
+            assert rig.learner.join(5)
+            assert rig.learner.failed is None
+
+    def test_takes_another_master_after_one_that_left(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.connection.disconnect()
+            rig.connect("again")
+            rig.begin()
+            rig.feed([rig.chunk()], batches=3)
+
+    def test_close_may_be_called_twice_and_unstarted(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.learner.close()
+            rig.learner.close()
+            assert rig.learner.join(0)
+        idle = Rig(tmp_path)
+        idle.learner.close()
+
+    def test_close_does_not_wait_for_an_open_poll(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.learn(*(wire([rig.chunk()], number=i) for i in range(8)))
+            rig.connection.new_task({"name": "learner_get_data_task", "wait": 10}).start()
+            start = time.monotonic()
+            rig.learner.close()
+            assert time.monotonic() - start < 3
+
+    def test_unknown_steps_and_wrong_data_are_told(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            with pytest.raises(Failed, match="unknown task 'dance'"):
+                rig.ask("dance")
+            with pytest.raises(Failed, match="no learner task"):
+                rig.ask("learner_get_data_task")
+            with pytest.raises(Failed, match="expected an object"):
+                rig.ask("learner_start_task", task_info=3)
+            with pytest.raises(Failed, match="policy_id"):
+                rig.ask("learner_start_task", task_info={})
+            rig.begin()
+            with pytest.raises(Failed, match="expected batches"):
+                rig.ask("learner_learn_task", data=7)
+            with pytest.raises(Failed, match="DataError"):
+                rig.learn({"chunks": ["c0"], "chunk": [5], "row": [0]})
+            rig.feed([rig.chunk()], batches=2)
+
+    @pytest.mark.parametrize("name", ["../out", "/etc/out", "a/b/c", ""])
+    def test_files_stay_in_the_folder(self, tmp_path, name):
+        with Rig(tmp_path) as rig:
+            with pytest.raises(Failed, match="DataError"):
+                rig.begin(policy_id=name)
+            with pytest.raises(Failed, match="DataError"):
+                rig.begin(state_path=name or "../state")
+            assert not [t for t in threading.enumerate() if t.name.startswith("policy-pub")]

@@ -1,0 +1,23 @@
+"""Policies that misbehave."""
+
+import threading
+
+import pytest
+
+from ding.policy.dqn import DQNPolicy
+from ding.utils import POLICY_REGISTRY
+
+
+@pytest.fixture
+def slow_policy():
+    """Event that lets updates of the policy ``slow_dqn`` go on; set at the end of the test."""
+    go_on = threading.Event()
+
+    class SlowDQN(DQNPolicy):
+        def _forward_learn(self, data):
+            go_on.wait(60)
+            return super()._forward_learn(data)
+
+    POLICY_REGISTRY.register("slow_dqn", SlowDQN, force_overwrite=True)
+    yield go_on
+    go_on.set()

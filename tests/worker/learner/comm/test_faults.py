@@ -1,0 +1,324 @@
+"""What goes wrong around a comm learner ends in a recovery or in a cause."""
+
+import os
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.policy.dqn import DQNPolicy
+from ding.torch_utils.weights_file import read_weights
+from ding.utils import POLICY_REGISTRY, read_file
+from ding.worker.coordinator.run_master import RunMaster
+from ding.worker.learner.comm.base_comm_learner import create_comm_learner
+from tests.worker.learner.comm.rig import Failed, Rig, until, wire
+
+
+class TestChunks:
+    def test_rows_of_a_missing_chunk_are_replaced(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.chunk("c0")
+            info = rig.learn(wire(["c0", "gone"]))
+            assert [name for name, _ in info["bad_chunks"]] == ["gone"]
+            until(lambda: rig.learn()["learner_step"] == 1)
+            assert not rig.learn()["bad_chunks"]  # told once
+
+    @pytest.mark.parametrize("size", [0, 10, 300])
+    def test_truncated_chunk_is_told(self, tmp_path, size):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.chunk("c0")
+            rig.chunk("cut")
+            os.truncate(rig.data.file("cut"), size)
+            info = rig.learn(wire(["c0", "cut"]))
+            assert [name for name, _ in info["bad_chunks"]] == ["cut"]
+            until(lambda: rig.learn()["learner_step"] == 1)
+
+    def test_corrupt_chunk_is_told(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.chunk("c0")
+            with open(rig.data.file("bad"), "wb") as file:
+                file.write(b"\xff" * 5000)
+            info = rig.learn(wire(["c0", "bad"]))
+            assert [name for name, _ in info["bad_chunks"]] == ["bad"]
+
+    def test_batch_that_is_bad_as_a_whole_is_skipped_and_demanded_anew(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            info = rig.learn(wire(["gone"]))
+            assert [name for name, _ in info["bad_chunks"]] == ["gone"]
+            assert info["trained"] == 1  # it is done with
+            assert any("gone" in line for line in info["warnings"])
+            assert rig.ask("learner_get_data_task")["batch_num"] == 8
+            rig.feed([rig.chunk()], batches=3)
+            assert rig.learn()["learner_step"] >= 3
+
+    def test_names_cannot_leave_the_folder(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.chunk("c0")
+            info = rig.learn(wire(["c0", "../../etc/passwd"]))
+            assert [name for name, _ in info["bad_chunks"]] == ["../../etc/passwd"]
+
+
+class TestTraining:
+    def test_nan_fails_the_next_poll_and_the_learner_can_begin_anew(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            rig.chunk("nan", nan=True)
+            rig.learn(wire(["nan"]))
+            with pytest.raises(Failed, match="DataError") as told:
+                until(lambda: rig.ask("learner_get_data_task") is None)
+            assert told.value.result["type"] == "DataError"
+            assert "Traceback" in told.value.result["traceback"]
+            with pytest.raises(Failed, match="DataError"):
+                rig.close_task()
+            assert rig.learner.failed is None
+            rig.begin(policy_id="policy_2")
+            rig.feed([rig.chunk()], batches=3)
+
+    def test_error_of_users_code_wakes_a_poll_that_waits(self, tmp_path):
+        class Failing(DQNPolicy):
+            def _forward_learn(self, data):
+                time.sleep(0.2)
+                raise RuntimeError("own words")
+
+        POLICY_REGISTRY.register("failing_dqn", Failing, force_overwrite=True)
+        with Rig(tmp_path, prefetch=1) as rig:
+            rig.begin(policy=dict(type="failing_dqn"))
+            rig.chunk()
+            rig.learn(wire(["c0"]), wire(["c0"]))
+            start = time.monotonic()
+            with pytest.raises(Failed, match="RuntimeError: own words"):
+                rig.ask("learner_get_data_task", wait=10)
+            assert time.monotonic() - start < 5
+
+    def test_policy_that_cannot_be_built_fails_the_start(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            with pytest.raises(Failed, match="no_such_policy"):
+                rig.begin(policy=dict(type="no_such_policy"))
+            rig.begin()
+
+    def test_endless_update_is_named_when_the_task_is_closed(self, tmp_path, slow_policy):
+        with Rig(tmp_path) as rig:
+            rig.leaves_threads = True
+            rig.begin(policy=dict(type="slow_dqn"))
+            rig.learn(wire([rig.chunk()]))
+            until(lambda: rig.learn()["iteration_seconds"] > 0)
+            start = time.monotonic()
+            with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as told:
+                rig.close_task()
+            assert time.monotonic() - start < 5
+            assert "_forward_learn" in told.value.result["traceback"]
+            assert "did not end" in rig.learner.failed
+            assert rig.learner.join(0)
+            slow_policy.set()
+
+    def test_endless_update_fails_a_poll(self, tmp_path, slow_policy):
+        with Rig(tmp_path) as rig:
+            rig.begin(learner=dict(iteration_timeout=0.3), policy=dict(type="slow_dqn"))
+            rig.learn(wire([rig.chunk()]))
+            with pytest.raises(Failed, match=r"LearnerHung: iteration 0 .* under way"):
+                until(lambda: rig.ask("learner_get_data_task", wait=0.1) is None)
+            slow_policy.set()
+
+
+class TestState:
+    def run_some(self, rig, batches=10, **kwargs):
+        rig.begin(state_path="state", **kwargs)
+        rig.feed([rig.chunk()], batches=batches)
+        return rig.close_task()["learner_step"]
+
+    def test_goes_on_from_it(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            step = self.run_some(rig)
+            state = read_file(rig.policy.file("state"))
+            assert state["learner"]["last_iter"] == step
+        with Rig(tmp_path) as rig:
+            rig.begin(state_path="state", task_id="learner_task_2")
+            until(lambda: rig.learn()["policy_iter"] is not None)
+            assert rig.learn()["learner_step"] == step
+            weights, facts = read_weights(rig.policy, "policy_1")
+            assert facts["policy_iter"] == step
+            for name, value in state["policy"]["model"].items():
+                assert torch.equal(torch.as_tensor(np.asarray(weights["model"][name])), value)
+            assert rig.close_task()["learner_step"] == step
+            after = read_file(rig.policy.file("state"))["policy"]
+            assert after["target_update_count"] == state["policy"]["target_update_count"]
+            steps = [s["step"] for s in after["optimizer"]["state"].values()]
+            assert steps == [s["step"] for s in state["policy"]["optimizer"]["state"].values()]
+
+    def test_is_saved_when_the_master_is_lost(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin(state_path="state")
+            rig.feed([rig.chunk()], batches=10)
+            rig.master.lose("learner", "as a test")
+            until(lambda: os.path.exists(rig.policy.file("state")))
+            rig.connect("again")
+            with pytest.raises(Failed, match="no learner task"):
+                rig.ask("learner_get_data_task")
+            rig.begin(state_path="state")
+            until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] >= 10)
+
+    def test_damaged_one_is_told_and_the_newest_checkpoint_taken(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            step = self.run_some(rig)
+            os.truncate(rig.policy.file("state"), 100)
+            rig.begin(state_path="state")
+            until(lambda: rig.learn()["policy_iter"] is not None)
+            lines = [line for info in rig.infos for line in info["warnings"]]
+            assert any("state" in line and "cannot be used" in line for line in lines)
+            assert any(f"iteration_{step}.pth.tar" in line for line in lines)
+            assert rig.learn()["learner_step"] == step
+
+    def test_damaged_one_without_a_checkpoint_starts_anew(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            self.run_some(rig)
+            shutil.rmtree("exp")
+            with open(rig.policy.file("state"), "wb") as file:
+                file.write(b"nonsense")
+            rig.begin(state_path="state")
+            until(lambda: rig.learn()["policy_iter"] == 0)
+            assert any("anew" in line for info in rig.infos for line in info["warnings"])
+            rig.feed(["c0"], batches=3)
+
+    def test_state_of_another_model_starts_anew(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            self.run_some(rig)
+            shutil.rmtree("exp")
+            model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
+            rig.begin(state_path="state", policy=dict(model=model))
+            rig.feed(["c0"], batches=3)
+
+    def test_iterations_count_over_all_tries(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            step = self.run_some(rig)
+            rig.begin(state_path="state", learner=dict(train_iterations=step + 2))
+            rig.learn(*(wire(["c0"], number=i) for i in range(8)))
+            until(lambda: rig.learn()["learner_done"])
+            assert rig.close_task()["learner_step"] == step + 2
+
+    def test_one_that_cannot_be_written_is_told(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            os.mkdir(rig.policy.file("state"))
+            rig.begin(state_path="state")
+            rig.feed([rig.chunk()], batches=3)
+            finish = rig.close_task()
+            lines = [line for info in [*rig.infos, finish] for line in info["warnings"]]
+            assert any("state cannot be" in line for line in lines)
+
+
+class TestPublishing:
+    def test_failing_is_told_and_tried_again(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            until(lambda: rig.learn()["policy_iter"] == 0)
+            shutil.rmtree(rig.policy.path)
+            with open(rig.policy.path, "w"):
+                pass
+            rig.feed([rig.chunk()], batches=3)
+            until(lambda: any("cannot be published" in line for line in rig.learn()["warnings"]))
+            os.remove(rig.policy.path)
+            os.mkdir(rig.policy.path)
+            until(lambda: rig.learn()["policy_iter"] >= 3)
+            assert not rig.learn()["warnings"]
+
+    def test_failing_for_long_fails_the_task(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("ding.worker.learner.comm.policy_publisher.PATIENCE", 0.5)
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            until(lambda: rig.learn()["policy_iter"] == 0)
+            shutil.rmtree(rig.policy.path)
+            with open(rig.policy.path, "w"):
+                pass
+            with pytest.raises(Failed, match=r"CheckpointWriteError.*policy"):
+                rig.feed([rig.chunk()], batches=10**6)
+
+    def test_weights_of_one_whose_master_is_silent_stay_back(self, tmp_path):
+        with Rig(tmp_path, heartbeat_span=30, heartbeat_tolerance=0.3) as rig:
+            rig.begin()
+            until(lambda: rig.learn()["policy_iter"] == 0)
+            rig.learn(wire([rig.chunk()]))
+            until(lambda: rig.learn()["policy_iter"] == 1)
+            time.sleep(0.5)
+            run = rig.learner._run
+            run.send_policy({"model": {"w": torch.zeros(1)}, "iter": 99})
+            time.sleep(0.2)
+            assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 1
+            rig.learn()  # it is heard of again
+            until(lambda: read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 99)
+
+    def test_given_up_learner_publishes_nothing(self, tmp_path, slow_policy):
+        with Rig(tmp_path) as rig:
+            rig.begin(policy=dict(type="slow_dqn"))
+            rig.learn(wire([rig.chunk()]))
+            until(lambda: rig.learn()["iteration_seconds"] > 0)
+            rig.master.lose("learner", "as a test")
+            until(lambda: rig.learner._run is None)
+            slow_policy.set()
+            until(lambda: rig.learner._last_run.ended)
+            assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
+
+
+class TestJoining:
+    @pytest.fixture
+    def coordinator(self):
+        joined = []
+        master = RunMaster(
+            port=0,
+            key="k",
+            heartbeat_tolerance=5.0,
+            request_retry_waiting=0.05,
+            on_join=lambda message: (connect(message), joined.append(message)),
+            on_lost=lambda *_: None,
+            status=dict,
+        )
+
+        def connect(message):
+            name = f"{message.name}_{len(joined)}"
+            master.new_connection(name, message.host, message.port).connect()
+
+        master.joined = joined
+        with master:
+            yield master
+
+    def test_joins_and_joins_again_when_lost(self, tmp_path, coordinator):
+        learner = self.learner(tmp_path, coordinator.port)
+        learner.start()
+        try:
+            until(lambda: len(coordinator.joined) == 1)
+            message = coordinator.joined[0]
+            assert (message.kind, message.name, message.pid) == ("learner", "learner0", os.getpid())
+            coordinator.lose("learner0_0", "as a test")
+            until(lambda: len(coordinator.joined) == 2)
+        finally:
+            learner.close()
+        assert not [t for t in threading.enumerate() if t.name.startswith("join-")]
+
+    def test_gives_up_where_it_is_refused(self, tmp_path, coordinator):
+        learner = self.learner(tmp_path, coordinator.port, key="wrong")
+        learner.start()
+        try:
+            assert learner.join(10)
+            assert "refuses" in learner.failed
+        finally:
+            learner.close()
+
+    def learner(self, tmp_path, port, key="k"):
+        cfg = dict(
+            type="flask_fs",
+            name="learner0",
+            port="auto",
+            path_data=str(tmp_path / "data"),
+            path_policy=str(tmp_path / "policy"),
+            coordinator=["127.0.0.1", port],
+            run_key=key,
+            heartbeat_span=0.2,
+        )
+        return create_comm_learner(EasyDict(cfg))
