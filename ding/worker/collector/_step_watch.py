@@ -98,7 +98,8 @@ def _find_env(frame: FrameType | None) -> _Place | None:
             code = frame.f_code
             line = place.line if place else f"{code.co_filename}:{frame.f_lineno}"
             place = _Place(owner, None, code.co_name, line)
-        envs = getattr(owner, "envs", None)
+        # Not asked for by name: an env manager would ask its environments.
+        envs = getattr(owner, "__dict__", {}).get("envs")
         if place is not None and isinstance(envs, Mapping):
             for env_id, member in list(envs.items()):
                 if member is place.env:

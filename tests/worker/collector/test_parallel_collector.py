@@ -1,0 +1,395 @@
+"""Parallel collectors over a worker in memory."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.policy import create_policy
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY
+from ding.utils.autolog import TickTime
+from ding.utils.errors import CheckpointError, ConfigError, EnvError
+from ding.worker import create_parallel_collector, get_parallel_collector_cls
+from ding.worker.collector import _policy_source, _step_watch
+from ding.worker.collector._sample_sender import SampleSender
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
+from tests.worker.collector import parallel_tasks as tasks
+from tests.worker.collector.parallel_tasks import MemoryLink, collector_cfg, env_cfg, policy_cfg
+
+FINISH_KEYS = {
+    *("eval_flag", "env_num", "duration", "train_iter", "collector_done"),
+    *("predefined_episode_count", "real_episode_count", "step_count", "sample_count"),
+    *("avg_time_per_episode", "avg_time_per_step", "avg_time_per_train_sample"),
+    *("avg_step_per_episode", "avg_sample_per_episode"),
+    *("reward_mean", "reward_std", "reward_raw", "finish_time", "collect_setting"),
+}
+
+
+@pytest.fixture
+def link():
+    link = MemoryLink()
+    yield link
+    link.parts.close()
+
+
+def _build(link, **cfg):
+    collector = create_parallel_collector(collector_cfg(**cfg))
+    collector.attach(link)
+    return collector
+
+
+def _weights(value: float, **cfg):
+    state = create_policy(policy_cfg(**cfg), enable_field=["collect"]).collect_mode.state_dict()
+    return {"model": {name: torch.full_like(t, value) for name, t in state["model"].items()}}
+
+
+def _first_weight(collector) -> float:
+    return float(next(iter(collector.policy._model.state_dict().values())).flatten()[0])
+
+
+# ---------------------------------------------------------------------- building
+
+
+def test_config_defaults():
+    for kind in ("zergling", "marine"):
+        cls = get_parallel_collector_cls(EasyDict(type=kind))
+        cfg = cls.default_config()
+        assert (cfg.print_freq, cfg.compressor, cfg.update_policy_second) == (5, "lz4", 3)
+        assert cfg.cfg_type == f"{cls.__name__}Dict"
+
+
+def test_a_user_s_collector_sends_one_sample_at_a_time(link):
+    @PARALLEL_COLLECTOR_REGISTRY.register("one_at_a_time", force_overwrite=True)
+    class OneAtATime(BaseParallelCollector):
+        def start(self):
+            assert self.get_policy_update_info("p") is None
+            for number in range(3):
+                self.send_stepdata(f"mine_{number}", {"obs": torch.zeros(2)})
+                self.send_metadata({"data_id": f"mine_{number}", "unroll_len": 1})
+
+        def get_finish_info(self):
+            return {}
+
+    collector = create_parallel_collector(EasyDict(type="one_at_a_time"))
+    collector.attach(link)
+    collector.start()
+    assert list(link.data) == ["mine_0", "mine_1", "mine_2"]
+    assert [m["unroll_len"] for m in link.metadata] == [1, 1, 1]
+
+
+def test_without_a_worker_it_says_so():
+    with pytest.raises(ConfigError, match="attach"):
+        create_parallel_collector(collector_cfg()).start()
+
+
+@pytest.mark.parametrize("field", ["env", "policy"])
+def test_a_missing_field_is_named(link, field):
+    with pytest.raises(ConfigError, match=f"collector_cfg.{field}"):
+        _build(link, **{field: None}).start()
+
+
+# ---------------------------------------------------------------------- collecting
+
+
+@pytest.mark.parametrize("nstep", [1, 3])
+def test_collects_until_each_env_has_played_its_episodes(link, nstep):
+    link.policies["policy_a"] = {**_weights(0.0), "iter": 7}
+    collector = _build(link, policy=policy_cfg(nstep=nstep))
+    collector.start()
+    info = collector.get_finish_info()
+    assert set(info) == FINISH_KEYS
+    # 2 environments, 2 episodes of 5 steps each, returns 1 + 2 + 3 + 4 + 5.
+    assert info["step_count"] == info["sample_count"] == 20
+    assert info["predefined_episode_count"] == info["real_episode_count"] == 4
+    assert info["reward_raw"] == [15.0] * 4
+    assert (info["avg_step_per_episode"], info["avg_sample_per_episode"]) == (5.0, 5.0)
+    assert info["avg_time_per_episode"] == pytest.approx(info["duration"] / 4)
+    assert info["avg_time_per_step"] == pytest.approx(info["duration"] / 20)
+    assert (info["train_iter"], info["collector_done"], info["eval_flag"]) == (7, True, False)
+    assert info["collect_setting"] == {"eps": 0.5}
+    assert sum(m["sample_num"] for m in link.metadata) == 20
+    for meta in link.metadata:
+        columns = link.data[meta["data_id"]].columns
+        assert len(columns["obs"]) == meta["sample_num"]
+        assert columns["reward"].shape[1] == nstep
+        assert (columns["collect_iter"] == 7).all()
+        assert (meta["policy_iter"], meta["collect_iter"]) == (7, 7)
+    assert link.metadata[-1]["cur_sample"] == 20
+    assert link.metadata[-1]["cur_step"] == 20
+
+
+def test_a_collector_without_end_stops_when_it_is_closed(link):
+    collector = _build(link, env=env_cfg())
+    thread = threading.Thread(target=collector.start)
+    thread.start()
+    deadline = threading.Event()
+    while not link.metadata and not deadline.wait(0.01):
+        assert thread.is_alive()
+    collector.close()
+    collector.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    info = collector.get_finish_info()
+    assert info["predefined_episode_count"] is None
+    assert not info["collector_done"]
+    assert info["step_count"] > 0
+
+
+def test_infinity_and_none_mean_no_end(link):
+    for number in (float("inf"), None):
+        collector = _build(link, env=env_cfg(manager={"episode_num": number}))
+        collector._begin()
+        assert collector._predefined == float("inf")
+
+
+def test_evaluation_gives_each_env_its_share(link):
+    # Env 0 has short episodes: it must not take more than its two of the three.
+    link.policies["policy_a"] = {**_weights(0.0), "iter": 3}
+    lengths = env_cfg(n_evaluator_episode=3, length=2)
+    collector = _build(link, eval_flag=True, env=lengths)
+    collector.start()
+    info = collector.get_finish_info()
+    assert set(info) == FINISH_KEYS
+    assert info["eval_flag"]
+    assert info["collector_done"]
+    assert info["real_episode_count"] == info["predefined_episode_count"] == 3
+    assert info["reward_raw"] == [3.0] * 3
+    assert (info["reward_mean"], info["reward_std"]) == (3.0, 0.0)
+    assert info["sample_count"] == 0
+    assert info["train_iter"] == 3
+    assert not link.data
+
+
+def test_rows_of_a_user_s_policy_are_sent(link):
+    from tests.fakes import RowPolicy
+
+    collector = _build(link)
+    collector.policy = RowPolicy(["collect"]).collect_mode
+    collector.env_manager = link.parts.env_manager(collector_cfg().env, False, 0)
+    collector._cfg.collect_setting = {}
+    collector._cfg.policy_update_path = None
+    collector.start()
+    rows = [row for m in link.metadata for row in link.data[m["data_id"]]]
+    assert len(rows) == 20
+    assert set(rows[0]) >= {"obs", "next_obs", "action", "reward", "done", "collect_iter"}
+
+
+# ---------------------------------------------------------------------- policies
+
+
+def test_a_new_version_is_used_as_soon_as_it_is_there(link):
+    collector = _build(link, update_policy_second=0.0)
+    collector._begin()
+    assert collector.progress()["policy_iter"] == 0
+    link.policies["policy_a"] = {**_weights(0.25), "iter": 5}
+    collector._step()
+    assert collector.progress()["policy_iter"] == 5
+    assert _first_weight(collector) == 0.25
+
+
+def test_it_looks_no_more_often_than_told(link):
+    link.policies["policy_a"] = {**_weights(0.0), "iter": 1}
+    collector = _build(link, update_policy_second=60)
+    collector.start()
+    assert len(link.asked) == 1
+
+
+def test_a_damaged_version_leaves_the_old_one_and_is_told_once(link):
+    link.policies["policy_a"] = {**_weights(0.5), "iter": 1}
+    collector = _build(link, update_policy_second=0.0)
+    collector._begin()
+    link.policies["policy_a"] = CheckpointError("cut short")
+    for _ in range(3):
+        collector._step()
+    facts = collector.progress()
+    assert "cut short" in facts["warning"]
+    assert facts["policy_iter"] == 1
+    assert _first_weight(collector) == 0.5
+    assert "warning" not in collector.progress()
+
+
+@pytest.mark.parametrize("evaluate", [False, True])
+def test_never_a_readable_policy_fails_with_the_cause(link, evaluate, monkeypatch):
+    monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.3)
+    link.policies["policy_a"] = CheckpointError("cut short")
+    with pytest.raises(CheckpointError, match=r"policy_a.*cut short"):
+        _build(link, eval_flag=evaluate).start()
+
+
+def test_an_evaluation_needs_a_published_policy(link, monkeypatch):
+    monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.3)
+    with pytest.raises(CheckpointError, match="policy_a"):
+        _build(link, eval_flag=True).start()
+
+
+def test_equal_tasks_share_policy_and_environments(link):
+    tasks.ParallelLineEnv.made = 0
+    first, second = _build(link), _build(link, seed=1)
+    first.start()
+    second.start()
+    assert first.policy is second.policy
+    assert first.env_manager is second.env_manager
+    assert tasks.ParallelLineEnv.made == 2
+    other = _build(link, env=env_cfg(episodes=1))
+    other.start()
+    assert other.env_manager is not first.env_manager
+    assert first.env_manager.closed
+
+
+def test_seeds_differ_between_workers_but_not_between_evaluations():
+    seeds = []
+    for name in ("collector0", "collector1"):
+        link = MemoryLink()
+        link.parts._name = name
+        for evaluate in (False, True):
+            manager = link.parts.env_manager(collector_cfg().env, evaluate, 3)
+            seeds.append(manager._group.envs[0]._seed)
+        link.parts.close()
+    collect0, eval0, collect1, eval1 = seeds
+    assert collect0 != collect1
+    assert eval0 == eval1 == 3
+
+
+# ---------------------------------------------------------------------- environments that fail
+
+
+def test_a_raising_environment_ends_it(link):
+    with pytest.raises(EnvError, match=r"env 0.*the track broke"):
+        _build(link, env=env_cfg(fail_at=3)).start()
+
+
+@pytest.mark.parametrize("where", ["hang_at", "hang_in_reset"])
+def test_a_hanging_environment_is_found(link, monkeypatch, where):
+    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_step_watch, "STEP_LIMIT", 0.4)
+    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
+    tasks.RELEASE.clear()
+    collector = _build(link, env=env_cfg(**{where: 3}))
+    collector._watch._limit = 0.4
+    thread = threading.Thread(target=collector.start)
+    thread.start()
+    error, pause = None, threading.Event()
+    while error is None and thread.is_alive():
+        pause.wait(0.02)
+        error = collector.overdue(thread.ident)
+    tasks.RELEASE.set()
+    collector.close()
+    thread.join(10)
+    assert isinstance(error, EnvError)
+    assert isinstance(error, TimeoutError)
+    assert error.env_id == 0
+    assert "env 0 (ParallelLineEnv" in str(error)
+    assert "parallel_tasks.py" in str(error)
+
+
+def test_slow_environments_do_not_hang(link, monkeypatch):
+    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.05)
+    collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, collector_env_num=4))
+    collector._watch._limit = 0.5  # less than a step of all, more than one of each
+    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
+    thread = threading.Thread(target=collector.start)
+    thread.start()
+    errors, pause = [], threading.Event()
+    while thread.is_alive():
+        pause.wait(0.02)
+        errors.append(collector.overdue(thread.ident))
+    assert errors
+    assert not any(errors)
+
+
+# ---------------------------------------------------------------------- chunks
+
+
+def test_chunks_grow_while_the_coordinator_does_not_ask():
+    link = MemoryLink()
+    sender = SampleSender(link, 32)
+    assert not sender.add(31)
+    assert sender.add(1)
+    sender.send(np.zeros(32), lambda n: {})
+    link.waiting = 2
+    assert not sender.add(32)
+    assert sender.add(32 * 8)
+
+
+def test_few_samples_do_not_wait_for_long():
+    sender = SampleSender(MemoryLink(), 64)
+    sender.add(1)
+    threading.Event().wait(0.06)
+    assert sender.add(0)
+
+
+def test_tick_monitor():
+    clock = TickTime()
+    monitor = TickMonitor(clock, expire=5)
+    monitor.step_time = 1.0
+    clock.step()
+    monitor.step_time = 3.0
+    clock.step()
+    assert monitor.avg["step_time"]() == pytest.approx(2.0)
+    assert monitor.avg["send_time"]() == 0.0
+
+
+# ---------------------------------------------------------------------- battles
+
+
+def _duel(**cfg):
+    return dict(
+        kind="marine",
+        agent_num=2,
+        env=env_cfg("parallel_duel", episodes=2),
+        policy_update_path=["policy_a", "policy_b"],
+        policy_update_flag=[True, False],
+        **cfg,
+    )
+
+
+def test_only_the_learning_player_s_data_is_sent(link):
+    link.policies = {"policy_a": {**_weights(0.0), "iter": 4}, "policy_b": _weights(1.0)}
+    collector = _build(link, **_duel(), update_policy_second=0.0)
+    collector.start()
+    info = collector.get_finish_info()
+    assert set(info) == FINISH_KEYS | {"game_result"}
+    assert info["game_result"] == ["losses"] * 4  # player 1 gets twice the rewards
+    assert info["reward_raw"] == [15.0] * 4
+    assert info["sample_count"] == 20
+    assert sum(len(data) for data in link.data.values()) == 20
+    rewards = np.concatenate([data.columns["reward"] for data in link.data.values()])
+    assert rewards.max() == 5.0  # player 0's
+    assert link.asked.count("policy_b") == 1  # frozen
+    assert link.asked.count("policy_a") > 1
+
+
+def test_self_play_sends_both_players_data(link):
+    cfg = _duel()
+    cfg.update(policy_update_path=["policy_a", "policy_a"], policy_update_flag=[True, True])
+    collector = _build(link, **cfg)
+    collector.start()
+    assert collector.get_finish_info()["sample_count"] == 40
+
+
+def test_evaluation_of_a_battle_is_of_the_first_player(link):
+    link.policies = {"policy_a": _weights(0.0), "policy_b": _weights(1.0)}
+    collector = _build(link, **_duel(), eval_flag=True)
+    collector.start()
+    info = collector.get_finish_info()
+    assert info["reward_raw"] == [15.0] * 3
+    assert info["game_result"] == ["losses"] * 3
+
+
+def test_one_player_plays_what_the_environment_offers(link):
+    link.policies["policy_a"] = _weights(0.0)
+    cfg = dict(kind="marine", agent_num=1, policy_update_path=["policy_a"], eval_flag=True)
+    collector = _build(link, **cfg)
+    collector.start()
+    info = collector.get_finish_info()
+    assert info["reward_raw"] == [15.0] * 3
+    assert info["game_result"] == ["wins"] * 3
+
+
+def test_too_few_paths_are_named(link):
+    cfg = _duel()
+    cfg["policy_update_path"] = ["policy_a"]
+    with pytest.raises(ConfigError, match="policy_update_path has 1 values, for 2 players"):
+        _build(link, **cfg).start()
