@@ -180,7 +180,7 @@ class Coordinator:
         if self._loop_thread is not None:
             self._loop_thread.join(10.0)
             self._comm.close_tasks(CLOSE_TASKS_TIMEOUT)
-        self._view.flush(at_end=True)
+        self._view.draw(self.status, at_end=True)
         assert self._verdict is not None
         if self._loop_thread is not None:
             if self._verdict.status in ("converged", "finished"):

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ class RunView:
     def __init__(self, console: Console | None, logger: logging.Logger) -> None:
         self._console, self._logger = console, logger
         self._pending: dict[str, tuple[float, str, str]] = {}
-        self._evals = 0
+        self._evals: deque[float] = deque()
 
     def log(self, text: str, warning: bool = False) -> None:
         """One line with its time."""
@@ -64,21 +65,23 @@ class RunView:
                 self.log(text if at_end else f"{text}; no {kind} is free", warning=True)
 
     def evaluated(self, reward: float) -> None:
-        if self._console is not None:
-            self._console.update(eval_return=reward)
+        """An evaluation has ended; shown at the next `draw`."""
+        self._evals.append(reward)
 
-    def draw(self, status: Callable[[], dict[str, Any]]) -> None:
+    def draw(self, status: Callable[[], dict[str, Any]], at_end: bool = False) -> None:
         """Bring the display up to date, if it is time to."""
-        self.flush()
-        if self._console is None or not self._console.is_due:
+        self.flush(at_end)
+        if self._console is None or not (at_end or self._evals or self._console.is_due):
             return
         now = status()
+        evals = [self._evals.popleft() for _ in range(len(self._evals))]
         buffers = list(now["buffers"].values())
         fill = (sum(b["count"] for b in buffers), sum(b["capacity"] for b in buffers))
         self._console.update(
             envstep=now["envstep"],
             train_iter=now["train_iter"],
             episode_return=now["episode_return"],
+            eval_return=evals[-1] if evals else None,
             best_return=now["best_return"],
             buffer_fill=fill if buffers else None,
             extra=brief_facts(now),
