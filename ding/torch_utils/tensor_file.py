@@ -5,11 +5,13 @@ It is written here without the copy of every tensor that the package's own write
 without copying at all.
 """
 
+import functools
 import json
+import math
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -36,10 +38,15 @@ _FROM_TORCH_ONLY = {
     for kind, (name, stand_in) in _TORCH_ONLY.items()
 }
 _LONGEST_HEADER = 100_000_000
+_LONGEST_KEPT = 1 << 16
 #: From this size on mapping a file costs less than reading it.
 _MAP_FROM = 1 << 19
 
+#: Files of a run are alike: what was made of a header is kept.
+_LAYOUTS = 64
+
 Leaf = np.ndarray | torch.Tensor
+Content = bytearray | mmap.mmap
 
 
 def write_tensors(
@@ -61,25 +68,19 @@ def write_tensors(
     arrays = {name: _as_plain(name, leaf) for name, leaf in tensors.items()}
     # The widest first: each then starts at a multiple of its own width.
     order = sorted(arrays, key=lambda name: -arrays[name][1].itemsize)
-    end = 0
     own = {"facts": facts, "numpy": [n for n, leaf in tensors.items() if type(leaf) is np.ndarray]}
-    header: dict[str, Any] = {"__metadata__": {"ding": json.dumps(own)}}
-    for name in order:
-        kind, array = arrays[name]
-        start, end = end, end + array.nbytes
-        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": (start, end)}
-    head = json.dumps(header, separators=(",", ":")).encode()
-    head += b" " * (-len(head) % 8)
+    layout = tuple((name, arrays[name][0], arrays[name][1].shape) for name in order)
+    head = _head(layout, json.dumps(own))
+    blocks = [arrays[name][1] for name in order]
 
     def write(stream: IO[bytes]) -> None:
-        stream.write(struct.pack("<Q", len(head)) + head)
-        for name in order:
-            array = arrays[name][1]
+        stream.write(head)
+        for array in blocks:
             if array.nbytes:
                 stream.write(array.reshape(-1).view(np.uint8).data)
 
     write_atomically(path, write, durable)
-    return 8 + len(head) + end
+    return len(head) + sum(array.nbytes for array in blocks)
 
 
 def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
@@ -87,23 +88,61 @@ def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
 
     Returns:
         The tensors by name (arrays where arrays were written), in memory of their own that is
-        mapped from the file as it is read; and the facts.
+        mapped from the file as it is read; and the facts, which are not to be changed.
 
     Raises:
         OSError: There is no such file, or it cannot be read.
         DataError: It is cut short, damaged or of another format; says which.
     """
-    content = _content(path)
-    header, start = _header(content)
-    metadata = header.pop("__metadata__", None)
-    own = _own(metadata)
-    as_numpy = set(own["numpy"])
-    names = [*header]
-    tensors = dict(_leaves(content, header, start, as_numpy))
-    return {name: tensors[name] for name in names}, own["facts"]
+    return parse_tensors(read_content(path))
+
+
+def read_content(path: str) -> Content:
+    """All bytes of a file, as memory of its own that may be written to; a large one is mapped."""
+    with open(path, "rb", buffering=0) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size >= _MAP_FROM:
+            return mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_COPY)
+        content = bytearray(size)
+        if stream.readinto(content) != size:
+            raise DataError("it changed while it was read")
+        return content
+
+
+def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
+    """:func:`read_tensors` of what :func:`read_content` gave; the tensors are views of it."""
+    size = len(content)
+    if size < 10:
+        raise DataError(f"it is cut short or no data file: {size} bytes")
+    (length,) = struct.unpack("<Q", content[:8])
+    if length > _LONGEST_HEADER:
+        raise DataError("it is not a safetensors file")
+    start = 8 + length
+    if start > size:
+        raise DataError(f"it is cut short: {size} bytes, {start} or more were written")
+    head = bytes(content[8:start])
+    layout = _layout if length < _LONGEST_KEPT else _layout.__wrapped__
+    entries, end, facts = layout(head)
+    if start + end != size:
+        what = "it is cut short: " if start + end > size else "it is too long: "
+        raise DataError(f"{what}{size} bytes, {start + end} were written")
+    return {entry[0]: _leaf(content, start, *entry[1:]) for entry in entries}, facts
 
 
 # ---------------------------------------------------------------------- out
+
+
+@functools.lru_cache(_LAYOUTS)
+def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> bytes:
+    """All that stands before the bytes of the tensors."""
+    header: dict[str, Any] = {"__metadata__": {"ding": own}}
+    end = 0
+    for name, kind, shape in layout:
+        start, end = end, end + _width(kind) * math.prod(shape)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": (start, end)}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    return struct.pack("<Q", len(head)) + head
 
 
 def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
@@ -130,34 +169,45 @@ def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
 # ---------------------------------------------------------------------- in
 
 
-def _content(path: str) -> bytearray | mmap.mmap:
-    """All bytes of a file, as memory of its own that may be written to."""
-    with open(path, "rb", buffering=0) as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size >= _MAP_FROM:
-            return mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_COPY)
-        content = bytearray(size)
-        if stream.readinto(content) != size:
-            raise DataError("it changed while it was read")
-        return content
-
-
-def _header(content: bytearray | mmap.mmap) -> tuple[dict[str, Any], int]:
-    size = len(content)
-    if size < 10:
-        raise DataError(f"it is cut short or no data file: {size} bytes")
-    (length,) = struct.unpack("<Q", content[:8])
-    if length > _LONGEST_HEADER:
-        raise DataError("it is not a safetensors file")
-    if 8 + length > size:
-        raise DataError(f"it is cut short: {size} bytes, {8 + length} or more were written")
+@functools.lru_cache(_LAYOUTS)
+def _layout(head: bytes) -> tuple[list[tuple], int, dict[str, Any]]:
+    """Name, place, count, dtypes and shape of each tensor; bytes of all; the facts."""
     try:
-        header = json.loads(bytes(content[8 : 8 + length]))
+        header = json.loads(head)
     except (ValueError, RecursionError) as error:
         raise DataError(f"its header is damaged: {error}") from error
     if not isinstance(header, dict):
         raise DataError("its header is damaged: it is no table of tensors")
-    return header, 8 + length
+    own = _own(header.pop("__metadata__", None))
+    as_numpy = set(own["numpy"])
+    found: dict[str, tuple] = {}
+    at = 0
+    for begin, end, name, kind, shape in _entries(header):
+        if begin != at:
+            raise DataError(f"its header is damaged: {name!r} starts at {begin}, not at {at}")
+        at = end
+        torch_dtype, dtype = _FROM_TORCH_ONLY.get(kind, (None, None))
+        count = (end - begin) // _width(kind)
+        plain = torch_dtype is None and name in as_numpy
+        found[name] = name, begin, count, dtype or np.dtype(_NUMPY[kind]), shape, torch_dtype, plain
+    return [found[name] for name in header], at, own["facts"]
+
+
+def _leaf(
+    content: Content,
+    start: int,
+    begin: int,
+    count: int,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    torch_dtype: torch.dtype | None,
+    plain: bool,
+) -> Leaf:
+    array = np.frombuffer(content, dtype, count, start + begin).reshape(shape)
+    if plain:
+        return array
+    tensor = torch.from_numpy(array if array.flags.aligned else array.copy())
+    return tensor if torch_dtype is None else tensor.view(torch_dtype)
 
 
 def _own(metadata: Any) -> dict[str, Any]:
@@ -174,30 +224,7 @@ def _own(metadata: Any) -> dict[str, Any]:
     raise DataError("its header is damaged: the facts cannot be read")
 
 
-def _leaves(
-    content: bytearray | mmap.mmap, header: dict[str, Any], start: int, as_numpy: set[str]
-) -> Iterator[tuple[str, Leaf]]:
-    at = 0
-    for begin, end, name, kind, shape in _entries(header):
-        if begin != at:
-            raise DataError(f"its header is damaged: {name!r} starts at {begin}, not at {at}")
-        if start + end > len(content):
-            raise DataError(f"it is cut short: {len(content)} bytes of at least {start + end}")
-        torch_dtype, dtype = _FROM_TORCH_ONLY.get(kind, (None, None))
-        array = np.frombuffer(
-            content, dtype or _NUMPY[kind], (end - begin) // _width(kind), start + begin
-        ).reshape(shape)
-        at = end
-        if torch_dtype is None and name in as_numpy:
-            yield name, array
-            continue
-        tensor = torch.from_numpy(array if array.flags.aligned else array.copy())
-        yield name, tensor if torch_dtype is None else tensor.view(torch_dtype)
-    if start + at != len(content):
-        raise DataError(f"it is {len(content)} bytes long, {start + at} were written")
-
-
-def _entries(header: dict[str, Any]) -> list[tuple[int, int, str, str, list[int]]]:
+def _entries(header: dict[str, Any]) -> list[tuple[int, int, str, str, tuple[int, ...]]]:
     """What the header says of each tensor, in the order of their bytes."""
     entries = []
     for name, entry in header.items():
@@ -211,7 +238,7 @@ def _entries(header: dict[str, Any]) -> list[tuple[int, int, str, str, list[int]
             size *= n
         if not whole or end - begin != size:
             raise DataError(f"its header is damaged at {name!r}: {entry}")
-        entries.append((begin, end, name, kind, shape))
+        entries.append((begin, end, name, kind, tuple(shape)))
     return sorted(entries)
 
 

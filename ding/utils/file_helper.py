@@ -2,7 +2,7 @@
 
 import os
 import pickle
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -97,14 +97,14 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
     with _named_write_errors(path):
         folder = os.path.dirname(path)
         os.makedirs(folder, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+        temporary = os.path.join(folder, f".{os.path.basename(path)}.{secrets.token_hex(8)}")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with os.fdopen(handle, "wb") as stream:
                 write(stream)
                 stream.flush()
                 if durable:
                     os.fsync(stream.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
@@ -130,13 +130,6 @@ def _named_write_errors(path: str) -> Iterator[None]:
         f"Check free space and permissions of {os.path.dirname(path)}",
         cause.errno,
     ) from cause
-
-
-def _umask() -> int:
-    # The only way to read it is to set it. 0o077 keeps a file made meanwhile private, not open.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _read(path: str, allow_pickle: bool) -> Any:

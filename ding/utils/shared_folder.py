@@ -40,14 +40,16 @@ class SharedFolder:
         Raises:
             DataError: The name is not one that could be in this folder.
         """
-        path = os.path.join(self.path, _checked(name))
-        try:
-            # A link would lead out of the folder, now or when somebody changes it.
-            leaves = os.path.islink(path) or ("/" in name and os.path.islink(os.path.dirname(path)))
-        except (OSError, ValueError) as error:
-            raise DataError(f"file name {_shown(name)} cannot be looked up: {error}") from error
-        if leaves:
+        path = self._path(name)
+        # A link would lead out of the folder, now or when somebody changes it.
+        if os.path.islink(path):
             raise DataError(f"{_shown(name)} in {self.path} is a link: only real files are read")
+        return path
+
+    def _path(self, name: str) -> str:
+        path = os.path.join(self.path, _checked(name))
+        if "/" in name and os.path.islink(os.path.dirname(path)):
+            raise DataError(f"{_shown(name)} in {self.path} is behind a link: it may lead anywhere")
         return path
 
     def remove(self, name: str) -> None:
@@ -57,7 +59,7 @@ class SharedFolder:
             DataError: The name is not one that could be in this folder.
             CheckpointWriteError: It cannot be removed.
         """
-        path = os.path.join(self.path, _checked(name))
+        path = self._path(name)
         try:
             os.unlink(path)
         except FileNotFoundError:

@@ -62,7 +62,7 @@ class ChunkCache:
         facts = facts_of(wire.get("info") or {}, len(chunk))
         with self._lock:
             names = wire["chunks"]
-            parts = self._load([names[i] for i in np.unique(chunk).tolist()])
+            parts = self._load(names if type(names) is list else list(names))
             lengths = np.zeros(len(names), np.int64)
             starts = np.zeros(len(names), np.int64)
             for i, name in enumerate(names):

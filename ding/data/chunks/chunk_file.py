@@ -9,7 +9,7 @@ import numpy as np
 
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
-from ding.torch_utils.tensor_file import Leaf, read_tensors, write_tensors
+from ding.torch_utils.tensor_file import Leaf, parse_tensors, read_content, write_tensors
 from ding.utils import safe_serial
 from ding.utils.errors import ChunkError, DataError
 from ding.utils.file_helper import write_atomically
@@ -76,11 +76,10 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
     """
     path = folder.file(name)
     try:
-        with open(path, "rb") as stream:
-            start = stream.read(4)
-        if start == _ZIP or start[:1] == _PICKLE:
-            return _as_rows(safe_serial.load(path))
-        return _as_columns(*read_tensors(path))
+        content = read_content(path)
+        if content[:4] == _ZIP or content[:1] == _PICKLE:
+            return _as_rows(safe_serial.loads(bytes(content)))
+        return _as_columns(*parse_tensors(content))
     except FileNotFoundError as error:
         raise ChunkError(name, "the file is missing") from error
     except OSError as error:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+_WIDEST = 1 << 16
+
 
 @dataclass(slots=True)
 class Chunk:
@@ -23,6 +25,23 @@ class Chunk:
     rows: int
     size: int
     facts: dict[str, Any]
+
+
+def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Different numbers ascending, how often each comes, and which of them each one is.
+
+    Numbers that are close together are counted instead of sorted, several times faster.
+    """
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if span > _WIDEST:
+        found, index, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        return found, counts, index
+    offsets = numbers - low
+    counts = np.bincount(offsets, minlength=span)
+    there = counts > 0
+    at = np.flatnonzero(there)
+    return at + low, counts[at], (np.cumsum(there) - 1)[offsets]
 
 
 class ChunkLedger:
@@ -100,7 +119,7 @@ class ChunkLedger:
 
     def leave(self, numbers: np.ndarray) -> None:
         """Rows are no longer in the buffer: the chunk number of each."""
-        found, counts = np.unique(numbers, return_counts=True)
+        found, counts, _ = distinct(numbers)
         at = found - self._base
         self.rows -= len(numbers)
         if self._dead_rows:

@@ -95,6 +95,7 @@ def rows_of(wire: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         row = np.asarray(wire["row"], np.int64)
         n = len(wire["chunks"])
         fits = chunk.ndim == 1 and chunk.shape == row.shape and len(chunk)
+        fits = fits and all(type(name) is str for name in wire["chunks"])
         if fits and 0 <= chunk.min() <= chunk.max() < n and row.min() >= 0:
             return chunk, row
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -9,6 +9,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.chunks.chunk_file import chunk_prefix
+from ding.data.chunks.chunk_ledger import distinct
 from ding.data.chunks.wire import columns_of, ids_of, join_columns, sent, wire_batch
 from ding.data.columns import Columns
 from ding.utils.errors import ConfigError, DataError
@@ -90,7 +91,6 @@ class ChunkBuffer:
             DataError: Not such a message; nothing is stored then.
         """
         data_id, rows, columns = parse_meta(meta)
-        self._files.check(data_id)
         if not self._takes_priority:
             columns.pop("priority", None)
         size = self._files.size_of(data_id, meta)
@@ -100,7 +100,7 @@ class ChunkBuffer:
             chunk = self._ledger.add(data_id, rows, size, meta)
             columns["chunk"] = np.full(rows, chunk.number)
             try:
-                self._buffer.push(Columns.trusted(columns, rows), envstep)
+                self._buffer.push(Columns.trusted({**columns}, rows), envstep)
             except Exception:
                 self._ledger.leave(columns["chunk"])
                 raise
@@ -159,7 +159,7 @@ class ChunkBuffer:
                     raise self._too_little_space(batch_size)
                 return None
             self._evicted_unseen = 0
-            numbers, index = np.unique(columns["chunk"], return_inverse=True)
+            numbers, _, index = distinct(columns["chunk"])
             self._ledger.pin(numbers)
             batch_id, self._next_id = self._next_id, self._next_id + 1
             self._in_flight[batch_id] = numbers

@@ -27,30 +27,28 @@ class ChunkFiles:
         self._lock = lock
         self._stuck: set[str] = set()
 
-    def check(self, data_id: str) -> None:
-        """Raise a DataError for a name that cannot be one of this folder."""
-        if self.folder is not None:
-            self.folder.file(data_id)
-
     def size_of(self, data_id: str, meta: Mapping[str, Any]) -> int:
-        """Size of a file in bytes; what its writer said if it cannot be looked up."""
-        found = self._size_on_disk(data_id)
-        if found is not None:
-            return found
+        """Size of a file in bytes; what its writer said if it cannot be looked up.
+
+        Raises:
+            DataError: The name cannot be one of this folder.
+        """
+        if self.folder is not None:
+            try:
+                return os.stat(self.folder.file(data_id)).st_size
+            except OSError:
+                pass  # a learner that needs it will find out, and say so
         size = meta.get("size", 0)
         return size if type(size) is int and size >= 0 else 0
 
     def is_whole(self, chunk: Chunk) -> bool:
         """Whether the file of a chunk is there, with the size it had."""
-        return self.folder is None or self._size_on_disk(chunk.data_id) == chunk.size
-
-    def _size_on_disk(self, data_id: str) -> int | None:
         if self.folder is None:
-            return None
+            return True
         try:
-            return os.stat(self.folder.file(data_id)).st_size
+            return os.stat(self.folder.file(chunk.data_id)).st_size == chunk.size
         except (OSError, DataError):
-            return None  # a learner that needs it will find out, and say so
+            return False
 
     def remove_unused(self) -> None:
         """Remove files that neither rows nor batches refer to any more."""
