@@ -19,15 +19,19 @@ def threads_that_fit(model: torch.nn.Module) -> Iterator[None]:
     another process holds: measured 10 times slower on a busy machine of two cores.
     """
     before = torch.get_num_threads()
+    fit_threads(model)
+    try:
+        yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
+
+
+def fit_threads(model: torch.nn.Module) -> None:
+    """`threads_that_fit` from here on, for a process that does nothing else."""
     chosen = any(name in os.environ for name in _CHOSEN_BY_USER)
     parameters = list(model.parameters())
     convolves = any(parameter.ndim > 2 for parameter in parameters)
     small = sum(parameter.numel() for parameter in parameters) < _SMALL
-    if chosen or convolves or not small or before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    if small and not chosen and not convolves and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)

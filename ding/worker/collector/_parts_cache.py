@@ -19,6 +19,7 @@ from ding.envs import (
     get_vec_env_setting,
 )
 from ding.policy import Policy, create_policy
+from ding.torch_utils.threads import fit_threads
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class PartsCache:
         lent = self._policies.pop(key, None)
         if lent is None:
             lent = LentPolicy(create_policy(EasyDict(cfg), enable_field=[field]))
+            fit_threads(getattr(lent.policy, f"{field}_mode").get_attribute("model"))
         self._policies[key] = lent
         while len(self._policies) > MAX_POLICIES:
             del self._policies[next(iter(self._policies))]
