@@ -21,6 +21,8 @@ from .worker_link import Link
 from .worker_session import WorkerSession
 
 _JOBS: dict[str, type[Job]] = {"collector": CollectorJob, "learner": LearnerJob}
+#: Seconds that a worker has for each step of a task.
+_LIMITS = {"step": 8.0, "start": 60.0, "close": 20.0, "learn": 600.0}
 #: Seconds within which workers are told of the end and the server stops.
 CLOSE_TIMEOUT = 6.0
 #: Seconds after which a silent peer is taken for dead when another wants its name.
@@ -48,14 +50,7 @@ class CommCoordinator:
     ) -> None:
         own = cfg["system"]["coordinator"]
         self.link = Link(callback_fn)
-        step = float(own.get("step_timeout", 8.0))
-        self.limits = {
-            "resource": step,
-            "start": float(own.get("start_timeout", 60.0)),
-            "step": step,
-            "learn": float(own.get("learn_timeout", 600.0)),
-            "close": float(own.get("close_timeout", 20.0)),
-        }
+        self.limits = {name: float(own.get(f"{name}_timeout", s)) for name, s in _LIMITS.items()}
         self._logger = logger
         self._workers = {kind: _table(own, kind) for kind in _JOBS}
         self._configured = max(len(self._workers["collector"]), _collector_num(cfg))
@@ -173,7 +168,8 @@ class CommCoordinator:
                 raise refusal(Code.SYSTEM_SHUTTING_DOWN, "the run is over", HTTPStatus.UNAUTHORIZED)
             old = self._sessions.get(message.name)
             if old is not None:
-                self._replace(old, message)
+                self._check_replacement(old, message)
+                self._drop_old(old, "it joined anew" if old.address == address else "started again")
             job = _JOBS[message.kind]
             session = WorkerSession(message.name, job, address, self, True, message.pid)
             self._sessions[message.name] = session
@@ -183,26 +179,33 @@ class CommCoordinator:
             with self._lock:
                 if self._sessions.get(message.name) is session:
                     del self._sessions[message.name]
+            self._count_collectors()
             cause = f"{message.name} at {message.host}:{message.port} cannot be connected: {err}"
             self._logger.debug(cause)
             status = HTTPStatus.SERVICE_UNAVAILABLE
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
         session.start()
 
-    def _replace(self, old: WorkerSession, message: JoinMessage) -> None:
-        address = (message.host, message.port)
-        if old.address != address and old.name in self._present and _listens(old.address):
-            raise refusal(
-                Code.TASK_DATA_INVALID,
-                f"a {old.kind} called {old.name} works at {old.address[0]}:{old.address[1]}; "
-                "choose another name, or end that one",
-                HTTPStatus.CONFLICT,
+    def _check_replacement(self, old: WorkerSession, message: JoinMessage) -> None:
+        host, port = old.address
+        same = old.address == (message.host, message.port)
+        if same and old.hangs:
+            cause = f"{old.name} still works on a task of before: end it and start it again"
+        elif not same and old.name in self._present and _listens(old.address):
+            cause = (
+                f"a {old.kind} called {old.name} works at {host}:{port}; choose another name, or "
+                "end that one"
             )
-        cause = "it was started again" if old.address != address else "it joined anew"
+        else:
+            return
+        raise refusal(Code.TASK_DATA_INVALID, cause, HTTPStatus.CONFLICT)
+
+    def _drop_old(self, old: WorkerSession, cause: str) -> None:
         self._resources.delete(old.kind, old.name)
         self._present.discard(old.name)
         old.end(cause)
         self._master.lose(old.name, cause)
+        self.link.worker_left(old.name)
 
     def connect(self, session: WorkerSession) -> SlaveConnectionProxy:
         """Connect to a session's worker."""
@@ -221,11 +224,8 @@ class CommCoordinator:
         """A worker is connected."""
         with self._lock:
             self._present.add(session.name)
-            grow = session.kind == "collector" and self._beyond() > self._extra
-            self._extra += grow
         self._logger.info("%s at %s:%d is connected", session.name, *session.address)
-        if grow:
-            self.link.increase_collector()
+        self._count_collectors()
 
     def ready(self, session: WorkerSession) -> None:
         """A worker is free."""
@@ -234,23 +234,26 @@ class CommCoordinator:
             self.link.workers_changed()
 
     def left(self, session: WorkerSession) -> None:
-        """A worker is not there any more."""
+        """A worker is not there any more, unless it was replaced."""
         with self._lock:
-            if self._sessions.get(session.name) is session:
-                self._resources.delete(session.kind, session.name)
-                self._present.discard(session.name)
-                if session.joined:
-                    del self._sessions[session.name]
-            shrink = session.kind == "collector" and self._beyond() < self._extra
-            self._extra -= shrink
-        if shrink and not self._closing:
-            self.link.decrease_collector()
+            if self._sessions.get(session.name) is not session:
+                return
+            self._resources.delete(session.kind, session.name)
+            self._present.discard(session.name)
+            if session.joined and not session.hangs:
+                del self._sessions[session.name]
+        self._count_collectors()
         self.link.worker_left(session.name)
         self.link.workers_changed()
 
-    def _beyond(self) -> int:
-        """How many collectors there are beyond those of the config."""
-        return max(0, self.present("collector") - self._configured)
+    def _count_collectors(self) -> None:
+        """Tell of collectors beyond those of the config that came or left."""
+        with self._lock:
+            beyond = max(0, self.present("collector") - self._configured)
+            more, self._extra = beyond - self._extra, beyond
+            tell = self.link.increase_collector if more > 0 else self.link.decrease_collector
+            for _ in range(0 if self._closing else abs(more)):
+                tell()
 
     def _lost(self, name: str, cause: str) -> None:
         session = self._sessions.get(name)

@@ -63,12 +63,15 @@ class Coordinator:
         collector_task_timeout=30,
         learner_task_timeout=600,
         operator_server=dict(),
-        # Seconds without a sign of life after which a worker is lost.
+        # Seconds between signs of life of a worker, and without any after which it is lost.
+        heartbeat_span=2.0,
         heartbeat_tolerance=4.0,
-        # Seconds that a worker has for one step of a task, for beginning it, and for ending it.
+        # Seconds that a worker has for one step of a task, for beginning it, for ending it, and
+        # for an update if it is a learner that answers after training only.
         step_timeout=8.0,
         start_timeout=60.0,
         close_timeout=20.0,
+        learn_timeout=600.0,
         # Failures in a row without progress after which the run ends.
         max_task_retry=3,
         # Bytes that collected data may take in path_data.

@@ -38,6 +38,10 @@ class NonsenseAnswer(WorkerFailed):
     """A worker gave an answer that its task does not have."""
 
 
+class WorkerBusy(WorkerFailed):
+    """A worker has not ended an earlier step."""
+
+
 class WorkerLost(WorkerFailed):
     """A worker is gone, or has to be let go."""
 

@@ -15,7 +15,7 @@ from ding.interaction.master.task import TaskStatus
 from ding.utils.errors import InteractionError
 
 from .worker_jobs import Job
-from .worker_link import Failure, Link, NonsenseAnswer, WorkerFailed, WorkerLost
+from .worker_link import Failure, Link, NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
 
 _logger = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ _logger = logging.getLogger(__name__)
 CONNECT_PAUSES = (0.1, 2.0)
 #: Seconds that a worker rests after failures in a row, the first and the longest.
 RESTS = (0.2, 10.0)
+#: Seconds that a worker which comes again has to end what it did before.
+END_SECONDS = 4.0
 _UNREACHABLE = (ResponseException, requests.RequestException, InteractionError)
 
 
@@ -63,6 +65,7 @@ class WorkerSession:
         state: ``connecting``, ``idle``, ``starting``, ``running``, ``closing``, ``resting`` or
             ``gone``.
         since: When it came there, seconds of the monotonic clock.
+        hangs: Whether the worker does not end what it was given up for.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class WorkerSession:
         self.job: Job | None = None
         self.state, self.since = "connecting", time.monotonic()
         self.connection: SlaveConnectionProxy | None = None
+        self.hangs = False
         self._failures = 0
         self._account = {"written": 0}
         self._thread = threading.Thread(target=self._run, name=f"worker-{name}", daemon=True)
@@ -157,6 +161,27 @@ class WorkerSession:
             _logger.exception("the session of %s failed", self.name)
         finally:
             self._set("gone")
+            self._hub.left(self)
+
+    def _ask_resource(self) -> dict[str, Any]:
+        """What the worker has, once it has ended what it did before.
+
+        Raises:
+            WorkerFailed: It has not, or gives nonsense.
+        """
+        deadline = time.monotonic() + END_SECONDS
+        while True:
+            try:
+                answer = self._ask({"name": "resource"}, "step")
+            except WorkerBusy:
+                self.hangs = time.monotonic() > deadline
+                if self.hangs or self._wait(CONNECT_PAUSES[0]):
+                    raise
+            else:
+                self.hangs = False
+                if not isinstance(answer, dict):
+                    raise NonsenseAnswer(f"resource: the answer is {type(answer).__name__}")
+                return answer
 
     def _let_go(self, cause: str) -> None:
         # At the end of the run the master says goodbye to all workers that are still connected.
@@ -174,9 +199,7 @@ class WorkerSession:
             try:
                 if self.connection is None:
                     self.connection = self._hub.connect(self)
-                answer = self._ask({"name": "resource"}, "resource")
-                if not isinstance(answer, dict):
-                    raise NonsenseAnswer(f"resource: the answer is {type(answer).__name__}")
+                answer = self._ask_resource()
             except (WorkerFailed, *_UNREACHABLE) as err:
                 cause = _text(err)
                 self._let_go(cause)
@@ -284,7 +307,9 @@ class WorkerSession:
             raise WorkerLost(self._lost or "it is not connected")
         try:
             task = self.connection.new_task(data).start()
-        except (SlaveTaskAlreadyExist, SlaveTaskRefused) as err:
+        except SlaveTaskAlreadyExist as err:
+            raise WorkerBusy("it still works on a step of before") from err
+        except SlaveTaskRefused as err:
             raise WorkerFailed(f"it refuses {data['name']}: {err}", told=True) from err
         except _UNREACHABLE as err:
             raise WorkerLost(self._lost or _text(err)) from err

@@ -1,0 +1,502 @@
+"""Runs of a coordinator with workers that do what they should, and with others."""
+
+import json
+import os
+import threading
+import time
+
+import pytest
+import requests
+from easydict import EasyDict
+
+from ding.interaction.slave import TaskRefuse
+from ding.utils.errors import PortTakenError
+from ding.worker import NaiveCommander
+from ding.worker.collector.comm import NaiveCollector
+from ding.worker.coordinator import Coordinator
+from ding.worker.learner.comm import NaiveLearner
+from tests.worker.coordinator.fake_workers import (
+    BUFFER,
+    FakeCollector,
+    FakeLearner,
+    Run,
+    eventually,
+    fail_task,
+    make_config,
+)
+
+KEY = "the key of this run"
+
+
+def left_files():
+    return [name for folder in ("data", "policy") for name in os.listdir(folder)]
+
+
+# ---------------------------------------------------------------------- the usual
+
+
+def test_naive_workers_do_all_tasks_of_a_naive_commander():
+    workers = {
+        "collector0": NaiveCollector(port=0, prefix="data"),
+        "collector1": NaiveCollector(port=0, prefix="data"),
+        "learner0": NaiveLearner(port=0),
+    }
+    for worker in workers.values():
+        worker.start()
+    tables = {
+        kind: {n: [n, w.host, w.port] for n, w in workers.items() if n.startswith(kind)}
+        for kind in ("collector", "learner")
+    }
+    other = {
+        "commander": {"type": "naive", "collector_task_space": 2, "learner_task_space": 1},
+        "replay_buffer": {"type": "naive", "replay_buffer_size": 100},
+    }
+    main = {"exp_name": "exp", "policy": {"other": other}}
+    system = {"coordinator": {"path_data": "data", "path_policy": "policy", "port": 0, **tables}}
+    coordinator = Coordinator(EasyDict(main=main, system=system))
+    coordinator.start()
+    commander = coordinator._commander
+    assert isinstance(commander, NaiveCommander)
+    eventually(lambda: commander.collector_task_finish_count == 2)
+    eventually(lambda: commander.learner_task_finish_count == 1)
+    assert not coordinator.system_shutdown_flag
+    coordinator.close()
+    assert coordinator.system_shutdown_flag
+    assert left_files() == []
+    for worker in workers.values():
+        worker.close()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_data_go_from_collector_to_learner(ours):
+    collector = FakeCollector(chunks=4, ours=ours)
+    learner = FakeLearner(iterations=5, ours=ours)
+    with Run({"c": collector, "l": learner}, commander={"finish": True}) as run:
+        verdict = run.coordinator.wait(20)
+        assert verdict == ("finished", "the learner is done")
+        assert run.commander.finished["learner"][0]["learner_step"] >= 5
+        assert run.commander.infos[0]["learner_step"] >= 1
+        assert learner.info["learner_id"] == "l"
+        assert learner.info["state_path"].startswith("exp")
+        if ours:
+            assert {len(batch["row"]) for batch in learner.batches} == {4}
+            assert collector.quotas[0] > 0
+        else:
+            assert {row["task_id"][:9] for batch in learner.batches for row in batch} == {
+                "collector"
+            }
+            assert collector.quotas[0] is None
+    assert left_files() == []
+    assert not os.path.exists("exp/coordinator.json")
+    assert not os.path.exists("exp/ckpt/coordinator_state.pth.tar")
+
+
+def test_converged_run_tells_so():
+    with Run(
+        {"c": FakeCollector(), "l": FakeLearner(iterations=1e9)}, commander={"converge_after": 3}
+    ) as run:
+        status, reason = run.coordinator.wait(20)
+        assert status == "converged"
+        assert "collector_" in reason
+        begin = time.monotonic()
+        run.coordinator.close()
+        assert time.monotonic() - begin < 5
+    assert left_files() == []
+
+
+def test_callbacks_may_be_called_before_the_start():
+    coordinator = Coordinator(make_config({}))
+    coordinator.deal_with_collector_send_data("no", BUFFER, "x", {"data_id": "x"})
+    assert coordinator.deal_with_collector_judge_finish("no", {}) is True
+    coordinator.deal_with_collector_finish_task("no", {})
+    assert coordinator.deal_with_learner_get_data("no", BUFFER, 4, 0) is None
+    coordinator.deal_with_learner_send_info("no", BUFFER, {})
+    assert coordinator.deal_with_learner_judge_finish("no", {}) is True
+    coordinator.deal_with_learner_finish_task("no", {})
+    space = coordinator._commander.space["collector"]
+    coordinator.deal_with_increase_collector()
+    assert coordinator._commander.space["collector"] == space + 1
+    coordinator.deal_with_decrease_collector()
+    assert coordinator._commander.space["collector"] == space
+    coordinator.info("a line")
+    coordinator.error("a line")
+    assert not coordinator.system_shutdown_flag
+    coordinator.close()
+    coordinator.close()
+
+
+def test_defaults():
+    cfg = Coordinator.default_config()
+    assert (cfg.collector_task_timeout, cfg.learner_task_timeout) == (30, 600)
+    assert cfg.operator_server == {}
+
+
+def test_port_taken():
+    with Run() as run:
+        config = make_config({}, port=run.coordinator.port)
+        other = Coordinator(config)
+        with pytest.raises(PortTakenError, match=str(run.coordinator.port)):
+            other.start()
+        other.close()
+
+
+def test_a_task_that_nobody_takes_goes_back():
+    with Run(collector_task_timeout=0.3, learner_task_timeout=0.3) as run:
+        eventually(
+            lambda: {task["task_id"][:4] for task in run.commander.failed} == {"coll", "lear"}
+        )
+        assert "within 0.3 s" in run.commander.failed[0]["message"]
+        assert run.status()["tasks"]["timed_out"] >= 2
+        assert run.coordinator.verdict is None
+
+
+# ---------------------------------------------------------------------- workers that fail
+
+
+def endless(**kwargs):
+    return FakeCollector(chunks=float("inf"), **kwargs)
+
+
+def test_silent_worker_is_lost_and_its_task_given_to_another():
+    first, second = endless(), endless()
+    with Run({"c0": first, "c1": second}) as run:
+        eventually(lambda: first.asked.count("data") + second.asked.count("data") > 3)
+        worker, other = (first, second) if first.info else (second, first)
+        worker.on["data"] = worker.hang
+        count = worker.asked.count("data")
+        eventually(lambda: worker.asked.count("data") > count)
+        worker.fall_silent()
+        begin = time.monotonic()
+        eventually(lambda: other.info)
+        assert time.monotonic() - begin < 5
+        assert "no heartbeat" in run.commander.failed[0]["message"]
+        # It listens still; as soon as it can work again, it is taken again.
+        worker.on.clear()
+        worker.released.set()
+        eventually(lambda: sum(w["state"] == "idle" for w in run.status()["workers"].values()) == 1)
+
+
+def test_worker_that_dies_in_the_middle_of_a_task():
+    first, second = endless(), endless()
+    with Run({"c0": first, "c1": second}) as run:
+        eventually(lambda: first.info or second.info)
+        worker, other = (first, second) if first.info else (second, first)
+        worker.die()
+        eventually(lambda: other.info)
+        assert run.coordinator.verdict is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "text",
+        None,
+        7,
+        ["text"],
+        [[]],
+        {"data_id": 7},
+        {"data_id": "../x"},
+        {"data_id": "x", "sample_num": -1},
+    ],
+    ids=repr,
+)
+def test_nonsense_from_a_collector_fails_its_task(answer):
+    good, bad = endless(), endless()
+    bad.on["data"] = lambda task: answer
+    with Run({"c0": bad, "c1": good}, commander={"collectors": 2}) as run:
+        eventually(lambda: run.commander.failed)
+        eventually(lambda: good.asked.count("data") > 3)
+        bad.on.clear()
+        eventually(lambda: bad.asked.count("data") > 20 and bad.sent > 2)
+        assert run.coordinator.verdict is None
+        assert run.status()["failures"][0]["worker"] == "c0"
+
+
+@pytest.mark.parametrize("step", ["get_data", "learn"])
+@pytest.mark.parametrize("answer", ["text", {}, {"info": 3, "batch_size": "x"}], ids=repr)
+def test_nonsense_from_a_learner_fails_its_task_and_keeps_the_buffer(step, answer):
+    learner = FakeLearner(iterations=1e9)
+    learner.on[step] = lambda task: answer
+    with Run({"c": FakeCollector(chunks=4), "l": learner}, max_task_retry=100) as run:
+        eventually(lambda: run.commander.failed)
+        learner.on.clear()
+        eventually(lambda: learner.step > 3)
+        assert run.status()["buffers"][BUFFER]["count"] >= 8
+        assert len({info["task_id"] for info in learner.infos}) > 1
+        assert len({info["state_path"] for info in learner.infos}) == 1
+
+
+def test_worker_that_refuses_tasks():
+    bad, good = FakeCollector(), endless()
+
+    def refuse(task):
+        if task["name"] != "resource":
+            raise TaskRefuse
+
+    bad._before_task = refuse
+    with Run({"c0": bad, "c1": good}, commander={"collectors": 2}) as run:
+        eventually(lambda: any("refuses" in task["message"] for task in run.commander.failed))
+        eventually(lambda: good.asked.count("data") > 3)
+
+
+def test_endless_step_loses_the_worker():
+    bad, good = endless(), endless()
+    bad.on["data"] = bad.hang
+    with Run({"c0": bad, "c1": good}, commander={"collectors": 2}, step_timeout=1.0) as run:
+        eventually(lambda: any("no answer" in task["message"] for task in run.commander.failed))
+        eventually(lambda: good.asked.count("data") > 3)
+        # It is connected again, but works on the task of before: it gets none.
+        eventually(lambda: run.status()["workers"]["c0"]["state"] == "connecting")
+        bad.on.clear()
+        bad.released.set()
+        eventually(lambda: bad.sent > 2)
+
+
+def test_slow_network_only_slows_down():
+    collector, learner = FakeCollector(chunks=1), FakeLearner(iterations=2)
+    collector.delay = learner.delay = 0.5
+    with Run({"c": collector, "l": learner}, commander={"finish": True}) as run:
+        verdict = run.coordinator.wait(30)
+        assert verdict is not None
+        assert verdict.status == "finished"
+        assert run.commander.failed == []
+
+
+def test_failure_that_every_worker_has_ends_the_run_with_its_cause():
+    workers = {f"c{i}": FakeCollector() for i in range(2)}
+    for worker in workers.values():
+        worker.on["data"] = fail_task("EnvError: env 3: no such level")
+    begin = time.monotonic()
+    with Run(workers) as run:
+        status, reason = run.coordinator.wait(20)
+        assert time.monotonic() - begin < 10
+        assert status == "failed"
+        assert "no such level" in reason
+        assert len(run.commander.failed) == 4
+    assert os.path.exists("exp/ckpt/coordinator_state.pth.tar")
+
+
+def test_failure_after_progress_each_time_ends_the_run_too():
+    collector = FakeCollector()
+    step = collector._data
+
+    def data(task):
+        return fail_task("always here")(task) if collector.sent else step(task)
+
+    collector.on["data"] = data
+    with Run({"c": collector, "l": FakeLearner(iterations=1e9)}, max_task_retry=0) as run:
+        status, reason = run.coordinator.wait(20)
+        assert status == "failed"
+        assert "always here" in reason
+
+
+def test_learner_that_fails_at_the_same_iteration_ends_the_run():
+    learner = FakeLearner(iterations=1e9)
+    step = learner._learn
+
+    def learn(task):
+        return fail_task("loss is NaN")(task) if learner.step >= 4 else step(task)
+
+    learner.on["learn"] = learn
+    with Run({"c": FakeCollector(chunks=4), "l": learner}) as run:
+        status, reason = run.coordinator.wait(20)
+        assert status == "failed"
+        assert "NaN" in reason
+
+
+def test_answers_for_a_task_of_before_are_ignored(caplog):
+    collector = endless()
+    step = collector._data
+    old = {"task_id": "collector_0", "collector_done": True}
+    collector.on["data"] = lambda task: old if collector.asked.count("data") == 2 else step(task)
+    with Run({"c": collector, "l": FakeLearner(iterations=1e9)}) as run:
+        eventually(lambda: collector.sent > 3)
+        assert run.commander.finished["collector"] == []
+        assert run.commander.failed == []
+    assert sum("collector_0" in record.message for record in caplog.records) == 1
+
+
+def test_commander_that_raises_ends_the_run():
+    run = Run()
+    run.commander.get_collector_task = lambda: 1 / 0
+    with run:
+        status, reason = run.coordinator.wait(20)
+        assert status == "failed"
+        assert "ZeroDivisionError" in reason
+
+
+def test_chunk_that_the_learner_cannot_read_is_dropped():
+    learner = FakeLearner(iterations=1e9)
+    step = learner._learn
+
+    def learn(task):
+        answer = step(task)
+        if len(learner.batches) < 3:
+            answer["info"]["bad_chunks"] = [[learner.batches[0]["chunks"][0], "truncated"]]
+        return answer
+
+    learner.on["learn"] = learn
+    with Run({"c": FakeCollector(chunks=4), "l": learner}) as run:
+        eventually(lambda: learner.step > 20)
+        bad = learner.batches[0]["chunks"][0]
+        assert all(bad not in batch["chunks"] for batch in learner.batches[10:])
+        assert bad not in os.listdir("data")
+        assert run.coordinator.verdict is None
+
+
+# ---------------------------------------------------------------------- joining
+
+
+def test_workers_join_and_leave():
+    with Run(run_key=KEY, commander={"collectors": 0}) as run:
+        run.add("c0", endless(key=KEY), KEY)
+        run.add("c1", endless(key=KEY), KEY)
+        run.add("l0", FakeLearner(iterations=1e9, key=KEY), KEY)
+        eventually(lambda: run.commander.space["collector"] == 2)
+        eventually(lambda: run.workers["l0"].step > 3)
+        assert run.status()["workers"]["c1"]["pid"] == os.getpid()
+        run.workers["c1"].close()
+        eventually(lambda: run.commander.space["collector"] == 1)
+        assert "c1" not in run.status()["workers"]
+
+
+def test_worker_that_was_started_again_takes_its_place():
+    with Run(run_key=KEY) as run:
+        old = endless(key=KEY)
+        run.add("c0", old, KEY)
+        eventually(lambda: old.sent > 2)
+        old.die()
+        new = endless(key=KEY)
+        run.add("c0", new, KEY)
+        eventually(lambda: new.sent > 2, 8)
+        old.close()
+
+
+def test_silent_worker_that_comes_back_joins_again():
+    with Run(run_key=KEY) as run:
+        worker = endless(key=KEY)
+        run.add("c0", worker, KEY)
+        eventually(lambda: worker.sent > 2)
+        worker.fall_silent()
+        eventually(lambda: run.commander.failed)
+        eventually(lambda: "c0" not in run.status()["workers"])
+        worker.joiner.lost()
+        count = worker.asked.count("start")
+        eventually(lambda: worker.asked.count("start") > count)
+
+
+def test_worker_that_hangs_is_told_to_end():
+    with Run(run_key=KEY, step_timeout=1.0) as run:
+        worker = endless(key=KEY)
+        worker.on["data"] = worker.hang
+        causes = run.add("c0", worker, KEY)
+        eventually(lambda: causes)
+        assert "still works on a task of before" in causes[0]
+        # Started again, it is another one.
+        fresh = endless(key=KEY)
+        run.add("c0", fresh, KEY)
+        eventually(lambda: fresh.sent > 1)
+        worker.close()
+
+
+def test_name_of_a_worker_that_lives_is_not_given_away():
+    with Run(run_key=KEY) as run:
+        first = endless(key=KEY)
+        run.add("c0", first, KEY)
+        eventually(lambda: first.sent > 1)
+        second = endless(key=KEY)
+        second.start()
+        causes = second.join_at(run.coordinator, "c0", KEY)
+        eventually(lambda: causes)
+        assert "choose another name" in causes[0]
+        second.close()
+
+
+@pytest.mark.parametrize("key", ["wrong", None])
+def test_worker_without_the_key_is_refused(key):
+    with Run(run_key=KEY) as run:
+        worker = FakeCollector(key=KEY)
+        causes = run.add("c0", worker, key)
+        eventually(lambda: causes)
+        assert "key" in causes[0] or "Run-Key" in causes[0]
+        assert run.status()["workers"] == {}
+
+
+def test_nobody_joins_a_coordinator_without_a_key():
+    with Run() as run:
+        causes = run.add("c0", FakeCollector(), None)
+        eventually(lambda: causes)
+        assert "run key" in causes[0]
+
+
+# ---------------------------------------------------------------------- state, status, end
+
+
+def test_another_coordinator_goes_on():
+    collector, learner = FakeCollector(chunks=6), FakeLearner(iterations=1e9)
+    run = Run({"c": collector, "l": learner}, commander={"converge_after": 1})
+    with run:
+        run.coordinator.wait(20)
+        state = run.coordinator.state_dict()
+        held = run.status()["buffers"][BUFFER]
+        assert held["count"] == 48
+        other = Coordinator(make_config({}))
+        other.load_state_dict(state)
+        assert other.status()["buffers"][BUFFER]["count"] == 48
+        assert other.status()["envstep"] == run.status()["envstep"]
+        assert other._commander.issued == run.commander.issued
+        assert other.status()["tasks"]["done"] == 1
+
+
+def test_killed_coordinator_is_started_again(monkeypatch):
+    collector, learner = endless(), FakeLearner(iterations=1e9)
+    run = Run({"c": collector, "l": learner}, save_state_second=0.1)
+    with run:
+        eventually(lambda: run.status()["buffers"].get(BUFFER, {}).get("count", 0) > 100)
+        eventually(lambda: os.path.exists("exp/ckpt/coordinator_state.pth.tar"))
+        run.coordinator._state.save(run.coordinator.state_dict)
+        count = run.status()["buffers"][BUFFER]["count"]
+        # What a kill leaves: files, and workers that hear nothing.
+        monkeypatch.setattr(run.coordinator, "_remove_files", lambda: None)
+        monkeypatch.setattr(run.coordinator._state, "save", lambda collect: None)
+        run.coordinator.close()
+        issued = run.commander.issued
+        run.coordinator = Coordinator(run.config)
+        run.commander = run.coordinator._commander
+        run.coordinator.start()
+        step = learner.step
+        eventually(lambda: run.status()["buffers"][BUFFER]["count"] > count - 100)
+        assert run.commander.issued >= issued
+        eventually(lambda: learner.step > step or learner.asked.count("start") > 1)
+
+
+def test_status_is_open_to_everybody():
+    with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}, run_key=None) as run:
+        eventually(lambda: run.status()["train_iter"] > 3)
+        with open("exp/coordinator.json") as file:
+            told = json.load(file)
+        url = f"http://{told['host']}:{told['port']}/status"
+        body = requests.get(url, timeout=5).json()
+        assert body["success"]
+        data = body["data"]
+        assert data["state"] == "running"
+        assert data["workers"]["c"]["state"] == "running"
+        assert data["workers"]["l"]["iters_per_s"] == 100.0
+        assert data["data_rate"]["samples_per_s"] > 0
+        assert data["policy"]["policy_fake"]["lag_iters"] >= 0
+        assert data["waits"]
+
+
+def test_stop_is_one_end_for_all_reasons():
+    threads = threading.active_count()
+    run = Run({"c": endless(), "l": FakeLearner(iterations=1e9)})
+    with run:
+        eventually(lambda: run.status()["train_iter"] > 3)
+        run.coordinator.stop("Ctrl-C")
+        begin = time.monotonic()
+        assert run.coordinator.wait(1) == ("interrupted", "Ctrl-C")
+        run.coordinator.close()
+        assert time.monotonic() - begin < 5
+        assert left_files() == []
+    eventually(lambda: threading.active_count() <= threads)
+    assert os.path.exists("exp/ckpt/coordinator_state.pth.tar")
