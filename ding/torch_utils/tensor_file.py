@@ -66,12 +66,10 @@ def write_tensors(
         CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
     """
     arrays = {name: _as_plain(name, leaf) for name, leaf in tensors.items()}
-    # The widest first: each then starts at a multiple of its own width.
-    order = sorted(arrays, key=lambda name: -arrays[name][1].itemsize)
     own = {"facts": facts, "numpy": [n for n, leaf in tensors.items() if type(leaf) is np.ndarray]}
-    layout = tuple((name, arrays[name][0], arrays[name][1].shape) for name in order)
+    layout = tuple((name, kind, array.shape) for name, (kind, array) in arrays.items())
     head = _head(layout, json.dumps(own))
-    blocks = [arrays[name][1] for name in order]
+    blocks = [array for _, array in sorted(arrays.values(), key=lambda a: -a[1].itemsize)]
 
     def write(stream: IO[bytes]) -> None:
         stream.write(head)
@@ -109,6 +107,11 @@ def read_content(path: str) -> Content:
         return content
 
 
+def looks_like_tensors(content: Content) -> bool:
+    """Whether a file's beginning is that of this format, whatever may be wrong with the rest."""
+    return content[4:8] == bytes(4) and content[8:9] == b"{"
+
+
 def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
     """:func:`read_tensors` of what :func:`read_content` gave; the tensors are views of it."""
     size = len(content)
@@ -135,11 +138,15 @@ def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
 @functools.lru_cache(_LAYOUTS)
 def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> bytes:
     """All that stands before the bytes of the tensors."""
-    header: dict[str, Any] = {"__metadata__": {"ding": own}}
+    offsets: dict[str, tuple[int, int]] = {}
     end = 0
-    for name, kind, shape in layout:
+    # The widest first: each then starts at a multiple of its own width.
+    for name, kind, shape in sorted(layout, key=lambda entry: -_width(entry[1])):
         start, end = end, end + _width(kind) * math.prod(shape)
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": (start, end)}
+        offsets[name] = start, end
+    header: dict[str, Any] = {"__metadata__": {"ding": own}}
+    for name, kind, shape in layout:
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": offsets[name]}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
     return struct.pack("<Q", len(head)) + head

@@ -1,5 +1,6 @@
 """Tensors and arrays in safetensors files."""
 
+import contextlib
 import errno
 import json
 import os
@@ -20,7 +21,7 @@ from ding.utils.errors import CheckpointWriteError
 
 ARRAYS = {
     np.dtype(kind).name: np.arange(6).reshape(2, 3).astype(kind)
-    for kind in "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 c8 ?".split()
+    for kind in ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "c8", "?"]
 }
 TENSORS = {
     str(dtype).removeprefix("torch."): torch.arange(6).reshape(2, 3).to(dtype)
@@ -47,7 +48,7 @@ def test_every_dtype_comes_back_as_it_was(tmp_path):
     assert os.path.getsize(path) == size
     read, facts = read_tensors(path)
     assert facts == {"a": [1, None], "b": {"c": 0.5}}
-    assert list(read) == sorted(data, key=list(read).index)
+    assert list(read) == list(data)
     for name, value in data.items():
         assert same(value, read[name]), name
 
@@ -218,7 +219,5 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
         at = data.draw(st.integers(0, len(content) - 1))
         content[at] = data.draw(st.integers(0, 255))
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    try:
+    with contextlib.suppress(DataError):
         read_tensors(str(path))
-    except DataError:
-        pass

@@ -62,8 +62,7 @@ def test_missing_damaged_and_foreign_files(folder):
         read_weights(folder, "p")
     write_weights(folder, "p", {"w": torch.ones(100)}, {})
     path = folder.file("p")
-    content = open(path, "rb").read()
-    open(path, "wb").write(content[:-5])
+    os.truncate(path, os.path.getsize(path) - 5)
     with pytest.raises(CheckpointError, match="cut short"):
         read_weights(folder, "p")
     torch.save({"w": torch.ones(3)}, path)

@@ -9,13 +9,20 @@ import numpy as np
 
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
-from ding.torch_utils.tensor_file import Leaf, parse_tensors, read_content, write_tensors
+from ding.torch_utils.tensor_file import (
+    Leaf,
+    looks_like_tensors,
+    parse_tensors,
+    read_content,
+    write_tensors,
+)
 from ding.utils import safe_serial
 from ding.utils.errors import ChunkError, DataError
 from ding.utils.file_helper import write_atomically
 from ding.utils.shared_folder import SharedFolder
 
-_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+#: How files of `torch.save` start: as zip archives, the old ones as pickles.
+_OF_TORCH = (b"P", b"\x80")
 
 
 def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
@@ -77,7 +84,7 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
     path = folder.file(name)
     try:
         content = read_content(path)
-        if content[:4] == _ZIP or content[:1] == _PICKLE:
+        if content[:1] in _OF_TORCH and not looks_like_tensors(content):
             return _as_rows(safe_serial.loads(bytes(content)))
         return _as_columns(*parse_tensors(content))
     except FileNotFoundError as error:
