@@ -1,0 +1,149 @@
+"""One parallel run in a process group of its own, and what is left when it has ended.
+
+    python benchmarks/_parallel_runs.py parallel 0        # seed 0, in a temporary folder
+
+Sides: ``parallel``, ``serial`` (this project) and ``DI-engine`` (with its own interpreter: the
+config of parallel CartPole that it ships, which this project's follows).
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from _peers import peer_python
+
+HERE = Path(__file__).resolve().parent
+#: Seconds after which a run counts as hung.
+LIMIT = 600.0
+#: Seconds that processes have to end after the run.
+GRACE = 5.0
+
+
+@dataclass
+class Run:
+    """How a run went.
+
+    Attributes:
+        wall: Seconds from the start of Python to the end of the pipeline, ``inf`` if it hung.
+        pipeline: Seconds of the pipeline's call alone, without imports.
+        reached: Whether the goal was reached.
+        envstep: Environment steps, 0 where the library does not say.
+        files: Data, weights and temporary files that were left.
+        size: Their bytes.
+        processes: Processes that were left after `GRACE`.
+        reason: How it ended, in words.
+    """
+
+    side: str
+    seed: int
+    wall: float
+    pipeline: float = float("inf")
+    reached: bool = False
+    envstep: int = 0
+    train_iter: int = 0
+    files: int = 0
+    size: int = 0
+    processes: int = 0
+    reason: str = ""
+
+    @property
+    def left_nothing(self) -> bool:
+        return not (self.files or self.processes)
+
+
+def run(side: str, seed: int, limit: float = LIMIT) -> Run:
+    """Run a side once, in a folder that is removed afterwards."""
+    python = peer_python("di-engine") if side == "DI-engine" else sys.executable
+    folder = Path(tempfile.mkdtemp(prefix="parallel_"))
+    shared = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "DING_CONSOLE": "plain", "PYTHONPATH": str(HERE)}
+    if side != "DI-engine":
+        env["PYTHONPATH"] += os.pathsep + str(HERE.parent)
+    begin = time.perf_counter()
+    child = subprocess.Popen(
+        [python, str(HERE / "_parallel_sides.py"), side, str(seed)],
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=(folder / "stderr").open("w"),
+        text=True,
+        start_new_session=True,
+    )
+    result = Run(side, seed, float("inf"))
+    timer = _kill_after(child, limit)
+    try:
+        for line in child.stdout:
+            if line.startswith("RESULT "):
+                result.wall = time.perf_counter() - begin
+                for name, value in json.loads(line.removeprefix("RESULT ")).items():
+                    setattr(result, name, value)
+                break
+    finally:
+        timer.cancel()
+    if result.wall == float("inf"):
+        result.reason = (folder / "stderr").read_text()[-300:] or f"no end within {limit:g} s"
+    result.processes = _left_of(child)
+    result.files, result.size = _left_in(folder, shared)
+    shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def _kill_after(child: subprocess.Popen, limit: float) -> threading.Timer:
+    timer = threading.Timer(limit, os.killpg, (child.pid, signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _left_of(child: subprocess.Popen) -> int:
+    """Processes of the run's session after a while; they are ended."""
+    deadline = time.monotonic() + GRACE
+    while (left := _session(child.pid)) and time.monotonic() < deadline:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(0.1)
+        if child.returncode is not None:
+            time.sleep(0.05)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    child.wait()
+    return len(left)
+
+
+def _session(leader: int) -> list[int]:
+    """Living processes of a session."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError, IndexError):
+            fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader and fields[0] != "Z":
+                found.append(int(entry))
+    return found
+
+
+def _left_in(folder: Path, shared: set[str]) -> tuple[int, int]:
+    """Files that nobody asked for, and their bytes: not checkpoints, logs, curves and configs."""
+    files = [path for path in folder.rglob("*") if path.is_file() and _unwanted(path, folder)]
+    size = sum(path.stat().st_size for path in files)
+    extra = set(os.listdir("/dev/shm")) - shared if os.path.isdir("/dev/shm") else set()
+    return len(files) + len([name for name in extra if "ding" in name]), size
+
+
+def _unwanted(path: Path, folder: Path) -> bool:
+    inside = {"data", "policy"} & set(path.relative_to(folder).parts[:-1])
+    return bool(inside) or ".tmp" in path.name or path.name == "run.key"
+
+
+if __name__ == "__main__":
+    print(asdict(run(sys.argv[1], int(sys.argv[2]))))
