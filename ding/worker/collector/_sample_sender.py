@@ -7,6 +7,8 @@ from typing import Any
 #: Samples of a chunk that is not waited for any longer, and seconds after which it is sent anyhow.
 MIN_SAMPLES = 16
 MAX_AGE = 0.05
+#: Seconds from chunk to chunk, at least: each costs a file and a message.
+MIN_SPAN = 0.02
 #: How many times larger and older chunks get while the coordinator does not ask.
 MAX_SCALE = 64
 
@@ -24,6 +26,7 @@ class SampleSender:
         self._n_sample = max(n_sample or 0, MIN_SAMPLES)
         self._waiting = 0
         self._since = 0.0
+        self._sent = 0.0
 
     def add(self, samples: int) -> bool:
         """Count samples that were completed; returns whether it is time to send."""
@@ -33,9 +36,10 @@ class SampleSender:
             self._waiting += samples
         elif not self._waiting:
             return False
+        now = time.monotonic()
         scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
-        enough = self._waiting >= self._n_sample * scale
-        return enough or time.monotonic() - self._since >= MAX_AGE * scale
+        enough = self._waiting >= self._n_sample * scale and now - self._sent >= MIN_SPAN
+        return enough or now - self._since >= MAX_AGE * scale
 
     def send(self, samples: Sequence[Any], facts: Callable[[int], Mapping[str, Any]]) -> int:
         """Send samples as one chunk, or as many as the worker wants.
@@ -48,6 +52,7 @@ class SampleSender:
             The number of samples.
         """
         self._waiting = 0
+        self._sent = time.monotonic()
         start = 0
         while start < len(samples):
             chunk = samples[start : start + self._link.chunk_rows(samples[start:])]

@@ -75,6 +75,11 @@ class BaseCommCollector(ABC):
 
     # ------------------------------------------------------------------ tasks
 
+    @property
+    def task(self) -> CollectTask | None:
+        """The task that runs."""
+        return self._task
+
     def begin_task(self, task_info: Mapping[str, Any]) -> CollectTask:
         """Let a new collector work on a task, in a thread; one that still runs is closed.
 

@@ -38,7 +38,8 @@ class CollectTask:
     ) -> None:
         self.info = info
         self.collector = collector
-        self._ids = {"task_id": info.get("task_id"), "buffer_id": info.get("buffer_id")}
+        #: ``task_id`` and ``buffer_id``, which every message carries.
+        self.ids = {"task_id": info.get("task_id"), "buffer_id": info.get("buffer_id")}
         self._on_unsent = on_unsent
         self._changed = threading.Condition()  # guards what follows
         self._pending: deque[Mapping[str, Any]] = deque()
@@ -64,7 +65,7 @@ class CollectTask:
         """
         with self._changed:
             self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
-            self._pending.append({**self._ids, **metadata})
+            self._pending.append({**self.ids, **metadata})
             self._changed.notify_all()
 
     def reserve(self, size: int) -> None:
@@ -166,7 +167,7 @@ class CollectTask:
     def _progress(self) -> dict[str, Any]:
         return {
             **self.collector.progress(),
-            **self._ids,
+            **self.ids,
             "collector_done": self._ended and not self._pending,
             "waiting": self._waiting,
             "written": self._written,
@@ -205,4 +206,4 @@ class CollectTask:
         """
         if self._error is not None:
             raise self._error
-        return {**self.collector.get_finish_info(), **self._ids}
+        return {**self.collector.get_finish_info(), **self.ids}
