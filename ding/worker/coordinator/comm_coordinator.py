@@ -14,6 +14,7 @@ from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.utils.errors import ConfigError
 
+from .operator_link import OperatorLink, wants_operator
 from .resource_manager import NaiveResourceManager
 from .run_master import JoinMessage, RunMaster
 from .worker_jobs import CollectorJob, Job, LearnerJob
@@ -61,6 +62,10 @@ class CommCoordinator:
         self._present: set[str] = set()
         self._closing = False
         self._started = False
+        operator = own.get("operator_server") or {}
+        self._operator = (
+            OperatorLink(operator, self._add, self._remove) if wants_operator(operator) else None
+        )
         port = own.get("port", 0)
         self._master = RunMaster(
             own.get("host"),
@@ -90,13 +95,17 @@ class CommCoordinator:
         self._started = True
         for kind, workers in self._workers.items():
             for name, address in workers.items():
-                session = self._sessions[name] = WorkerSession(name, _JOBS[kind], address, self)
-                session.start()
+                self._add(kind, name, *address)
+        if self._operator is not None:
+            self._operator.start()
 
     def close(self) -> None:
         """Let all workers go and stop listening, within seconds."""
         with self._lock:
             self._closing = True
+        if self._operator is not None:
+            self._operator.close()
+        with self._lock:
             sessions = list(self._sessions.values())
         deadline = time.monotonic() + CLOSE_TIMEOUT
         for session in sessions:
@@ -153,6 +162,25 @@ class CommCoordinator:
             if session is not None and session.assign(task):
                 return True
         return False
+
+    # Workers of the config and of an operator
+
+    def _add(self, kind: str, name: str, host: str, port: int) -> None:
+        """Connect to a worker, ever again."""
+        with self._lock:
+            if self._closing or name in self._sessions:
+                return
+            session = self._sessions[name] = WorkerSession(name, _JOBS[kind], (host, port), self)
+        session.start()
+
+    def _remove(self, kind: str, name: str, host: str, port: int) -> None:
+        """Let a worker go that the operator has ended."""
+        with self._lock:
+            session = None if self._closing else self._sessions.pop(name, None)
+        if session is not None:
+            self._drop_old(session, "the operator has ended it")
+            self._count_collectors()
+            self.link.workers_changed()
 
     # Workers that join
 
@@ -245,6 +273,8 @@ class CommCoordinator:
         self._count_collectors()
         self.link.worker_left(session.name)
         self.link.workers_changed()
+        if self._operator is not None:
+            self._operator.report_failed(session.kind, session.name)
 
     def _count_collectors(self) -> None:
         """Tell of collectors beyond those of the config that came or left."""

@@ -20,7 +20,8 @@ _logger = logging.getLogger(__name__)
 _LISTS = {"collector": "collectors", "learner": "learners"}
 _DEFAULT_PORTS = {"collector": DEFAULT_K8S_COLLECTOR_PORT, "learner": DEFAULT_K8S_LEARNER_PORT}
 _CHECK_SPAN = 3.0
-_JOIN_TIMEOUT = 10.0
+#: Seconds that the end of a run waits for a request that is under way.
+_JOIN_TIMEOUT = 1.0
 
 Callback = Callable[[str, str, str, int], None]
 
@@ -57,7 +58,7 @@ class OperatorLink:
         self._thread.start()
 
     def close(self) -> None:
-        """End; a request that is under way is waited for."""
+        """End; a request that is under way is waited for, but not for long."""
         self._closed = True
         self._wake.set()
         self._server.close()

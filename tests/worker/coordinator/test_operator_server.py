@@ -10,6 +10,7 @@ from ding.utils.errors import ConfigError, DingError
 from ding.worker.coordinator import operator_server
 from ding.worker.coordinator.operator_link import OperatorLink, wants_operator
 from ding.worker.coordinator.operator_server import OperatorServer, OperatorServerError
+from tests.worker.coordinator.fake_workers import FakeCollector, FakeLearner, Run, eventually
 
 LONG = 20
 
@@ -267,3 +268,29 @@ def test_who_wants_an_operator(monkeypatch):
     assert wants_operator({"system_addr": "operator:80"})
     monkeypatch.setenv("KUBERNETES_SERVER_URL", "operator:80")
     assert wants_operator({})
+
+
+def test_a_coordinator_works_with_what_the_operator_starts(operator):
+    request = {"collectors": {"replicas": 1}, "learners": {"replicas": 1}}
+    cfg = {"system_addr": f"127.0.0.1:{operator.port}", "check_span": 0.05}
+    cfg["init_replicas_request"] = request
+    workers = [FakeCollector(chunks=1), FakeLearner(iterations=1e9), FakeCollector(chunks=1)]
+    for worker in workers:
+        worker.start()
+    first, learner, second = (f"127.0.0.1:{worker.port}" for worker in workers)
+    with Run(operator_server=cfg) as run:
+        operator.wait_for(lambda: ("POST", "/v1alpha1/replicas") in [a[:2] for a in operator.seen])
+        operator.workers = {"collectors": [first], "learners": [learner]}
+        eventually(lambda: run.commander.finished["collector"])
+        workers[0].fall_silent()
+
+        def reported():
+            return [fields["collectors"] for _, path, fields in operator.seen if "failed" in path]
+
+        operator.wait_for(reported)
+        assert reported()[0] == [first]
+        operator.workers = {"collectors": [second], "learners": [learner]}
+        eventually(lambda: workers[2].asked)
+        assert set(run.coordinator.status()["workers"]) == {second, learner}
+    for worker in workers:
+        worker.close()
