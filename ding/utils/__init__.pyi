@@ -218,6 +218,9 @@ from .pytorch_ddp_dist_helper import (
     get_world_size as get_world_size,
 )
 from .pytorch_ddp_dist_helper import (
+    launched_as as launched_as,
+)
+from .pytorch_ddp_dist_helper import (
     reduce_data as reduce_data,
 )
 from .pytorch_ddp_dist_helper import (

@@ -129,6 +129,7 @@ def dist_init(
     rank: int | None = None,
     world_size: int | None = None,
     timeout: datetime.timedelta = datetime.timedelta(seconds=60000),
+    store: Any = None,
 ) -> tuple[int, int]:
     """Join the processes of the run; a run of one process joins nothing.
 
@@ -137,6 +138,7 @@ def dist_init(
 
     Args:
         backend: ``'nccl'`` becomes ``'gloo'`` where there is no CUDA.
+        store: A ``torch.distributed.Store`` in which the processes meet, instead of at an address.
 
     Returns:
         This process's rank, and the number of processes.
@@ -144,9 +146,9 @@ def dist_init(
     import torch
     import torch.distributed as dist
 
-    rank = _setting("RANK", "SLURM_PROCID", 0) if rank is None else rank
-    if world_size is None:
-        world_size = _setting("WORLD_SIZE", "SLURM_NTASKS", 1)
+    launched_rank, launched_size = launched_as()
+    rank = launched_rank if rank is None else rank
+    world_size = launched_size if world_size is None else world_size
     if world_size == 1:
         return 0, 1
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
@@ -159,8 +161,14 @@ def dist_init(
     if has_cuda:
         torch.cuda.set_device(rank % torch.cuda.device_count())
     backend = "gloo" if backend == "nccl" and not has_cuda else backend
-    dist.init_process_group(backend, rank=rank, world_size=world_size, timeout=timeout)
+    dist.init_process_group(backend, rank=rank, world_size=world_size, timeout=timeout, store=store)
     return dist.get_rank(), dist.get_world_size()
+
+
+def launched_as() -> tuple[int, int]:
+    """Rank and number of processes, as ``torchrun`` or Slurm says in the environment."""
+    rank = _setting("RANK", "SLURM_PROCID", 0)
+    return rank, _setting("WORLD_SIZE", "SLURM_NTASKS", 1)
 
 
 def dist_finalize() -> None:

@@ -7,16 +7,16 @@ from typing import Any, Protocol
 from easydict import EasyDict
 
 from ding.policy import create_policy
+from ding.torch_utils.threads import fit_threads
 from ding.utils import (
     COMM_LEARNER_REGISTRY,
     EasyTimer,
-    dist_finalize,
-    dist_init,
     get_task_uid,
     import_module,
 )
 from ding.utils.data import IDataLoader
 from ding.worker.learner.base_learner import BaseLearner, create_learner
+from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.learner_hook import LearnerHook
 
 
@@ -34,7 +34,8 @@ class BaseCommLearner(ABC):
     """Gets training tasks and data from a coordinator, and gives weights and results back.
 
     Args:
-        cfg: ``multi_gpu``: whether this is one of several processes that train together.
+        cfg: ``multi_gpu``: whether this is one of several processes that train together; the
+            environment says which, and they meet anew for each task.
 
     Attributes:
         failed: Why this learner cannot go on and its process should end; ``None`` while it can.
@@ -45,7 +46,8 @@ class BaseCommLearner(ABC):
         self._learner_uid = get_task_uid()
         self._timer = EasyTimer()
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
-        self._rank, self._world_size = dist_init() if self._multi_gpu else (0, 1)
+        self._group = LearnerGroup() if self._multi_gpu else None
+        self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
         self._end_flag = True
         self._ended = threading.Event()
         self.failed: str | None = None
@@ -73,8 +75,8 @@ class BaseCommLearner(ABC):
 
     def close(self) -> None:
         """End; closing twice does nothing."""
-        if not self._end_flag and self._multi_gpu:
-            dist_finalize()
+        if self._group is not None:
+            self._group.close()
         self._end_flag = True
         self._ended.set()
 
@@ -117,6 +119,7 @@ class BaseCommLearner(ABC):
         if self._world_size > 1:
             policy_cfg.multi_gpu = True
         learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
+        fit_threads(learner.policy.get_attribute("model"))
         learner.setup_dataloader(loader)
         for hook in self.hooks4call:
             learner.register_hook(hook)

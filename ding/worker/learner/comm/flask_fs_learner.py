@@ -55,6 +55,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._last_run: TrainingRun | None = None
         self._task_info: dict[str, Any] = {}
         self._cache: ChunkCache | None = None
+        self._last_batch: Any = None
         self._rested = threading.Event()
         callbacks = {
             "deal_with_resource": self.deal_with_resource,
@@ -141,13 +142,15 @@ class FlaskFileSystemLearner(BaseCommLearner):
             self._master_is_near,
             self._iteration_timeout(task_info),
             drain=self._world_size > 1,
-            on_failure=self._run_failed,
+            on_end=None if self._group is None else self._group.leave,
         )
         with self._lock:
             self._run = self._last_run = run
             self._task_info = task_info
-            self._cache = self._make_cache(task_info)
+            self._cache, self._last_batch = self._make_cache(task_info), None
         try:
+            if self._group is not None:
+                self._group.meet(str(task_info.get("task_id")))
             learner = self._create_learner(task_info, run, run.feed)
             path = self._state_path(task_info)
             keeper = StateKeeper(path, run.report.warn, self._rank == 0)
@@ -156,6 +159,8 @@ class FlaskFileSystemLearner(BaseCommLearner):
             with self._lock:
                 self._run = None
             run.abort()
+            if self._group is not None:
+                self._group.leave()
             raise
 
     def deal_with_get_data(self, wait: float = WAIT) -> dict[str, Any]:
@@ -236,11 +241,6 @@ class FlaskFileSystemLearner(BaseCommLearner):
             raise DataError(f"state_path {given!r} lies outside of {' and '.join(homes)}")
         return path
 
-    def _run_failed(self, failure: Failure) -> None:
-        if self._world_size > 1:
-            # The others wait for this process in a reduction; a new group needs new processes.
-            self._fail(f"its training failed: {failure}")
-
     def _current(self) -> TrainingRun:
         run = self._run
         if run is None:
@@ -288,12 +288,24 @@ class FlaskFileSystemLearner(BaseCommLearner):
             if cache is None:
                 return
             try:
-                run.feed.put(cache.batch(wire))
+                run.feed.put(batch := cache.batch(wire))
             except ChunkError as error:
-                run.feed.skip()
                 run.report.warn(f"a whole batch cannot be read: {error}")
+                self._make_up_for(run, error)
+            else:
+                self._last_batch = batch
         if cache is not None:
             run.report.add_bad_chunks(cache.take_bad())
+
+    def _make_up_for(self, run: TrainingRun, error: ChunkError) -> None:
+        """A whole batch is missing: it is demanded anew."""
+        if self._world_size == 1:
+            run.feed.skip()
+        elif self._last_batch is None:
+            run.fail(Failure.of(error))
+        else:
+            # The others wait for this process: all make the same number of updates.
+            run.feed.put(self._last_batch)
 
     def _train_on_samples(self, run: TrainingRun, metadata: list[Any]) -> None:
         batch, bad = [], []

@@ -35,7 +35,7 @@ class TrainingRun:
         iteration_timeout: Seconds that an iteration may take.
         drain: Whether a run that is stopped first trains on what waits ready, so that all
             processes that train together make the same number of updates.
-        on_failure: Told why it ended early.
+        on_end: Called in the training thread when it is over.
 
     Attributes:
         feed: Where batches come in.
@@ -51,9 +51,9 @@ class TrainingRun:
         allowed: Callable[[], bool],
         iteration_timeout: float = ITERATION_TIMEOUT,
         drain: bool = False,
-        on_failure: Callable[[Failure], object] | None = None,
+        on_end: Callable[[], object] | None = None,
     ) -> None:
-        self._name, self._drain, self._on_failure = name, drain, on_failure
+        self._name, self._drain, self._on_end = name, drain, on_end
         self._iteration_timeout = iteration_timeout
         self._allowed = allowed
         self._abandoned = False
@@ -130,8 +130,6 @@ class TrainingRun:
         if self.failure is None:
             self.failure = failure
             self.feed.close()
-            if self._on_failure is not None:
-                self._on_failure(failure)
 
     def results(self) -> dict[str, Any]:
         """What has happened since the last call, for the coordinator."""
@@ -200,6 +198,8 @@ class TrainingRun:
             self.feed.finish()
             self._publisher.close(STOP_TIMEOUT / 2)
             learner.close()
+            if self._on_end is not None:
+                self._on_end()
 
     def _may_publish(self) -> bool:
         return not self._abandoned and self._allowed()

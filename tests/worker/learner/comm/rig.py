@@ -94,7 +94,35 @@ def until(condition, timeout=20):
         time.sleep(0.005)
 
 
-class Rig:
+class Asker:
+    """A master of one slave that asks it step by step; a context."""
+
+    def __init__(self, address, key=None):
+        self.address = address
+        self.master = Master(port=0, heartbeat_tolerance=5.0, key=key, request_retry_waiting=0.05)
+
+    def __enter__(self):
+        self.master.start()
+        self.connect()
+        return self
+
+    def __exit__(self, *args):
+        self.master.close()
+
+    def connect(self, name="learner"):
+        host, port = self.address.rsplit(":", 1)
+        self.connection = self.master.new_connection(name, host, int(port))
+        self.connection.connect()
+
+    def ask(self, name, timeout=30, **data):
+        task = self.connection.new_task({"name": name, **data}).start().join(timeout)
+        if task.status is TaskStatus.COMPLETED:
+            return task.result
+        assert task.status is TaskStatus.FAILED, f"no answer to {name} in {timeout} s"
+        raise Failed(task.cause, task.result)
+
+
+class Rig(Asker):
     """Learner, master, and the folders between them; a context."""
 
     def __init__(self, tmp_path, key=None, **kwargs):
@@ -112,34 +140,21 @@ class Rig:
             run_key=key,
         )
         self.learner = create_comm_learner(EasyDict({**cfg, **kwargs}))
-        self.master = Master(port=0, heartbeat_tolerance=5.0, key=key, request_retry_waiting=0.05)
+        super().__init__(None, key)
         self.trained = 0
         self.infos = []
         self.leaves_threads = False
 
     def __enter__(self):
         self.learner.start()
-        self.master.start()
-        self.connect()
-        return self
-
-    def connect(self, name="learner"):
-        host, port = self.learner.address.rsplit(":", 1)
-        self.connection = self.master.new_connection(name, host, int(port))
-        self.connection.connect()
+        self.address = self.learner.address
+        return super().__enter__()
 
     def __exit__(self, *args):
         self.learner.close()
-        self.master.close()
+        super().__exit__(*args)
         left = [t.name for t in threading.enumerate() if t.name.startswith(OWN_THREADS)]
         assert not left or self.leaves_threads, f"left threads {left}"
-
-    def ask(self, name, timeout=30, **data):
-        task = self.connection.new_task({"name": name, **data}).start().join(timeout)
-        if task.status is TaskStatus.COMPLETED:
-            return task.result
-        assert task.status is TaskStatus.FAILED, f"no answer to {name} in {timeout} s"
-        raise Failed(task.cause, task.result)
 
     def begin(self, **kwargs):
         return self.ask("learner_start_task", task_info=task_info(**kwargs))

@@ -1,0 +1,62 @@
+"""Where the processes that train one policy together meet, once for each task."""
+
+import datetime
+import os
+from typing import Any
+
+from ding.utils import dist_finalize, dist_init, launched_as
+
+#: Seconds that a process waits for the others: to come, and in each reduction.
+TIMEOUT = 20.0
+
+
+class LearnerGroup:
+    """A process group of ``torch.distributed`` that is made anew for each task.
+
+    A group in which one process failed cannot be mended; a new one can be had at once, also with a
+    process that was started anew.
+
+    Attributes:
+        launched_as: Rank and number of processes, from the environment.
+    """
+
+    def __init__(self) -> None:
+        self.launched_as = launched_as()
+        self._server: Any = None
+
+    def meet(self, task_id: str) -> None:
+        """Wait for the others, who name the same task.
+
+        Raises:
+            RuntimeError: They have not come in time.
+        """
+        from torch.distributed import PrefixStore
+
+        dist_finalize()
+        if self.launched_as[1] > 1:
+            store = PrefixStore(task_id, self._store())
+            dist_init(timeout=datetime.timedelta(seconds=TIMEOUT), store=store)
+
+    @staticmethod
+    def leave() -> None:
+        """Leave the others; those who wait for this process get an error."""
+        dist_finalize()
+
+    def close(self) -> None:
+        """Leave, and do not serve the others any more."""
+        self.leave()
+        self._server = None
+
+    def _store(self) -> Any:
+        from torch.distributed import TCPStore
+
+        if self._server is not None:
+            return self._server
+        rank, size = self.launched_as
+        host = os.environ.get("MASTER_ADDR", "127.0.0.1")
+        port = int(os.environ.get("MASTER_PORT", "10314"))
+        timeout = datetime.timedelta(seconds=TIMEOUT)
+        store = TCPStore(host, port, size, rank == 0, timeout, wait_for_workers=False)
+        if rank == 0:
+            self._server = store  # it serves the others in later tasks as well
+        return store

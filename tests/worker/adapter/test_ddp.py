@@ -1,0 +1,207 @@
+"""Two learner processes behind an aggregator train one policy, on the CPU."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from easydict import EasyDict
+
+from ding.data.chunks import ChunkCache, SharedFolder, write_chunk
+from ding.policy.dqn import DQNPolicy
+from ding.worker.adapter import LearnerAggregator
+from tests.worker.learner.comm.rig import (
+    BATCH,
+    Asker,
+    Failed,
+    policy_cfg,
+    rows,
+    task_info,
+    until,
+    wire,
+)
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = Path(__file__).with_name("ddp_learner.py")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class LearnerProcess:
+    def __init__(self, folder, rank, port, size=2, seed=0):
+        env = dict(
+            os.environ,
+            RANK=str(rank),
+            WORLD_SIZE=str(size),
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(port),
+            OMP_NUM_THREADS="1",
+            PYTHONPATH=str(ROOT),
+            TEST_SEED=str(seed),
+        )
+        self.folder, self.rank = folder, rank
+        with open(os.path.join(folder, f"output{rank}"), "a") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(SCRIPT), str(folder), str(rank)],
+                env=env,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+            )
+        self.lines = self.process.stdout
+
+    def address(self):
+        return self.wait_for("ADDRESS").split()[1].rsplit(":", 1)
+
+    def weights(self):
+        path = os.path.join(self.folder, f"weights{self.rank}")
+        print(path, file=self.process.stdin, flush=True)
+        self.wait_for("DUMPED")
+        return torch.load(path, weights_only=True)
+
+    def wait_for(self, word):
+        while not (line := self.lines.readline()).startswith(word):
+            assert line, Path(self.folder, f"output{self.rank}").read_text()
+        return line
+
+    def end(self):
+        self.process.kill()
+        self.process.wait(10)
+        self.process.stdin.close()
+        self.lines.close()
+
+
+class Team:
+    def __init__(self, folder):
+        self.folder = str(folder)
+        self.data = SharedFolder(os.path.join(self.folder, "data"))
+        SharedFolder(os.path.join(self.folder, "policy"))
+        self.port = free_port()
+        self.processes = {}
+
+    def process(self, rank, **kwargs):
+        self.processes[rank] = LearnerProcess(self.folder, rank, self.port, **kwargs)
+        return self.processes[rank]
+
+
+@contextmanager
+def two_learners(folder, **kwargs):
+    team = Team(folder)
+    try:
+        for rank in range(2):
+            team.process(rank, seed=rank)
+        table = {f"learner{r}": [f"learner{r}", *p.address()] for r, p in team.processes.items()}
+        cfg = dict(
+            host="127.0.0.1",
+            port="auto",
+            master=dict(host="127.0.0.1", port=0),
+            learner=table,
+            heartbeat_tolerance=3.0,
+            **kwargs,
+        )
+        team.aggregator = LearnerAggregator(EasyDict(cfg))
+        team.aggregator.start()
+        try:
+            with Asker(team.aggregator.address) as team.coordinator:
+                yield team
+        finally:
+            team.aggregator.close()
+    finally:
+        for process in team.processes.values():
+            process.end()
+
+
+def begin(coordinator, **kwargs):
+    return coordinator.ask("learner_start_task", task_info=task_info(**kwargs))
+
+
+def learn(coordinator, batches):
+    answer = coordinator.ask("learner_learn_task", data={"batches": batches})
+    return answer["info"]
+
+
+def test_ranks_stay_equal_and_train_as_one_on_the_joint_batch(tmp_path):
+    with two_learners(tmp_path) as team:
+        ask = team.coordinator.ask
+        begin(team.coordinator)
+        write_chunk(team.data, "c0", rows())
+        start = team.processes[0].weights()
+        demand = ask("learner_get_data_task", wait=1)
+        assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 16)
+        batches = [wire(["c0"], start=3 * i, number=i) for i in range(10)]
+        learn(team.coordinator, batches)
+        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 5)
+        info = learn(team.coordinator, [])
+        assert info["learner_step"] == 5
+        assert {i // 100 for i in info["priority_info"]["replay_buffer_idx"]} == set(range(10))
+        weights = [team.processes[rank].weights() for rank in range(2)]
+        for name, value in weights[0].items():
+            assert torch.equal(value, weights[1][name])
+            assert not torch.equal(value, start[name])
+        assert ask("learner_close_task")["learner_step"] == 5
+        # One learner on batches twice as large.
+        policy = DQNPolicy(policy_cfg(), enable_field=["learn"])
+        state = policy.learn_mode.state_dict()
+        policy.learn_mode.load_state_dict({**state, "model": start, "target_model": start})
+        cache = ChunkCache(team.data, 100)
+        for i in range(5):
+            pair = [list(cache.batch(batches[2 * i + rank])) for rank in range(2)]
+            policy.learn_mode.forward([dict(row) for rows_ in pair for row in rows_])
+        for name, value in policy.learn_mode.state_dict()["model"].items():
+            torch.testing.assert_close(value, weights[0][name])
+
+
+def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(tmp_path):
+    with two_learners(tmp_path) as team:
+        ask = team.coordinator.ask
+        begin(team.coordinator, state_path="state")
+        write_chunk(team.data, "c0", rows())
+        learn(team.coordinator, [wire(["c0"], number=i) for i in range(8)])
+        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 4)
+        team.processes[1].process.send_signal(signal.SIGKILL)
+        begun = time.monotonic()
+        with pytest.raises(Failed, match="learner1: "):
+            for i in range(1000):
+                learn(team.coordinator, [wire(["c0"], number=i) for i in range(2)])
+                ask("learner_get_data_task", wait=0.1)
+        assert time.monotonic() - begun < 10
+        team.processes[1].end()
+        team.aggregator._team._table["learner1"] = _pair(team.process(1).address())
+        begin(team.coordinator, state_path="state", task_id="learner_task_2")
+        step = ask("learner_get_data_task", wait=1)["cur_learner_iter"]
+        learn(team.coordinator, [wire(["c0"], number=i) for i in range(4)])
+        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == step + 2)
+        weights = [team.processes[rank].weights() for rank in range(2)]
+        assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
+def test_failure_of_one_ends_the_others(tmp_path):
+    with two_learners(tmp_path) as team:
+        ask = team.coordinator.ask
+        begin(team.coordinator)
+        write_chunk(team.data, "c0", rows())
+        write_chunk(team.data, "nan", rows(nan=True))
+        learn(team.coordinator, [wire(["c0"]), wire(["nan"])])
+        with pytest.raises(Failed, match=r"learner[01]: ") as told:
+            until(lambda: ask("learner_get_data_task", wait=0.5) is None)
+        assert "DataError" in told.value.cause or "RuntimeError" in told.value.cause
+        begin(team.coordinator, task_id="learner_task_2")
+        learn(team.coordinator, [wire(["c0"]), wire(["c0"])])
+        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 1)
+
+
+def _pair(address):
+    host, port = address
+    return host, int(port)
