@@ -30,6 +30,7 @@ def worker_status(session: WorkerSession, facts: RunFacts) -> dict[str, Any]:
         status["is_eval"] = bool(job and job.task.get("collector_cfg", {}).get("eval_flag"))
     else:
         status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
+        status["wait_share"] = job and job.info.get("wait_share")
     return status
 
 

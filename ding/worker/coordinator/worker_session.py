@@ -105,6 +105,7 @@ class WorkerSession:
             if self.state != "idle" or self._next is not None or self._lost or self._ended:
                 return False
             self._next, self._close_asked = task, False
+            self._set("starting")
             self._changed.notify_all()
         return True
 

@@ -142,9 +142,7 @@ def test_port_taken():
 
 def test_a_task_that_nobody_takes_goes_back():
     with Run(collector_task_timeout=0.3, learner_task_timeout=0.3) as run:
-        eventually(
-            lambda: {task["task_id"][:4] for task in run.commander.failed} == {"coll", "lear"}
-        )
+        eventually(lambda: {t["task_id"][:4] for t in run.commander.failed} == {"coll", "lear"})
         assert "within 0.3 s" in run.commander.failed[0]["message"]
         assert run.status()["tasks"]["timed_out"] >= 2
         assert run.coordinator.verdict is None
@@ -186,20 +184,10 @@ def test_worker_that_dies_in_the_middle_of_a_task():
         assert run.coordinator.verdict is None
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "text",
-        None,
-        7,
-        ["text"],
-        [[]],
-        {"data_id": 7},
-        {"data_id": "../x"},
-        {"data_id": "x", "sample_num": -1},
-    ],
-    ids=repr,
-)
+BAD_META = [{"data_id": 7}, {"data_id": "../x"}, {"data_id": "x", "sample_num": -1}]
+
+
+@pytest.mark.parametrize("answer", ["text", None, 7, ["text"], [[]], *BAD_META], ids=repr)
 def test_nonsense_from_a_collector_fails_its_task(answer):
     good, bad = endless(), endless()
     bad.on["data"] = lambda task: answer

@@ -1,0 +1,120 @@
+"""The comm part by itself: it needs the callbacks of the contract, and nothing else."""
+
+import logging
+
+import pytest
+from easydict import EasyDict
+
+from ding.utils.errors import ConfigError
+from ding.worker import CommCoordinator
+from ding.worker.coordinator.worker_link import CALLBACKS
+from tests.worker.coordinator.fake_workers import (
+    FakeCollector,
+    FakeLearner,
+    eventually,
+    make_config,
+)
+
+LOGGER = logging.getLogger("test")
+
+
+@pytest.fixture
+def called():
+    return []
+
+
+@pytest.fixture
+def make_comm(called):
+    parts = []
+
+    def make(workers, **coordinator):
+        answers = {
+            "deal_with_collector_judge_finish": lambda task_id, data: data["collector_done"],
+            "deal_with_learner_judge_finish": lambda task_id, info: info["learner_done"],
+            "deal_with_learner_get_data": lambda *args: [{"data_id": "x"}] * 4,
+        }
+
+        def callback(name):
+            def call(*args):
+                called.append((name, *args))
+                return answers.get(name, lambda *args: None)(*args)
+
+            return call
+
+        for worker in workers.values():
+            worker.start()
+        config = make_config(workers, **coordinator)
+        comm = CommCoordinator(config, {name: callback(name) for name in CALLBACKS}, LOGGER)
+        parts.extend([comm, *workers.values()])
+        comm.start()
+        return comm
+
+    yield make
+    for part in parts:
+        part.close()
+
+
+def names(called):
+    return [name.removeprefix("deal_with_") for name, *_ in called]
+
+
+def test_collector_task(make_comm, called):
+    comm = make_comm({"c": FakeCollector(chunks=3, ours=False)})
+    task = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}}
+    eventually(lambda: comm.send_collector_task(task))
+    assert comm.send_collector_task(task) is False
+    assert comm.send_learner_task(task) is False
+    eventually(lambda: "collector_finish_task" in names(called))
+    sent = [args for name, *args in called if name == "deal_with_collector_send_data"]
+    assert len(sent) == 3
+    task_id, buffer_id, data_id, data = sent[0]
+    assert (task_id, buffer_id, data["data_id"]) == ("t", "b", data_id)
+    task_id, words = called[-1][1:]
+    assert (task_id, words["real_episode_count"]) == ("t", 1)
+    eventually(lambda: comm.send_collector_task(task))
+
+
+def test_learner_task(make_comm, called):
+    learner = FakeLearner(iterations=3, ours=False)
+    comm = make_comm({"l": learner})
+    task = {"task_id": "t", "buffer_id": "b", "learner_cfg": {}}
+    eventually(lambda: comm.send_learner_task(task))
+    eventually(lambda: "learner_finish_task" in names(called))
+    demands = [args for name, *args in called if name == "deal_with_learner_get_data"]
+    assert demands == [["t", "b", 4, 0], ["t", "b", 4, 1], ["t", "b", 4, 2]]
+    assert learner.batches == [[{"data_id": "x"}] * 4] * 3
+    steps = [args[2]["learner_step"] for name, *args in called if "send_info" in name]
+    assert steps == [1, 2, 3]
+
+
+def test_callbacks_of_the_contract_are_needed():
+    with pytest.raises(KeyError, match="deal_with_learner_get_data"):
+        CommCoordinator(make_config({}), {}, LOGGER)
+
+
+@pytest.mark.parametrize("entry", [["h"], 3, ["a", "h", "x"]], ids=repr)
+def test_table_of_workers_is_checked(entry):
+    config = make_config({})
+    config.system.coordinator.collector = EasyDict(collector0=entry)
+    callbacks = dict.fromkeys(CALLBACKS, print)
+    with pytest.raises(ConfigError, match=r"system\.coordinator\.collector\.collector0"):
+        CommCoordinator(config, callbacks, LOGGER)
+
+
+def test_workers_that_join_by_themselves_are_not_connected_to(make_comm):
+    comm = make_comm({}, collector={"collector0": ["collector0", "127.0.0.1", "auto"]})
+    assert comm.workers() == {}
+    comm.close()
+
+
+def test_worker_that_comes_later_is_connected_then(make_comm):
+    first = FakeCollector()
+    first.start()
+    port = first.port
+    first.close()
+    comm = make_comm({}, collector={"c": ["c", "127.0.0.1", port]})
+    late = FakeCollector(port)
+    late.start()
+    eventually(lambda: comm.present("collector") == 1)
+    late.close()
+    eventually(lambda: comm.present("collector") == 0)

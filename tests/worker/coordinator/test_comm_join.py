@@ -1,0 +1,144 @@
+"""A worker finds its coordinator, waits for it, and gives up with a cause."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from ding.interaction.base.service import refusal
+from ding.worker.comm_join import Joiner
+from ding.worker.coordinator.run_master import RunMaster
+from tests.worker.coordinator.fake_workers import eventually
+
+KEY = "the key"
+
+
+@pytest.fixture
+def joined():
+    return []
+
+
+@pytest.fixture
+def make_master():
+    masters = []
+
+    def make(on_join, port=0):
+        master = RunMaster(
+            None, port, key=KEY, on_join=on_join, on_lost=lambda *_: None, status=dict
+        )
+        master.start()
+        masters.append(master)
+        return master
+
+    yield make
+    for master in masters:
+        master.close()
+
+
+@pytest.fixture
+def make_joiner():
+    joiners = []
+
+    def make(port, **kwargs):
+        causes = []
+        address = kwargs.pop("address", lambda: "127.0.0.1:7777")
+        key = kwargs.pop("key", KEY)
+        joiner = Joiner(
+            (None, port), "learner", "l0", address, key, on_give_up=causes.append, **kwargs
+        )
+        joiners.append(joiner)
+        joiner.start()
+        return joiner, causes
+
+    yield make
+    for joiner in joiners:
+        joiner.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_it_tells_where_the_worker_listens(make_master, make_joiner, joined):
+    make_joiner(make_master(joined.append).port)
+    eventually(lambda: joined)
+    message = joined[0]
+    assert (message.kind, message.name) == ("learner", "l0")
+    assert (message.host, message.port) == ("127.0.0.1", 7777)
+
+
+def test_it_joins_again_when_it_lost_the_coordinator(make_master, make_joiner, joined):
+    joiner, _ = make_joiner(make_master(joined.append).port)
+    eventually(lambda: joined)
+    joiner.lost()
+    eventually(lambda: len(joined) == 2)
+
+
+def test_it_waits_for_a_coordinator_that_comes_later(make_master, make_joiner, joined):
+    port = free_port()
+    _, causes = make_joiner(port)
+    time.sleep(0.2)
+    make_master(joined.append, port)
+    eventually(lambda: joined)
+    assert causes == []
+
+
+def test_it_tries_again_when_the_coordinator_cannot_connect(make_master, make_joiner):
+    tries = []
+
+    def refuse_once(message):
+        tries.append(message)
+        if len(tries) == 1:
+            raise refusal(1, "cannot connect", 503)
+
+    make_joiner(make_master(refuse_once).port)
+    eventually(lambda: len(tries) == 2)
+
+
+@pytest.mark.parametrize("key", ["another", None])
+def test_it_gives_up_without_the_right_key(make_master, make_joiner, joined, key):
+    _, causes = make_joiner(make_master(joined.append).port, key=key)
+    eventually(lambda: causes)
+    assert "ey" in causes[0]
+    assert joined == []
+
+
+def test_it_gives_up_when_there_is_no_coordinator_for_too_long(make_joiner):
+    port = free_port()
+    _, causes = make_joiner(port, first_patience=0.3)
+    eventually(lambda: causes)
+    assert f"no coordinator at 127.0.0.1:{port}" in causes[0]
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        None,
+        {"kind": "cook", "name": "a", "host": "h", "port": 1},
+        {"kind": "learner", "name": "", "host": "h", "port": 1},
+        {"kind": "learner", "name": "a\n", "host": "h", "port": 1},
+        {"kind": "learner", "name": "a", "host": "", "port": 1},
+        {"kind": "learner", "name": "a", "host": "h", "port": 0},
+        {"kind": "learner", "name": "a", "host": "h", "port": "1"},
+        {"kind": "learner", "name": "a", "host": "h", "port": 70000},
+    ],
+)
+def test_nonsense_is_refused(make_master, make_joiner, joined, worker):
+    joiner, _ = make_joiner(make_master(joined.append).port)
+    eventually(lambda: joined)
+    answer = joiner._engine.request(
+        "POST", "worker/join", {"worker": worker}, retries=0, raise_for_status=False
+    )
+    assert answer.status_code == 400
+    assert len(joined) == 1
+
+
+def test_closing_ends_it_while_it_tries(make_joiner):
+    threads = threading.active_count()
+    joiner, causes = make_joiner(free_port())
+    joiner.close()
+    assert threading.active_count() <= threads
+    assert causes == []

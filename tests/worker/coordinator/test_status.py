@@ -1,0 +1,179 @@
+"""What the operator is shown."""
+
+import logging
+import time
+
+import pytest
+
+from ding.utils.console import Console
+from ding.worker.coordinator import run_view
+from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
+from ding.worker.coordinator.run_facts import RunFacts
+from ding.worker.coordinator.run_status import MAX_LINES, brief_facts, who_waits, worker_lines
+from ding.worker.coordinator.run_view import RunView
+from ding.worker.coordinator.worker_link import Failure
+
+
+def worker(kind="collector", state="running", waits_for=None, **more):
+    rates = {"samples_per_s": None, "iters_per_s": None}
+    return {"kind": kind, "state": state, "waits_for": waits_for, "task_id": "t", **rates, **more}
+
+
+@pytest.mark.parametrize(
+    ("workers", "words"),
+    [
+        ({}, "no learner is connected; no collector is connected"),
+        ({"l": worker("learner"), "c": worker()}, "nobody waits"),
+        ({"l": worker("learner", waits_for="data"), "c": worker()}, "learner waits for data"),
+        (
+            {"l": worker("learner"), "c0": worker(waits_for="space"), "c1": worker()},
+            "1 of 2 collectors wait for space in path_data",
+        ),
+        ({"l": worker("learner", "connecting"), "c": worker()}, "no learner is connected"),
+    ],
+)
+def test_who_waits_for_whom(workers, words):
+    assert who_waits(workers) == words
+
+
+def status(workers, **more):
+    return {
+        "data_rate": {"samples_per_s": 1234.0, "bytes_per_s": 2.5e6},
+        "policy": {"p": {"lag_iters": 7}, "q": {"lag_iters": None}},
+        "buffers": {"b": {"bytes": 3_000_000, "count": 5, "capacity": 10}},
+        "workers": workers,
+        "waits": "nobody waits",
+        "envstep": 40,
+        "train_iter": 2,
+        "episode_return": 1.5,
+        "best_return": 3.0,
+        **more,
+    }
+
+
+def test_facts_in_few_words():
+    facts = brief_facts(status({"l": worker("learner"), "c": worker(state="idle")}))
+    assert facts == [
+        *("1,234 samples/s", "2.50 MB/s", "policy lag 7 iters", "data files 3.0 MB"),
+        *("collectors 0/1", "learners 1/1", "nobody waits"),
+    ]
+
+
+def test_a_line_for_each_worker_as_far_as_there_is_room():
+    one = worker(task_id="task_3", samples_per_s=12.0, is_eval=True, waits_for="space")
+    line = worker_lines(status({"collector0": one}))[0]
+    for words in ("collector0", "running", "task_3 (evaluation)", "12 samples/s", "space"):
+        assert words in line
+    many = worker_lines(status({f"c{i:03}": worker() for i in range(100)}))
+    assert len(many) == MAX_LINES
+    assert many[-1] == f"... and {100 - MAX_LINES + 1} workers more"
+
+
+def test_console_shows_workers_and_facts(capsys):
+    with Console("run", mode="plain") as console:
+        view = RunView(console, logging.getLogger("test"))
+        view.evaluated(9.0)
+        view.draw(lambda: status({"l": worker("learner")}))
+        assert console.progress.lines[0].startswith("l")
+    out = capsys.readouterr().out
+    for words in ("eval 9", "step 40", "buffer 5/10", "1,234 samples/s", "policy lag 7 iters"):
+        assert words in out
+
+
+def test_failure_is_one_line_with_worker_task_cause_and_heir(capsys):
+    with Console("run", mode="plain") as console:
+        view = RunView(console, logging.getLogger("test"))
+        view.failed("collector", Failure("c1", "no sign of life", "t1", lost=True))
+        view.given("collector", "c0")
+        view.failed("worker", Failure("c2", "gone", lost=True))
+    lines = capsys.readouterr().out.splitlines()
+    assert any(
+        line.endswith("c1 lost (task t1): no sign of life; its task was given to c0")
+        for line in lines
+    )
+    assert any(line[8:] == " c2 lost: gone" for line in lines)
+
+
+def test_line_of_a_failure_does_not_wait_for_ever(capsys, monkeypatch):
+    monkeypatch.setattr(run_view, "LINE_SECONDS", 0.0)
+    with Console("run", mode="plain") as console:
+        view = RunView(console, logging.getLogger("test"))
+        view.failed("learner", Failure("l0", "loss is NaN", "t1"))
+        view.flush()
+    assert "l0 failed (task t1): loss is NaN; no learner is free" in capsys.readouterr().out
+
+
+def test_facts_count_steps_of_tasks_once():
+    facts = RunFacts()
+    facts.stepped("a", 10)
+    facts.stepped("a", 8)
+    facts.stepped("b", 5)
+    facts.finished("a", False, {"step_count": 12, "reward_mean": 2.0, "real_episode_count": 3})
+    assert (facts.envstep, facts.episodes, facts.episode_return) == (17, 3, 2.0)
+    assert facts.finished("e", True, {"reward_mean": 5.0, "step_count": 100})
+    assert not facts.finished("e", True, {"reward_mean": 4.0})
+    assert not facts.finished("e", True, {"reward_mean": "nan"})
+    assert (facts.envstep, facts.best_return, facts.last_eval_return) == (17, 5.0, 4.0)
+
+
+def test_policy_lag():
+    facts = RunFacts()
+    facts.trained("l", "p", {"learner_step": 30, "policy_iter": 20})
+    facts.used("p", 12)
+    told = facts.policies()["p"]
+    assert (told["iter"], told["lag_iters"]) == (20, 18)
+    assert told["age_s"] < 5
+
+
+def test_rates_fade(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    facts = RunFacts()
+    for _ in range(20):
+        facts.collected("c", 50, 1000)
+        now[0] += 0.1
+    assert facts.data_rate()["samples_per_s"] == pytest.approx(500, rel=0.1)
+    assert facts.rate_of("c") == pytest.approx(500, rel=0.1)
+    now[0] += 60
+    assert facts.data_rate() == {"samples_per_s": 0.0, "bytes_per_s": 0.0}
+
+
+def failure(cause="x", told=True):
+    return Failure("w", cause, "t", told=told)
+
+
+def test_failures_in_a_row_end_the_run():
+    limit = RetryLimit(2)
+    assert limit.failed("collector", failure()) is None
+    assert limit.failed("evaluation", failure()) is None
+    assert limit.failed("collector", failure()) is None
+    limit.progress("collector")
+    assert limit.failed("collector", failure()) is None
+    assert limit.failed("collector", failure()) is None
+    assert "3 times in a row" in limit.failed("collector", failure("disk full"))
+
+
+def test_training_the_same_steps_again_is_no_progress():
+    limit = RetryLimit(1)
+    limit.trained(10)
+    assert limit.failed("learner", failure("NaN")) is None
+    limit.trained(9)
+    limit.trained(10)
+    assert "NaN" in limit.failed("learner", failure("NaN"))
+    limit.trained(11)
+    assert limit.failed("learner", failure("NaN")) is None
+
+
+def test_the_same_cause_again_and_again_ends_the_run_despite_progress():
+    limit = RetryLimit(3)
+    for _ in range(SAME_CAUSE_LIMIT - 1):
+        assert limit.failed("collector", failure("no level 7")) is None
+        limit.progress("collector")
+    assert "no level 7" in limit.failed("collector", failure("no level 7"))
+
+
+def test_workers_that_are_lost_again_and_again_do_not_end_a_run_that_gets_on():
+    limit = RetryLimit(3)
+    for _ in range(5 * SAME_CAUSE_LIMIT):
+        assert limit.failed("collector", failure("no heartbeat", told=False)) is None
+        limit.progress("collector")
