@@ -12,7 +12,7 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.autolog import TickTime
 from ding.utils.errors import CheckpointError, ConfigError, EnvError
 from ding.worker import create_parallel_collector, get_parallel_collector_cls
-from ding.worker.collector import _policy_source, _step_watch
+from ding.worker.collector import _policy_source, _sample_sender, _step_watch
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from tests.worker.collector import parallel_tasks as tasks
@@ -286,7 +286,7 @@ def test_a_hanging_environment_is_found(link, monkeypatch, where):
 
 def test_slow_environments_do_not_hang(link, monkeypatch):
     monkeypatch.setattr(_step_watch, "_PATIENCE", 0.05)
-    collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, collector_env_num=4))
+    collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, length=2, collector_env_num=4))
     collector._watch._limit = 0.5  # less than a step of all, more than one of each
     monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
     thread = threading.Thread(target=collector.start)
@@ -302,7 +302,9 @@ def test_slow_environments_do_not_hang(link, monkeypatch):
 # ---------------------------------------------------------------------- chunks
 
 
-def test_chunks_grow_while_the_coordinator_does_not_ask():
+def test_chunks_grow_while_the_coordinator_does_not_ask(monkeypatch):
+    monkeypatch.setattr(_sample_sender, "MIN_SPAN", 0.0)
+    monkeypatch.setattr(_sample_sender, "MAX_AGE", 60.0)
     link = MemoryLink()
     sender = SampleSender(link, 32)
     assert not sender.add(31)

@@ -50,6 +50,7 @@ class CollectTask:
         self._written = 0
         self._quota: float | None = None
         self._waiting: str | None = None
+        self._needed = 0
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
 
     def start(self) -> None:
@@ -75,7 +76,11 @@ class CollectTask:
             TaskClosed: The task has ended meanwhile.
         """
         with self._changed:
-            self._wait("space", lambda: self._quota is None or self._written + size <= self._quota)
+            self._needed = size
+            try:
+                self._wait("space", lambda: (room := self.room()) is None or size <= room)
+            finally:
+                self._needed = 0
 
     def count_written(self, size: int) -> None:
         with self._changed:
@@ -170,6 +175,7 @@ class CollectTask:
             **self.ids,
             "collector_done": self._ended and not self._pending,
             "waiting": self._waiting,
+            "waiting_bytes": self._needed,
             "written": self._written,
         }
 

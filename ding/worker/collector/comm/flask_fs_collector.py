@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from easydict import EasyDict
 
 from ding.data import Columns, tree_map
@@ -180,7 +181,8 @@ class FlaskFileSystemCollector(BaseCommCollector):
     def deal_with_resource(self) -> dict[str, Any]:
         """What this worker has: numbers of CPUs and GPUs, and that it speaks our extensions."""
         given = self._cfg.get("resource") or {}
-        return {"cpu": os.cpu_count() or 1, "gpu": 0, **given, "ours": 1}
+        found = {"cpu": os.cpu_count() or 1, "gpu": torch.cuda.device_count()}
+        return {**found, **given, "ours": 1}
 
     def deal_with_collector_start(self, task_info: Mapping[str, Any]) -> None:
         """Begin a task; one that still runs is closed first.
@@ -216,7 +218,8 @@ class FlaskFileSystemCollector(BaseCommCollector):
         """
         task = self._require_task()
         foreign = quota is None and wait is None
-        span = DEFAULT_WAIT if wait is None else min(max(float(wait), 0.0), MAX_WAIT)
+        span = DEFAULT_WAIT if wait is None else min(_amount("wait", wait), MAX_WAIT)
+        quota = None if quota is None else _amount("quota", quota)
         try:
             answer = task.poll(span, quota, single=foreign)
         except BaseException:
@@ -230,14 +233,15 @@ class FlaskFileSystemCollector(BaseCommCollector):
         """End the task; returns its report."""
         with self._requests:
             task = self._require_task()
-            kept, self._kept_policy = self._kept_policy, None
-            self.end_task()
-        info = task.finish_info()
-        if kept is not None and task.foreign:
-            self._remove(self._policy_folder, kept)  # it would not know what to do with it
-        elif kept is not None:
-            info.update(eval_policy=kept, policy_iter=info.get("train_iter", 0))
-        return info
+            task.close()
+            try:
+                info = task.finish_info()
+                if self._kept_policy is not None and not task.foreign:
+                    info.update(eval_policy=self._kept_policy, policy_iter=info["train_iter"])
+                    self._kept_policy = None  # the coordinator's now
+                return info
+            finally:
+                self.end_task()
 
     def end_task(self) -> None:
         super().end_task()
@@ -383,6 +387,13 @@ def _options(callback: Callable) -> list[str]:
     except (TypeError, ValueError):
         return []
     return [name for name in ("quota", "wait") if name in parameters]
+
+
+def _amount(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        text = f"'{name}' of 'collector_data_task' is {value!r:.80}; expected a number >= 0"
+        raise TaskFail({"type": "BadTask", "message": text}, text)
+    return value
 
 
 def _first(task_info: Mapping[str, Any]) -> str | None:

@@ -245,6 +245,7 @@ def test_a_user_s_collector_may_send_one_sample_at_a_time(driver):
         (dict(name="collector_start_task"), "without task_id, buffer_id, collector_cfg"),
         (dict(name="collector_start_task", task_info={"task_id": 1}), "without buffer_id"),
         (dict(name="collector_data_task"), "collector_start_task"),
+        (dict(name="collector_data_task", wait="long"), "collector_start_task"),
         (dict(name="collector_close_task"), "collector_start_task"),
     ],
 )
@@ -265,6 +266,16 @@ def test_an_unknown_type_is_told_at_once(driver):
 def test_a_task_without_type_is_told_at_once(driver):
     info = dict(task_id="t", buffer_id="b", collector_cfg={})
     assert "'type'" in driver.task("collector_start_task", task_info=info).result["message"]
+
+
+@pytest.mark.parametrize("value", ["long", -1, float("nan"), True, [1]])
+@pytest.mark.parametrize("name", ["wait", "quota"])
+def test_numbers_of_a_data_task_are_checked(driver, name, value):
+    driver.begin()
+    task = driver.task("collector_data_task", **{name: value})
+    assert task.status.name == "FAILED"
+    assert f"'{name}'" in task.result["message"]
+    driver.drain()  # the task goes on
 
 
 # ---------------------------------------------------------------------- faults
@@ -354,6 +365,7 @@ def test_a_full_folder_makes_it_wait_visibly(driver):
     assert waiting == "space"
     *metadata, progress = driver.ask("collector_data_task", wait=0.1, quota=quota)
     assert not metadata
+    assert progress["waiting_bytes"] > quota - progress["written"]
     assert 0 < total == progress["written"] <= quota
     assert sum(os.path.getsize(driver.data.file(n)) for n in driver.data.names()) <= quota
     while not metadata and time.monotonic() < deadline:
