@@ -17,11 +17,11 @@ from ding.config.compile import (
     require_model,
 )
 from ding.config.hosts import (
+    fill_tables,
     parallel_transform,
     parallel_transform_k8s,
     parallel_transform_slurm,
-    set_collector_interaction_for_coordinator,
-    set_learner_interaction_for_coordinator,
+    place_joining,
     set_system_cfg,
 )
 from ding.config.parts import Parts, find_parts
@@ -74,18 +74,45 @@ def compile_config_parallel(
         UnknownTypeError: A type that no registry knows.
     """
     config = complete_parallel(cfg, create_cfg, system_cfg, seed)
-    if platform not in PLATFORMS:
-        raise ConfigError(f"platform must be one of {', '.join(PLATFORMS)}, got {platform!r}")
-    if platform == "k8s":
-        parallel_transform_k8s(config, coordinator_port, learner_port, collector_port)
-    else:
-        set_system_cfg(config)
-        _give_ports(config.system, coordinator_port, learner_port, collector_port)
-        transform = parallel_transform_slurm if platform == "slurm" else parallel_transform
-        transform(config, coordinator_host, learner_host, collector_host)
+    hosts = coordinator_host, learner_host, collector_host
+    place_parts(config, platform, hosts, (coordinator_port, learner_port, collector_port))
     if save_cfg:
         save_parallel(config, save_path)
     return config
+
+
+def place_parts(
+    config: EasyDict,
+    platform: str,
+    hosts: tuple[Any, Any, Any],
+    ports: tuple[Any, Any, Any],
+    joining: bool = False,
+) -> None:
+    """Give the parts of a completed config their hosts and ports, in place.
+
+    Args:
+        config: ``main`` and ``system``.
+        platform: ``local``, ``slurm`` or ``k8s``.
+        hosts: Of coordinator, learners and collectors, as for :func:`compile_config_parallel`.
+        ports: Of them.
+        joining: Let workers without a port choose one when they start, and join by themselves.
+
+    Raises:
+        ConfigError: Another platform, or one that this is not.
+    """
+    if platform not in PLATFORMS:
+        raise ConfigError(f"platform must be one of {', '.join(PLATFORMS)}, got {platform!r}")
+    if platform == "k8s":
+        parallel_transform_k8s(config, *ports)
+        return
+    set_system_cfg(config)
+    _give_ports(config.system, *ports)
+    if joining:
+        place_joining(config, platform == "slurm", *hosts)
+    elif platform == "slurm":
+        parallel_transform_slurm(config, *hosts)
+    else:
+        parallel_transform(config, *hosts)
 
 
 def compile_joining(
@@ -112,8 +139,7 @@ def compile_joining(
         for key in ("path_data", "path_policy"):
             config.system.coordinator[key] = config.system[key]
     set_system_cfg(config)
-    set_learner_interaction_for_coordinator(config)
-    set_collector_interaction_for_coordinator(config)
+    fill_tables(config)
     return config
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.system import kind_of, processes_per_learner, worker_entry, worker_names
+from ding.config.system import aggregator_of, kind_of, worker_entry, worker_names
 from ding.utils import find_free_port, find_free_port_slurm, node_to_host
 from ding.utils.errors import ConfigError
 from ding.utils.k8s_helper import (
@@ -19,10 +19,13 @@ from ding.utils.k8s_helper import (
     DEFAULT_K8S_COORDINATOR_PORT,
     DEFAULT_K8S_LEARNER_PORT,
 )
+from ding.utils.system_helper import get_ip
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = "0.0.0.0"
 _LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
+#: Ports that are chosen when a part starts.
+_OPEN = ("auto", 0, None)
 _NODE_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 
 Hosts = str | Sequence[str] | None
@@ -120,14 +123,12 @@ def set_learner_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
     processes it holds the aggregators, which have tables of their own.
     """
     system = cfg.system
-    per_learner = processes_per_learner(system)
-    if per_learner > 1:
-        for index in range(len(_workers(cfg, "learner_aggregator"))):
-            names = [f"learner{index * per_learner + rank}" for rank in range(per_learner)]
-            system[f"learner_aggregator{index}"].learner = _table(cfg, names)
-        system.coordinator.learner = _table(cfg, _workers(cfg, "learner_aggregator"))
-    else:
-        system.coordinator.learner = _table(cfg, _workers(cfg, "learner"))
+    aggregators = _workers(cfg, "learner_aggregator")
+    for aggregator in aggregators:
+        names = [n for n in _workers(cfg, "learner") if aggregator_of(n, system) == aggregator]
+        system[aggregator].learner_names = names
+        system[aggregator].learner = _table(cfg, names)
+    system.coordinator.learner = _table(cfg, aggregators or _workers(cfg, "learner"))
     return cfg
 
 
@@ -158,11 +159,16 @@ def parallel_transform_slurm(
     Without nodes, those of the job count (``SLURM_JOB_NODELIST``): the first ones learn, one for
     each learner; the others collect.
     """
+    nodes = _nodes_for(EasyDict(cfg), _listed(learner_node), _listed(collector_node))
+    return _transform(cfg, set_host_port_slurm, coordinator_host, *nodes)
+
+
+def _nodes_for(
+    cfg: EasyDict, learner_node: list[str], collector_node: list[str]
+) -> tuple[list[str], list[str]]:
     nodes = job_nodes() if not (learner_node and collector_node) else []
-    learners = _number(cfg, "learner")
-    learner_node = learner_node or nodes[:learners]
-    collector_node = collector_node or nodes[learners:] or nodes
-    return _transform(cfg, set_host_port_slurm, coordinator_host, learner_node, collector_node)
+    learners = len(_workers(cfg, "learner"))
+    return learner_node or nodes[:learners], collector_node or nodes[learners:] or nodes
 
 
 def parallel_transform_k8s(
@@ -242,21 +248,60 @@ def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDi
     done = EasyDict(cfg)
     set_system_cfg(done)
     place(done, *where)
-    point_workers(done)
-    set_learner_interaction_for_coordinator(done)
-    set_collector_interaction_for_coordinator(done)
+    fill_tables(done)
     if isinstance(cfg, dict):
         cfg.update(done)
     return done
 
 
+def place_joining(
+    cfg: EasyDict,
+    slurm: bool,
+    coordinator_host: Hosts,
+    learner_host: Hosts,
+    collector_host: Hosts,
+) -> None:
+    """Give the parts their hosts, in place; only what others join gets a port.
+
+    Args:
+        cfg: ``main`` and ``system``, with entries for the workers.
+        slurm: Whether hosts are nodes of Slurm, by default those of the job.
+        coordinator_host: As for :func:`set_host_port`.
+        learner_host: As for :func:`set_host_port`.
+        collector_host: As for :func:`set_host_port`.
+    """
+    if slurm:
+        coordinator_host = coordinator_host or get_ip()
+        nodes = _nodes_for(cfg, _listed(learner_host), _listed(collector_host))
+        learner_host, collector_host = ([node_to_host(node) for node in each] for each in nodes)
+    _place(cfg, coordinator_host, learner_host, collector_host, lambda host: "auto")
+    taken: set[int] = set()
+    for entry in (
+        cfg.system.coordinator,
+        *(cfg.system[name].master for name in _workers(cfg, "learner_aggregator")),
+    ):
+        if entry.port in _OPEN:
+            local = is_local(entry.host)
+            entry.port = _free_port(entry.host, taken) if local else DEFAULT_K8S_COORDINATOR_PORT
+    fill_tables(cfg)
+
+
+def fill_tables(cfg: EasyDict) -> None:
+    """Tell the coordinator of the workers, or these of the coordinator, in place."""
+    point_workers(cfg)
+    set_learner_interaction_for_coordinator(cfg)
+    set_collector_interaction_for_coordinator(cfg)
+
+
 def point_workers(cfg: EasyDict) -> None:
     """Tell the workers where to join: those whose own port nobody knows beforehand."""
-    coordinator = cfg.system.coordinator
-    address = [reachable(coordinator.host), coordinator.port]
+    system = cfg.system
     for name in _workers(cfg):
-        if cfg.system[name].port in ("auto", 0, None) and coordinator.port not in ("auto", 0, None):
-            cfg.system[name].coordinator = list(address)
+        aggregator = aggregator_of(name, system)
+        master = system.coordinator if aggregator is None else system[aggregator].get("master", {})
+        port = master.get("port")
+        if system[name].port in _OPEN and port not in _OPEN:
+            system[name].coordinator = [reachable(master.host), port]
 
 
 def _place(
@@ -270,7 +315,7 @@ def _place(
     coordinator = system.coordinator
     hosts = _listed(coordinator_host)
     coordinator.host = hosts[0] if hosts else coordinator.host or LOOPBACK
-    if coordinator.port in ("auto", 0, None):
+    if coordinator.port in _OPEN:
         coordinator.port = free_port(coordinator.host)
     for kind, given in (
         *(("learner", learner_host), ("learner_aggregator", learner_host)),
@@ -280,7 +325,7 @@ def _place(
         for name in _workers(cfg, kind):
             entry, host = system[name], next(turn)
             entry.host = host or entry.host or LOOPBACK
-            if entry.port in ("auto", 0, None):
+            if entry.port in _OPEN:
                 entry.port = free_port(entry.host)
             if kind == "learner_aggregator" and "master" not in entry:
                 entry.master = EasyDict(host=entry.host, port=free_port(entry.host))
@@ -301,7 +346,7 @@ def _table(cfg: EasyDict, names: list[str]) -> EasyDict:
     table = EasyDict()
     for name in names:
         entry = cfg.system[name]
-        if entry.port not in ("auto", 0, None):
+        if entry.port not in _OPEN and entry.host != _EVERYWHERE:
             table[name] = [name, entry.host or LOOPBACK, entry.port]
     return table
 
@@ -309,11 +354,6 @@ def _table(cfg: EasyDict, names: list[str]) -> EasyDict:
 def _workers(cfg: EasyDict, kind: str | None = None) -> list[str]:
     names = worker_names(cfg.main, cfg.system)
     return [name for name in names if kind in (None, kind_of(name))]
-
-
-def _number(cfg: Any, kind: str) -> int:
-    cfg = EasyDict(cfg)
-    return len([n for n in worker_names(cfg.main, cfg.system) if kind_of(n) == kind])
 
 
 def _listed(hosts: Hosts) -> list[str]:

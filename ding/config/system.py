@@ -130,6 +130,19 @@ def worker_names(main: Mapping[str, Any], system: Mapping[str, Any]) -> list[str
     return names + [f"collector{i}" for i in range(collectors)]
 
 
+def aggregator_of(name: str, system: Mapping[str, Any]) -> str | None:
+    """The aggregator before a learner's process, if there is one."""
+    per_learner = processes_per_learner(system)
+    if kind_of(name) != "learner" or per_learner == 1:
+        return None
+    return f"learner_aggregator{rank_of(name, system)[0]}"
+
+
+def rank_of(name: str, system: Mapping[str, Any]) -> tuple[int, int]:
+    """Which learner a process belongs to, and its rank there."""
+    return divmod(int(name.removeprefix("learner")), processes_per_learner(system))
+
+
 def kind_of(name: str) -> str:
     """``learner``, ``learner_aggregator`` or ``collector``, from a worker's name."""
     return name.rstrip("0123456789")

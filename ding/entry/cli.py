@@ -62,12 +62,23 @@ class _Count(click.ParamType):
         return int(number)
 
 
+class _Group(click.Group):
+    """Takes ``--exp_name`` for ``--exp-name``, for those who write it so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [_with_dashes(arg) for arg in args])
+
+
+def _with_dashes(arg: str) -> str:
+    name, equals, value = arg.partition("=")
+    return name.replace("_", "-") + equals + value if name.startswith("--") else arg
+
+
 @click.group(
+    cls=_Group,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
-        # --exp_name is --exp-name, for those who write it so.
-        "token_normalize_func": lambda name: name.replace("_", "-"),
     },
     epilog=_EXAMPLES,
     no_args_is_help=True,

@@ -9,8 +9,23 @@ from typing import Any
 STATE_FILE = os.path.join("ckpt", "coordinator_state.pth.tar")
 
 
-def print_ending(main: Mapping[str, Any], status: str, reason: str) -> None:
-    """Print where things are, and as the last line how the run ended."""
+def how_it_ended(exp_name: str) -> tuple[str, str]:
+    """Status and reason of a run whose coordinator has let its workers go."""
+    record = _record(exp_name)
+    if record.get("status") in (None, "running"):
+        return "finished", "the coordinator has ended"
+    return record["status"], record.get("reason", "")
+
+
+def print_ending(main: Mapping[str, Any], status: str, reason: str, mode: str = "parallel") -> None:
+    """Print where things are, and as the last line how the run ended.
+
+    Args:
+        main: The compiled main config.
+        status: One of `RunLog`.
+        reason: One line.
+        mode: ``parallel``, or ``dist`` for a run whose parts were started by hand.
+    """
     exp = main["exp_name"]
     config = shlex.quote(os.path.join(exp, "formatted_total_config.py"))
     best_ckpt = os.path.join(exp, "ckpt", "ckpt_best.pth.tar")
@@ -19,7 +34,10 @@ def print_ending(main: Mapping[str, Any], status: str, reason: str) -> None:
         load = shlex.quote(best_ckpt)
         lines.append(f"  evaluate    ding -m eval -c {config} -s {main['seed']} --load-path {load}")
     if status != "converged" and os.path.exists(os.path.join(exp, STATE_FILE)):
-        lines.append(f"  go on       ding -m parallel -c {config} -s {main['seed']} --resume")
+        how = f"parallel -c {config}"
+        if mode == "dist":
+            how = f"dist -M coordinator -c {shlex.quote(os.path.join(exp, 'total_config.py'))}"
+        lines.append(f"  go on       ding -m {how} -s {main['seed']} --resume")
     lines.append(f"  curves      tensorboard --logdir {shlex.quote(exp)}")
     best = _record(exp).get("best_return")
     ending = f"{status}: {reason}"

@@ -13,11 +13,12 @@ from ding.config.check import at
 from ding.config.compile_parallel import compile_joining, save_parallel
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import kind_of
+from ding.entry.child_group import start_method
 from ding.entry.closing_words import print_ending
 from ding.entry.part_process import STOP_SECONDS, run_part
 from ding.entry.part_runs import build_worker, exit_status, run_coordinator
 from ding.entry.run_folders import RunFolders, settle_record
-from ding.entry.supervisor import Supervisor, start_method
+from ding.entry.supervisor import Supervisor
 from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key, read_run_key

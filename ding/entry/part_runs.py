@@ -11,6 +11,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import at
+from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
 from ding.entry.part_process import PartHandle
 from ding.utils import set_pkg_seed
@@ -73,8 +74,24 @@ def run_coordinator(
     return exit_status(*verdict)
 
 
-def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None) -> int:
-    """Run a learner, aggregator or collector until it is told to end; returns the exit status."""
+def run_worker(
+    handle: PartHandle,
+    config: EasyDict,
+    name: str,
+    key: str | None,
+    environ: Mapping[str, str] | None = None,
+    on_end: Callable[[tuple[str, str]], object] | None = None,
+) -> int:
+    """Run a learner, aggregator or collector until it is told to end; returns the exit status.
+
+    Args:
+        config: ``main`` and ``system``.
+        name: Such as ``learner0``.
+        key: The run's key.
+        environ: Set in the environment, such as by :func:`rank_environ`.
+        on_end: Told status and reason if it did not end because the coordinator let it go.
+    """
+    os.environ.update(environ or {})
     entry = config.system[name]
     entry.run_key = key
     set_logs(config.system.get("logs", {}))
@@ -84,16 +101,31 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
     handle.on_stop(lambda status, reason: worker.close())
     try:
         worker.start()
-        handle.tell("up", None)
+        handle.tell("up", getattr(worker, "master_address", None))
         worker.join()
     finally:
         worker.close()
-    failed = worker.failed
-    if failed and handle.stopping is None:
-        handle.tell("error", str(failed))
+    asked, failed = handle.stopping, worker.failed
+    if asked is None and failed:
+        asked = "failed", str(failed)
+        handle.tell("error", asked[1])
         print(f"{name}: {failed}", file=sys.stderr, flush=True)
-        return 1
-    return 0
+    if asked is None:
+        return 0
+    if on_end is not None:
+        on_end(asked)
+    return exit_status(*asked)
+
+
+def rank_environ(rank: int, world_size: int, port: int) -> dict[str, str]:
+    """What ``torch.distributed`` needs to know of a process on this machine."""
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "MASTER_ADDR": LOOPBACK,
+        "MASTER_PORT": str(port),
+    }
 
 
 def build_worker(kind: str, entry: EasyDict) -> Any:

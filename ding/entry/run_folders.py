@@ -62,10 +62,10 @@ class RunFolders:
         of other runs.
         """
         own = os.path.join(os.path.abspath(self._exp), "")
-        for path in self._shared.values():
-            if path in self._made or path.startswith(own):
-                _empty(path)
-        for path in sorted(self._made, key=len, reverse=True):
+        mine = [p for p in self._shared.values() if p in self._made or p.startswith(own)]
+        for path in mine:
+            _empty(path)
+        for path in sorted({*mine, *self._made}, key=len, reverse=True):
             with contextlib.suppress(OSError):
                 os.rmdir(path)
         _remove_temporary(self._exp)

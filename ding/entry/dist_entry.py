@@ -1,0 +1,295 @@
+"""The parts of a parallel run, started one by one from one compiled config."""
+
+import shlex
+import socket
+from functools import partial
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.compile_parallel import complete_parallel, place_parts, save_parallel
+from ding.config.hosts import is_local
+from ding.config.read import read_compiled, read_config_with_system
+from ding.config.system import kind_of, worker_names
+from ding.entry.closing_words import how_it_ended, print_ending
+from ding.entry.dist_replicas import (
+    dist_add_replicas,
+    dist_delete_replicas,
+    dist_restart_replicas,
+)
+from ding.entry.learner_ranks import run_ranks
+from ding.entry.parallel_entry import worker_of
+from ding.entry.part_process import run_part
+from ding.entry.part_runs import exit_status, run_coordinator, run_worker
+from ding.entry.run_folders import RunFolders, settle_record
+from ding.utils.errors import ConfigError, RunError
+from ding.utils.run_key import make_run_key
+
+__all__ = [
+    "dist_add_replicas",
+    "dist_delete_replicas",
+    "dist_launch_collector",
+    "dist_launch_coordinator",
+    "dist_launch_learner",
+    "dist_launch_learner_aggregator",
+    "dist_launch_spawn_learner",
+    "dist_prepare_config",
+    "dist_restart_replicas",
+]
+
+
+def dist_prepare_config(
+    filename: str,
+    seed: int,
+    platform: str,
+    coordinator_host: str,
+    learner_host: str,
+    collector_host: str,
+    coordinator_port: int,
+    learner_port: int,
+    collector_port,
+) -> str:
+    """Compile a config for parts that are started by hand, and make the run's key.
+
+    Workers without a port take a free one when they start, and join the coordinator.
+
+    Args:
+        filename: Config file with ``main_config``, ``create_config`` and ``system_config``.
+        seed: Seed of everything random.
+        platform: ``local`` (also: named hosts), ``slurm`` or ``k8s``.
+        coordinator_host: Host of the coordinator; the loopback address if empty.
+        learner_host: Hosts (``slurm``: nodes) of the learners, separated by commas.
+        collector_host: Those of the collectors.
+        coordinator_port: The coordinator's port; a free one if empty.
+        learner_port: The learners' port.
+        collector_port: The collectors' port.
+
+    Returns:
+        Path of the compiled config, which every part is to be given.
+    """
+    config = complete_parallel(*read_config_with_system(filename), seed)
+    return prepare(
+        config,
+        platform,
+        (coordinator_host, learner_host, collector_host),
+        (coordinator_port, learner_port, collector_port),
+    )
+
+
+def prepare(
+    config: EasyDict, platform: str, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]
+) -> str:
+    """Place the parts of a completed config, save it, and say what to start now."""
+    place_parts(config, platform, hosts, ports, joining=True)
+    path = save_parallel(config)
+    make_run_key(config.main.exp_name)
+    command = f"ding -m dist -c {shlex.quote(path)} -s {config.main.seed} -M "
+    lines = [f"{command}coordinator"]
+    lines += [
+        f"{command}{kind_of(name)} --module-name {name}"
+        for name in worker_names(config.main, config.system)
+    ]
+    print(
+        "start these in any order, each in a shell of its own; workers may be added and stopped "
+        "at any time:\n  " + "\n  ".join(lines)
+    )
+    return path
+
+
+def dist_launch_coordinator(
+    filename: str,
+    seed: int,
+    coordinator_port: int,
+    disable_flask_log: bool,
+    enable_total_log: bool = False,
+) -> None:
+    """Run the coordinator of a compiled config until the run's end.
+
+    One that was killed is started again in the same way: it goes on where it was.
+
+    Args:
+        filename: What :func:`dist_prepare_config` returned.
+        seed: Seed of its draws.
+        coordinator_port: Port instead of the config's.
+        disable_flask_log: Whether the server keeps single requests out of the log.
+        enable_total_log: Whether to log more than warnings.
+
+    Raises:
+        RunError: The run failed.
+        SystemExit: SIGINT or SIGTERM ended it.
+    """
+    config = _read(filename, seed, enable_total_log, disable_flask_log)
+    if coordinator_port:
+        config.system.coordinator.port = coordinator_port
+    lead(config)
+
+
+def lead(config: EasyDict) -> None:
+    """Run a coordinator in this process; the rest as :func:`dist_launch_coordinator`."""
+    exp_name = config.main.exp_name
+    folders = RunFolders(config)
+    folders.prepare()
+    verdicts: list[tuple[str, str]] = []
+    try:
+        key = make_run_key(exp_name)
+        run_part(lambda handle: run_coordinator(handle, config, key, verdicts.append))
+    finally:
+        folders.clean()
+    status, reason = verdicts[-1] if verdicts else ("failed", "the coordinator could not run")
+    settle_record(exp_name, status, reason)
+    print_ending(config.main, status, reason, mode="dist")
+    _raise_for(status, reason)
+
+
+def dist_launch_learner(
+    filename: str,
+    seed: int,
+    learner_port: int,
+    name: str | None = None,
+    disable_flask_log: bool = True,
+) -> None:
+    """Run a learner of a compiled config until the coordinator lets it go.
+
+    Args:
+        filename: What :func:`dist_prepare_config` returned.
+        seed: Seed of its draws.
+        learner_port: Port instead of the config's.
+        name: Which one, such as ``learner1``; the first if not given.
+        disable_flask_log: Whether the server keeps single requests out of the log.
+
+    Raises:
+        RunError: It could not go on.
+        SystemExit: SIGINT or SIGTERM ended it.
+    """
+    config = _read(filename, seed, False, disable_flask_log)
+    work(config, "learner", name, port=learner_port)
+
+
+def dist_launch_collector(
+    filename: str,
+    seed: int,
+    collector_port: int,
+    name: str | None = None,
+    disable_flask_log: bool = True,
+) -> None:
+    """Run a collector of a compiled config; arguments as for :func:`dist_launch_learner`."""
+    config = _read(filename, seed, False, disable_flask_log)
+    work(config, "collector", name, port=collector_port)
+
+
+def dist_launch_learner_aggregator(
+    filename: str,
+    seed: int,
+    aggregator_host: str,
+    aggregator_port: int,
+    name: str | None = None,
+    disable_flask_log: bool = True,
+) -> None:
+    """Run the aggregator before a learner of several processes.
+
+    Args:
+        filename: What :func:`dist_prepare_config` returned.
+        seed: Seed of its draws.
+        aggregator_host: Host instead of the config's.
+        aggregator_port: Port instead of the config's.
+        name: Which one; the first if not given.
+        disable_flask_log: Whether the server keeps single requests out of the log.
+    """
+    config = _read(filename, seed, False, disable_flask_log)
+    work(config, "learner_aggregator", name, aggregator_host, aggregator_port)
+
+
+def dist_launch_spawn_learner(
+    filename: str,
+    seed: int,
+    learner_port: int,
+    name: str | None = None,
+    disable_flask_log: bool = True,
+) -> None:
+    """Run all processes of a learner on this machine: one for each GPU that the config names.
+
+    Args:
+        filename: What :func:`dist_prepare_config` returned.
+        seed: Seed of their draws.
+        learner_port: Port of the first one, and so on upwards; else free ones.
+        name: The learner's first process, such as ``learner0``, or its aggregator.
+        disable_flask_log: Whether servers keep single requests out of the log.
+    """
+    spawn(_read(filename, seed, False, disable_flask_log), name, learner_port)
+
+
+def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
+    """Run all processes of a learner; the rest as :func:`dist_launch_spawn_learner`."""
+    _find_own_address(config)
+    status, reason = run_ranks(config, make_run_key(config.main.exp_name), name, port)
+    print(f"{name or 'learner'}: {status}: {reason}", flush=True)
+    _raise_for(status, reason)
+
+
+def work(
+    config: EasyDict,
+    kind: str,
+    name: str | None,
+    host: str | None = None,
+    port: int | None = None,
+) -> None:
+    """Run a worker in this process, until the coordinator lets it go or it cannot go on.
+
+    Raises:
+        RunError: It could not go on.
+        SystemExit: SIGINT or SIGTERM ended it.
+    """
+    exp_name = config.main.exp_name
+    entry = worker_of(config, kind, name)
+    _find_own_address(config)
+    if host:
+        entry.host = host
+    if port:
+        entry.port = port
+    key = make_run_key(exp_name)
+    ended: list[tuple[str, str]] = []
+    run = partial(run_worker, config=config, name=entry.name, key=key, on_end=ended.append)
+    status, reason = "failed", f"{entry.name} could not start"
+    if run_part(run) == 0:
+        status, reason = how_it_ended(exp_name)
+    if ended:
+        status, reason = ended[-1]
+    print(f"{entry.name}: {status}: {reason}", flush=True)
+    _raise_for(status if ended else "finished", reason)
+
+
+def _read(filename: str, seed: int, total_log: bool, disable_flask_log: bool) -> EasyDict:
+    config = read_compiled(filename)
+    config.main.seed = seed
+    config.system.logs = {"total": total_log, "flask": not disable_flask_log}
+    return config
+
+
+def _find_own_address(config: EasyDict) -> None:
+    """Let workers on another host than the coordinator's listen where that reaches them."""
+    coordinator = config.system.coordinator
+    if is_local(coordinator.host):
+        return
+    for name in worker_names(config.main, config.system):
+        entry = config.system[name]
+        if is_local(entry.host) and entry.coordinator:
+            entry.host = _address_towards(*entry.coordinator)
+
+
+def _address_towards(host: str, port: int) -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, int(port)))  # sends nothing: it picks the interface
+        except OSError as error:
+            raise ConfigError(
+                f"system.coordinator.host {host!r} cannot be reached: {error}"
+            ) from error
+        return probe.getsockname()[0]
+
+
+def _raise_for(status: str, reason: str) -> None:
+    if status == "failed":
+        raise RunError(reason)
+    code = exit_status(status, reason)
+    if code:
+        raise SystemExit(code)

@@ -1,0 +1,136 @@
+"""What ``ding status`` prints: how a parallel run is going, or how it ended."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import requests
+
+from ding.utils.errors import RunError
+
+_SECONDS = 5.0
+_WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
+
+
+def report(exp_name: str, as_json: bool = False) -> str:
+    """The facts of a run, for a human.
+
+    Args:
+        exp_name: The run's folder.
+        as_json: All facts, for a program.
+
+    Raises:
+        RunError: There is no such run, or it does not answer.
+    """
+    address = _json_file(os.path.join(exp_name, "coordinator.json"))
+    problem = ""
+    if address is not None:
+        try:
+            status = _ask(address)
+            return json.dumps(status, indent=2) if as_json else _running(status)
+        except RunError as error:
+            problem = str(error)
+    record = _json_file(os.path.join(exp_name, "run.json"))
+    if record is None:
+        raise RunError(problem or f"no run in {os.path.abspath(exp_name)!r}: there is no run.json")
+    if record.get("status") == "running":
+        raise RunError(problem or f"{exp_name} is being started, or was killed: no coordinator")
+    return json.dumps(record, indent=2) if as_json else _ended(exp_name, record)
+
+
+def _json_file(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _ask(address: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"{address.get('host')}:{address.get('port')}"
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            answer = session.get(f"http://{where}/status", timeout=_SECONDS)
+            return dict(answer.json()["data"])
+        except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"the coordinator at {where} (process {address.get('pid')}) does not answer: "
+                f"{type(error).__name__}"
+            ) from error
+
+
+def _ended(exp_name: str, record: Mapping[str, Any]) -> str:
+    lines = [f"{exp_name}: {record.get('status')}: {record.get('reason')}"]
+    for key, words in (
+        ("best_return", "best mean return"),
+        ("envstep", "environment steps"),
+        ("train_iter", "updates"),
+        ("seconds", "seconds"),
+    ):
+        if record.get(key) is not None:
+            lines.append(f"  {words:<18}{_number(record[key])}")
+    return "\n".join(lines)
+
+
+def _running(status: Mapping[str, Any]) -> str:
+    get = status.get
+    head = f"{get('exp_name')}: {get('state')} for {_number(get('seconds'))} s"
+    if get("reason"):
+        head += f": {get('reason')}"
+    rate = get("data_rate") or {}
+    facts = [
+        f"step {_number(get('envstep'))}",
+        f"iter {_number(get('train_iter'))}",
+        f"best return {_number(get('best_return'))} of {_number(get('stop_value'))}",
+        f"{_number(rate.get('samples_per_s'))} samples/s",
+        f"{_number((rate.get('bytes_per_s') or 0) / 1e6)} MB/s",
+    ]
+    lines = [head, "  " + ", ".join(facts)]
+    for name, buffer in (get("buffers") or {}).items():
+        lines.append(
+            f"  buffer {name}: {_number(buffer.get('count'))} of "
+            f"{_number(buffer.get('capacity'))} samples, {_number(buffer.get('files'))} files, "
+            f"{_number((buffer.get('bytes') or 0) / 1e6)} of "
+            f"{_number((buffer.get('max_bytes') or 0) / 1e6)} MB"
+        )
+    for name, policy in (get("policy") or {}).items():
+        iters, age, lag = (_number(policy.get(key)) for key in ("iter", "age_s", "lag_iters"))
+        lines.append(f"  policy {name}: iter {iters}, {age} s old, collectors lag {lag} iters")
+    tasks = ", ".join(f"{count} {state}" for state, count in (get("tasks") or {}).items() if count)
+    lines += [f"  tasks: {tasks or 'none'}", f"  waits: {get('waits') or 'nobody'}", ""]
+    lines += _table([_WORKER_COLUMNS, *map(_worker_row, (get("workers") or {}).items())])
+    failures = get("failures") or []
+    if failures:
+        lines += ["", "last failures:"]
+        lines += [f"  {f.get('worker')}, task {f.get('task')}: {f.get('cause')}" for f in failures]
+    return "\n".join(lines)
+
+
+def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    name, worker = item
+    rates = [f"{_number(worker[key])} {words}" for key, words in _RATES if worker.get(key)]
+    return (
+        *(name, str(worker.get("state")), worker.get("task_id") or "-"),
+        *(f"{_number(worker.get('since_s'))} s", worker.get("waits_for") or "-"),
+        *(", ".join(rates) or "-", str(worker.get("address"))),
+    )
+
+
+_RATES = (("samples_per_s", "samples/s"), ("iters_per_s", "iters/s"))
+
+
+def _table(rows: list[tuple[str, ...]]) -> Iterable[str]:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+        for row in rows
+    ]
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
