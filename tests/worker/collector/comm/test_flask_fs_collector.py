@@ -1,6 +1,9 @@
 """Collector workers that a master drives over HTTP."""
 
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -446,6 +449,62 @@ def test_a_lost_master_ends_the_task_and_the_files(tmp_path):
         assert driver.worker._task is None
         assert not driver.untold()
         assert not driver.worker.failed
+
+
+_MASTER = """
+import json, sys, time
+from ding.interaction import Master
+
+with Master(port=0) as master:
+    connection = master.new_connection("c", "127.0.0.1", int(sys.argv[1]))
+    connection.connect()
+    task = json.load(sys.stdin)
+    connection.new_task({"name": "collector_start_task", "task_info": task}).start().join()
+    connection.new_task({"name": "collector_data_task", "wait": 5.0}).start().join()
+    print("running", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_master_is_noticed_and_another_one_may_come(tmp_path):
+    with Driver(tmp_path, heartbeat_span=0.2) as driver:
+        driver.connection.disconnect()
+        port = str(driver.worker.port)
+        master = subprocess.Popen(
+            [sys.executable, "-c", _MASTER, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            out = master.stdin
+            out.write(json.dumps(task_info(env=env_cfg())).encode())
+            out.close()
+            assert master.stdout.readline() == b"running\n"
+            task = driver.worker.task
+            assert task is not None
+        finally:
+            master.kill()
+            master.wait()
+            master.stdout.close()
+        deadline = time.monotonic() + 20
+        while driver.worker.task is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert driver.worker.task is None
+        assert task.collector.closed
+        assert len(driver.data.names()) <= collect_task.MAX_ANSWER  # what the master had asked for
+        driver.connection.connect()
+        _works_again(driver)
+
+
+def test_a_worker_that_cannot_join_says_why(tmp_path):
+    folders = dict(path_data=str(tmp_path / "data"), path_policy=str(tmp_path / "policy"))
+    with Master(port=0) as no_coordinator:
+        address = ["127.0.0.1", no_coordinator.port]
+        worker = FlaskFileSystemCollector(EasyDict(coordinator=address, run_key="k", **folders))
+        worker.start()
+        try:
+            assert worker.join(20)
+            assert str(no_coordinator.port) in worker.failed
+        finally:
+            worker.close()
 
 
 def test_a_goodbye_ends_the_task(driver):
