@@ -586,3 +586,25 @@ def test_many_threads(commander):
     assert commander.progress()["envstep"] == 3 * len(seen)
     assert len([commander.get_collector_task() for _ in range(8)]) == 8
     assert commander.get_collector_task() is None
+
+
+def test_a_commander_that_differs_in_one_decision():
+    class PatientCommander(SoloCommander):
+        _good = 0
+
+        def finish_collector_task(self, task_id, finished_task):
+            reached = super().finish_collector_task(task_id, finished_task)
+            if finished_task.get("eval_flag"):
+                self._good = self._good + 1 if reached else 0
+            if reached and self._good < 2:
+                self.converged_reason, reached = None, False
+            return reached
+
+    commander = PatientCommander(config())
+    commander._clock = Clock()
+    commander.get_learner_task()
+    assert not finish_evaluation(commander, 200.0)
+    assert commander.get_collector_task()
+    assert not finish_evaluation(commander, 100.0)
+    assert not finish_evaluation(commander, 200.0)
+    assert finish_evaluation(commander, 200.0)
