@@ -6,6 +6,7 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.interaction.base import random_token
 from ding.interaction.slave import Slave, TaskFail
 from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.comm_failure import Failure
@@ -182,7 +183,8 @@ class LearnerAggregator:
         missing = self._team.wait(START_TIMEOUT / 2)
         if missing:
             raise self._missing(missing)
-        self._ask(task, START_TIMEOUT)
+        # Two tries of a task must not meet in each other's group.
+        self._ask({**task, "task_info": {**info, "meeting": random_token()}}, START_TIMEOUT)
         return {"message": "the learner task has started", **self._identity}
 
     def deal_with_get_data(self, task: dict[str, Any]) -> dict[str, Any]:

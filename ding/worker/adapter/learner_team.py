@@ -1,6 +1,7 @@
 """An aggregator's way to its learners: all of them are asked at once, and fail together."""
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
+from ding.utils import pytorch_ddp_dist_helper as dist_helper
 from ding.utils.errors import InteractionError
 from ding.worker.comm_failure import Failure
 from ding.worker.coordinator.run_master import JoinMessage, RunMaster
@@ -25,6 +27,8 @@ _logger = logging.getLogger(__name__)
 CONNECT_PAUSES = (0.1, 2.0)
 #: Seconds that ending tasks of the others may take when one has failed.
 ABORT_TIMEOUT = 6.0
+#: Seconds to look for what made the others fail.
+ROOT_CAUSE_TIMEOUT = 1.0
 
 
 class LearnerTeam:
@@ -49,6 +53,7 @@ class LearnerTeam:
         )
         self._changed = threading.Condition()
         self._connections: dict[str, SlaveConnectionProxy] = {}
+        self._addresses: dict[str, tuple[str, int]] = {}
         self._causes: dict[str, str] = {}
         self._closing = False
         self._threads: list[threading.Thread] = []
@@ -120,7 +125,10 @@ class LearnerTeam:
                 if not ended:
                     raise self._give_up(sorted(set(tasks) - set(answers)), timeout)
                 name = ended.pop(0)
-            answers[name] = self._answer(name, tasks[name])
+            try:
+                answers[name] = self._answer(name, tasks[name])
+            except TaskFail as failure:
+                raise self._root_cause(failure, name, tasks) from None
         return answers
 
     def abort(self) -> None:
@@ -156,6 +164,29 @@ class LearnerTeam:
             cause = self._causes.get(name, str(error))
             raise _fail("LearnerLost", f"{name}: {cause}") from error
 
+    def _root_cause(self, failure: TaskFail, name: str, tasks: Mapping[str, Task]) -> TaskFail:
+        """Of learners that wait for each other, the failure of the one that failed first."""
+        if not _of_group(failure):
+            return failure
+        for other, task in tasks.items():
+            if other != name and not self._listens(other):
+                return _fail("LearnerLost", f"{other}: its process is gone")
+            task.join(ROOT_CAUSE_TIMEOUT)
+            if task.status is TaskStatus.FAILED:
+                try:
+                    self._answer(other, task)
+                except TaskFail as found:
+                    if not _of_group(found):
+                        return found
+        return failure
+
+    def _listens(self, name: str) -> bool:
+        try:
+            with socket.create_connection(self._addresses[name], ROOT_CAUSE_TIMEOUT):
+                return True
+        except OSError:
+            return False
+
     def _give_up(self, names: list[str], timeout: float) -> TaskFail:
         cause = f"no answer within {timeout:g} s"
         for name in names:
@@ -181,7 +212,7 @@ class LearnerTeam:
         connection = self._master.new_connection(name, host, port)
         connection.connect()
         with self._changed:
-            self._connections[name] = connection
+            self._connections[name], self._addresses[name] = connection, (host, port)
             self._causes.pop(name, None)
             self._changed.notify_all()
 
@@ -222,6 +253,11 @@ class LearnerTeam:
         with self._changed:
             self._causes[name] = cause
             self._changed.notify_all()
+
+
+def _of_group(failure: TaskFail) -> bool:
+    """Whether it only says that another one did not take part in a reduction."""
+    return dist_helper.__name__.rpartition(".")[2] in failure.result.get("traceback", "")
 
 
 def _fail(kind: str, cause: str, trace: str = "") -> TaskFail:

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,9 +95,10 @@ class Team:
         return self.processes[rank]
 
 
-@contextmanager
-def two_learners(folder, **kwargs):
-    team = Team(folder)
+@pytest.fixture(scope="module")
+def team(tmp_path_factory):
+    """Two learners, their aggregator, and who asks it; importing torch takes long, so but once."""
+    team = Team(tmp_path_factory.mktemp("team"))
     try:
         for rank in range(2):
             team.process(rank, seed=rank)
@@ -109,7 +109,6 @@ def two_learners(folder, **kwargs):
             master=dict(host="127.0.0.1", port=0),
             learner=table,
             heartbeat_tolerance=3.0,
-            **kwargs,
         )
         team.aggregator = LearnerAggregator(EasyDict(cfg))
         team.aggregator.start()
@@ -132,74 +131,71 @@ def learn(coordinator, batches):
     return answer["info"]
 
 
-def test_ranks_stay_equal_and_train_as_one_on_the_joint_batch(tmp_path):
-    with two_learners(tmp_path) as team:
-        ask = team.coordinator.ask
-        begin(team.coordinator)
-        write_chunk(team.data, "c0", rows())
-        start = team.processes[0].weights()
-        demand = ask("learner_get_data_task", wait=1)
-        assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 16)
-        batches = [wire(["c0"], start=3 * i, number=i) for i in range(10)]
-        learn(team.coordinator, batches)
-        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 5)
-        info = learn(team.coordinator, [])
-        assert info["learner_step"] == 5
-        assert {i // 100 for i in info["priority_info"]["replay_buffer_idx"]} == set(range(10))
-        weights = [team.processes[rank].weights() for rank in range(2)]
-        for name, value in weights[0].items():
-            assert torch.equal(value, weights[1][name])
-            assert not torch.equal(value, start[name])
-        assert ask("learner_close_task")["learner_step"] == 5
-        # One learner on batches twice as large.
-        policy = DQNPolicy(policy_cfg(), enable_field=["learn"])
-        state = policy.learn_mode.state_dict()
-        policy.learn_mode.load_state_dict({**state, "model": start, "target_model": start})
-        cache = ChunkCache(team.data, 100)
-        for i in range(5):
-            pair = [list(cache.batch(batches[2 * i + rank])) for rank in range(2)]
-            policy.learn_mode.forward([dict(row) for rows_ in pair for row in rows_])
-        for name, value in policy.learn_mode.state_dict()["model"].items():
-            torch.testing.assert_close(value, weights[0][name])
+def test_ranks_stay_equal_and_train_as_one_on_the_joint_batch(team):
+    ask = team.coordinator.ask
+    begin(team.coordinator)
+    write_chunk(team.data, "c0", rows())
+    start = team.processes[0].weights()
+    demand = ask("learner_get_data_task", wait=1)
+    assert (demand["batch_size"], demand["batch_num"]) == (BATCH, 16)
+    batches = [wire(["c0"], start=3 * i, number=i) for i in range(10)]
+    infos = [learn(team.coordinator, batches)]
+    until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 5)
+    infos.append(learn(team.coordinator, []))
+    assert infos[-1]["learner_step"] == 5
+    index = [i for info in infos for i in info["priority_info"].get("replay_buffer_idx", [])]
+    assert {i // 100 for i in index} == set(range(10))
+    weights = [team.processes[rank].weights() for rank in range(2)]
+    for name, value in weights[0].items():
+        assert torch.equal(value, weights[1][name])
+        assert not torch.equal(value, start[name])
+    assert ask("learner_close_task")["learner_step"] == 5
+    # One learner on batches twice as large.
+    policy = DQNPolicy(policy_cfg(), enable_field=["learn"])
+    state = policy.learn_mode.state_dict()
+    policy.learn_mode.load_state_dict({**state, "model": start, "target_model": start})
+    cache = ChunkCache(team.data, 100)
+    for i in range(5):
+        pair = [list(cache.batch(batches[2 * i + rank])) for rank in range(2)]
+        policy.learn_mode.forward([dict(row) for rows_ in pair for row in rows_])
+    for name, value in policy.learn_mode.state_dict()["model"].items():
+        torch.testing.assert_close(value, weights[0][name])
 
 
-def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(tmp_path):
-    with two_learners(tmp_path) as team:
-        ask = team.coordinator.ask
-        begin(team.coordinator, state_path="state")
-        write_chunk(team.data, "c0", rows())
-        learn(team.coordinator, [wire(["c0"], number=i) for i in range(8)])
-        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 4)
-        team.processes[1].process.send_signal(signal.SIGKILL)
-        begun = time.monotonic()
-        with pytest.raises(Failed, match="learner1: "):
-            for i in range(1000):
-                learn(team.coordinator, [wire(["c0"], number=i) for i in range(2)])
-                ask("learner_get_data_task", wait=0.1)
-        assert time.monotonic() - begun < 10
-        team.processes[1].end()
-        team.aggregator._team._table["learner1"] = _pair(team.process(1).address())
-        begin(team.coordinator, state_path="state", task_id="learner_task_2")
-        step = ask("learner_get_data_task", wait=1)["cur_learner_iter"]
-        learn(team.coordinator, [wire(["c0"], number=i) for i in range(4)])
-        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == step + 2)
-        weights = [team.processes[rank].weights() for rank in range(2)]
-        assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+def test_failure_of_one_ends_the_others(team):
+    ask = team.coordinator.ask
+    begin(team.coordinator)
+    write_chunk(team.data, "c0", rows())
+    write_chunk(team.data, "nan", rows(nan=True))
+    learn(team.coordinator, [wire(["c0"]), wire(["nan"])])
+    with pytest.raises(Failed, match=r"DataError: learner1: "):
+        until(lambda: ask("learner_get_data_task", wait=0.5) is None)
+    begin(team.coordinator, task_id="learner_task_2")
+    learn(team.coordinator, [wire(["c0"]), wire(["c0"])])
+    until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 1)
 
 
-def test_failure_of_one_ends_the_others(tmp_path):
-    with two_learners(tmp_path) as team:
-        ask = team.coordinator.ask
-        begin(team.coordinator)
-        write_chunk(team.data, "c0", rows())
-        write_chunk(team.data, "nan", rows(nan=True))
-        learn(team.coordinator, [wire(["c0"]), wire(["nan"])])
-        with pytest.raises(Failed, match=r"learner[01]: ") as told:
-            until(lambda: ask("learner_get_data_task", wait=0.5) is None)
-        assert "DataError" in told.value.cause or "RuntimeError" in told.value.cause
-        begin(team.coordinator, task_id="learner_task_2")
-        learn(team.coordinator, [wire(["c0"]), wire(["c0"])])
-        until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 1)
+def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(team):
+    ask = team.coordinator.ask
+    begin(team.coordinator, state_path="state")
+    write_chunk(team.data, "c0", rows())
+    learn(team.coordinator, [wire(["c0"], number=i) for i in range(8)])
+    until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 4)
+    team.processes[1].process.send_signal(signal.SIGKILL)
+    begun = time.monotonic()
+    with pytest.raises(Failed, match="LearnerLost: learner1: "):
+        for i in range(1000):
+            learn(team.coordinator, [wire(["c0"], number=i) for i in range(2)])
+            ask("learner_get_data_task", wait=0.1)
+    assert time.monotonic() - begun < 10
+    team.processes[1].end()
+    team.aggregator._team._table["learner1"] = _pair(team.process(1).address())
+    begin(team.coordinator, state_path="state", task_id="learner_task_2")
+    step = ask("learner_get_data_task", wait=1)["cur_learner_iter"]
+    learn(team.coordinator, [wire(["c0"], number=i) for i in range(4)])
+    until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == step + 2)
+    weights = [team.processes[rank].weights() for rank in range(2)]
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
 
 
 def _pair(address):

@@ -150,7 +150,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             self._cache, self._last_batch = self._make_cache(task_info), None
         try:
             if self._group is not None:
-                self._group.meet(str(task_info.get("task_id")))
+                self._group.meet(str(task_info.get("meeting") or task_info.get("task_id")))
             learner = self._create_learner(task_info, run, run.feed)
             path = self._state_path(task_info)
             keeper = StateKeeper(path, run.report.warn, self._rank == 0)

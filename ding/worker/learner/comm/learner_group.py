@@ -24,8 +24,8 @@ class LearnerGroup:
         self.launched_as = launched_as()
         self._server: Any = None
 
-    def meet(self, task_id: str) -> None:
-        """Wait for the others, who name the same task.
+    def meet(self, name: str) -> None:
+        """Wait for the others, who give the same name; each is good for one meeting.
 
         Raises:
             RuntimeError: They have not come in time.
@@ -34,7 +34,7 @@ class LearnerGroup:
 
         dist_finalize()
         if self.launched_as[1] > 1:
-            store = PrefixStore(task_id, self._store())
+            store = PrefixStore(name, self._store())
             dist_init(timeout=datetime.timedelta(seconds=TIMEOUT), store=store)
 
     @staticmethod
