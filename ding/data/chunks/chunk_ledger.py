@@ -133,7 +133,8 @@ class ChunkLedger:
             if n <= 0:
                 return
             gone = min(n, self.refs(chunk.number))
-            self.leave(np.full(gone, chunk.number))
+            if gone:
+                self.leave(np.full(gone, chunk.number))
             n -= gone
 
     def pin(self, numbers: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.chunks.chunk_file import chunk_prefix
-from ding.data.chunks.chunk_ledger import distinct
+from ding.data.chunks.chunk_ledger import Chunk, distinct
 from ding.data.chunks.wire import columns_of, ids_of, join_columns, sent, wire_batch
 from ding.data.columns import Columns
 from ding.utils.errors import ConfigError, DataError
@@ -94,22 +94,25 @@ class ChunkBuffer:
         if not self._takes_priority:
             columns.pop("priority", None)
         size = self._files.size_of(data_id, meta)
-        with self._lock:
-            if data_id in self._ledger or self._closed:
-                return
-            chunk = self._ledger.add(data_id, rows, size, meta)
-            columns["chunk"] = np.full(rows, chunk.number)
-            try:
-                self._buffer.push(Columns.trusted({**columns}, rows), envstep)
-            except Exception:
-                self._ledger.leave(columns["chunk"])
-                raise
-            finally:
-                self._settle()
-            self._largest = max(self._largest, size)
-            self._push_count += rows
-            self._lock.notify_all()
-        self._files.remove_unused()
+        try:
+            with self._lock:
+                if data_id in self._ledger or self._closed:
+                    return
+                self._store(self._ledger.add(data_id, rows, size, meta), columns, envstep)
+        finally:
+            self._files.remove_unused()
+
+    def _store(self, chunk: Chunk, columns: dict[str, Any], envstep: int) -> None:
+        columns["chunk"] = np.full(chunk.rows, chunk.number)
+        try:
+            self._buffer.push(Columns.trusted(columns, chunk.rows), envstep)
+        except Exception:
+            self._ledger.leave(columns["chunk"])
+            raise
+        self._settle()
+        self._largest = max(self._largest, chunk.size)
+        self._push_count += chunk.rows
+        self._lock.notify_all()
 
     # ------------------------------------------------------------------ out
 
@@ -150,22 +153,24 @@ class ChunkBuffer:
 
     def _draw(self, batch_size: int, cur_iter: int) -> Any:
         """Columns of a batch, its chunks (pinned), the chunk of each row, its number."""
-        with self._lock:
-            columns = self._draw_alive(batch_size, cur_iter)
-            if columns is None:
-                self._refused_at = self._push_count
+        try:
+            with self._lock:
+                columns = None if self._closed else self._draw_alive(batch_size, cur_iter)
+                if columns is None:
+                    self._refused_at = self._push_count
+                    self._settle()
+                    if self._is_starved(batch_size):
+                        raise self._too_little_space(batch_size)
+                    return None
+                self._evicted_unseen = 0
+                numbers, _, index = distinct(columns["chunk"])
+                self._ledger.pin(numbers)
+                batch_id, self._next_id = self._next_id, self._next_id + 1
+                self._in_flight[batch_id] = numbers
+                names = [self._ledger[number].data_id for number in numbers.tolist()]
                 self._settle()
-                if self._is_starved(batch_size):
-                    raise self._too_little_space(batch_size)
-                return None
-            self._evicted_unseen = 0
-            numbers, _, index = distinct(columns["chunk"])
-            self._ledger.pin(numbers)
-            batch_id, self._next_id = self._next_id, self._next_id + 1
-            self._in_flight[batch_id] = numbers
-            names = [self._ledger[number].data_id for number in numbers.tolist()]
-            self._settle()
-        self._files.remove_unused()
+        finally:
+            self._files.remove_unused()
         return columns, numbers, index, batch_id, names
 
     def _draw_alive(self, batch_size: int, cur_iter: int) -> dict[str, Any] | None:
@@ -440,7 +445,8 @@ class ChunkBuffer:
             self._push_count = int(state["push_count"])
             self._largest, self._evicted = int(state["largest"]), int(state["evicted"])
             self._refused_at = -1
-            gone = [chunk for chunk in self._ledger.by_age() if not self._files.is_whole(chunk)]
+            there = [c for c in self._ledger.by_age() if c.data_id in self._ledger]
+            gone = [chunk for chunk in there if not self._files.is_whole(chunk)]
             for chunk in gone:
                 self._ledger.kill(chunk.number)
             self._lock.notify_all()

@@ -15,7 +15,8 @@ def parse_meta(meta: Any) -> tuple[str, int, dict[str, np.ndarray]]:
 
     Args:
         meta: ``data_id``; ``sample_num`` (1 without it), ``collect_iter`` (-1 without it) and
-            ``priority``, one value for all samples or one for each.
+            ``priority``, one value for all samples or one for each. A file that holds a trajectory
+            of which one step is the sample has ``unroll_split_begin``.
 
     Raises:
         DataError: Not such a message.
@@ -26,7 +27,7 @@ def parse_meta(meta: Any) -> tuple[str, int, dict[str, np.ndarray]]:
     if type(rows) is not int or not 1 <= rows <= _MOST_ROWS:
         raise DataError(f"{_short(data_id)}: sample_num must be a positive integer, got {rows!r}")
     columns = {
-        "row": np.arange(rows),
+        "row": np.arange(rows) + _first_row(meta),
         "collect_iter": _spread(data_id, meta.get("collect_iter"), rows, np.int64),
     }
     if meta.get("priority") is not None:
@@ -34,14 +35,27 @@ def parse_meta(meta: Any) -> tuple[str, int, dict[str, np.ndarray]]:
     return data_id, rows, columns
 
 
+def _first_row(meta: Mapping[str, Any]) -> int:
+    begin, length = meta.get("unroll_split_begin"), meta.get("unroll_len", 1)
+    if begin is None or meta.get("sample_num") is not None:
+        return 0
+    if type(begin) is not int or begin < 0 or length != 1:
+        raise DataError(
+            f"{_short(meta['data_id'])}: unroll_split_begin={_short(begin)} and "
+            f"unroll_len={_short(length)} came: of a trajectory in one file single steps can be "
+            f"sampled; for longer ones let the collector write columns"
+        )
+    return begin
+
+
 def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
     try:
         array = np.asarray(-1 if value is None else value, dtype)
-        return np.array(np.broadcast_to(array, (rows,)))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(
-            f"{_short(data_id)}: {_short(value)} does not fit {rows} samples"
-        ) from error
+        if array.shape in ((), (rows,)):
+            return np.array(np.broadcast_to(array, (rows,)))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise DataError(f"{_short(data_id)}: {_short(value)} does not fit {rows} samples")
 
 
 def _short(value: Any) -> str:
