@@ -13,6 +13,7 @@ import requests
 from ding.interaction.base.service import refusal
 from ding.interaction.exception.base import ResponseException
 from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRefused
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
@@ -160,8 +161,11 @@ class LearnerTeam:
             if connection is None:
                 raise InteractionError(self._causes.get(name, "it has not come yet"))
             return connection.new_task(data).start()
+        except (SlaveTaskAlreadyExist, SlaveTaskRefused) as error:
+            raise _fail("TaskRefused", f"{name}: {error}") from error
         except (ResponseException, requests.RequestException, InteractionError) as error:
             cause = self._causes.get(name, str(error))
+            self._lose(name, cause)
             raise _fail("LearnerLost", f"{name}: {cause}") from error
 
     def _root_cause(self, failure: TaskFail, name: str, tasks: Mapping[str, Task]) -> TaskFail:
@@ -190,8 +194,7 @@ class LearnerTeam:
     def _give_up(self, names: list[str], timeout: float) -> TaskFail:
         cause = f"no answer within {timeout:g} s"
         for name in names:
-            self._master.lose(name, cause)
-            self._notice_loss(name, cause)
+            self._lose(name, cause)
         return _fail("NoAnswer", f"{', '.join(names)}: {cause}")
 
     @staticmethod
@@ -248,6 +251,11 @@ class LearnerTeam:
             cause = f"{message.name} cannot be connected: {error}"
             status = HTTPStatus.SERVICE_UNAVAILABLE
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from error
+
+    def _lose(self, name: str, cause: str) -> None:
+        """Give a learner up, so that it is connected anew."""
+        self._master.lose(name, cause)
+        self._notice_loss(name, cause)
 
     def _notice_loss(self, name: str, cause: str) -> None:
         with self._changed:
