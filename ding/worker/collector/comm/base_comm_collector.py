@@ -54,8 +54,11 @@ class BaseCommCollector(ABC):
         """Tell the coordinator of samples that were sent; ``metadata['data_id']`` names them."""
 
     @abstractmethod
-    def send_stepdata(self, path: str, stepdata: Any) -> None:
-        """Bring samples to where learners find them by the name ``path``."""
+    def send_stepdata(self, stepdata: Any, *args: Any) -> None:
+        """Bring samples to where learners find them.
+
+        Define it as ``send_stepdata(path, stepdata)``: it is called with their name and with them.
+        """
 
     def policy_changed(self, path: str) -> bool:
         """Whether a policy may have been published since it was last asked for; cheap."""
@@ -111,7 +114,7 @@ class BaseCommCollector(ABC):
                 "of a registered parallel collector, for instance 'zergling'"
             )
         collector = create_parallel_collector(EasyDict(cfg))
-        collector.attach(self)
+        collector.attach(self)  # type: ignore[arg-type]  # send_stepdata takes a name first
         return collector
 
     def _drop(self, metadata: Mapping[str, Any]) -> None:  # noqa: B027

@@ -1,26 +1,27 @@
 """A collector worker: tasks over HTTP, samples and policies through shared folders."""
 
-import inspect
 import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from easydict import EasyDict
 
 from ding.data import Columns, tree_map
 from ding.data.chunks import SharedFolder, chunk_name, write_chunk
-from ding.interaction import Slave, TaskFail
 from ding.torch_utils.weights_file import WeightsWatch, read_weights
 from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.collector.comm.collect_task import CollectTask
+from ding.worker.collector.comm.collector_slave import CollectorSlave
+from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
+
+__all__ = ["CollectorSlave", "FlaskFileSystemCollector"]
 
 _logger = logging.getLogger(__name__)
 
@@ -31,49 +32,6 @@ MAX_WAIT = 5.0
 HEADER_SIZE = 4096
 #: Samples of a chunk even if there is no room for them: then the collector waits.
 MIN_ROWS = 16
-
-
-class CollectorSlave(Slave):
-    """Hands the coordinator's tasks to callbacks.
-
-    Args:
-        callback_fn: ``deal_with_resource``, ``deal_with_collector_start`` (of the task's
-            ``task_info``), ``deal_with_collector_data`` and ``deal_with_collector_close``; perhaps
-            ``deal_with_lost_connection`` and ``deal_with_disconnection``.
-    """
-
-    def __init__(self, *args: Any, callback_fn: dict[str, Callable], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._callback_fn = callback_fn
-        self._data_options = _options(callback_fn["deal_with_collector_data"])
-
-    def _process_task(self, task: Mapping[str, Any]) -> Any:
-        name = task.get("name")
-        if name == "resource":
-            return self._callback_fn["deal_with_resource"]()
-        if name == "collector_start_task":
-            self._callback_fn["deal_with_collector_start"](_task_info(task))
-            return {"message": "the collector task has started"}
-        if name == "collector_data_task":
-            options = {key: task[key] for key in self._data_options if key in task}
-            return self._callback_fn["deal_with_collector_data"](**options)
-        if name == "collector_close_task":
-            return self._callback_fn["deal_with_collector_close"]()
-        text = (
-            f"a collector has no task {name!r}; expected 'resource', 'collector_start_task', "
-            "'collector_data_task' or 'collector_close_task' as the field 'name'"
-        )
-        raise TaskFail({"type": "UnknownTask", "message": text}, text)
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        tell = self._callback_fn.get("deal_with_lost_connection")
-        if tell is not None:
-            tell(f"lost the coordinator at {master_address}: {type(err).__name__}: {err}")
-
-    def _before_disconnection(self, data: Mapping[str, Any]) -> None:
-        tell = self._callback_fn.get("deal_with_disconnection")
-        if tell is not None:
-            tell()
 
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")
@@ -195,10 +153,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
             try:
                 self.begin_task(task_info)
             except DingError as err:
-                raise TaskFail(
-                    {"type": type(err).__name__, "message": str(err)},
-                    f"{type(err).__name__}: {err}",
-                ) from err
+                raise Failure.of(err).task_fail() from err
 
     def deal_with_collector_data(
         self, quota: float | None = None, wait: float | None = None
@@ -214,7 +169,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
             coordinator is one that takes a sample at a time.
 
         Raises:
-            Exception: What the collector raised.
+            TaskFail: What the collector raised.
         """
         task = self._require_task()
         foreign = quota is None and wait is None
@@ -222,11 +177,13 @@ class FlaskFileSystemCollector(BaseCommCollector):
         quota = None if quota is None else _amount("quota", quota)
         try:
             answer = task.poll(span, quota, single=foreign)
-        except BaseException:
+        except BaseException as err:
+            failure = Failure.of(err)
+            _logger.error("task %s failed: %s", task.ids["task_id"], failure)
             with self._requests:
                 if self._task is task:
                     self.end_task()
-            raise
+            raise failure.task_fail() from err
         return answer[0] if foreign else answer
 
     def deal_with_collector_close(self) -> dict[str, Any]:
@@ -255,7 +212,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         task = self._task
         if task is None:
             text = "no task is running here; expected 'collector_start_task' first"
-            raise TaskFail({"type": "NoTask", "message": text}, text)
+            raise Failure("NoTask", text).task_fail()
         return task
 
     def _create_collector(self, task_info: Mapping[str, Any]) -> BaseParallelCollector:
@@ -278,7 +235,14 @@ class FlaskFileSystemCollector(BaseCommCollector):
                 be read.
         """
         self.policy_changed(path)  # what is read now is not new any more
-        state, facts = read_weights(self._policy_folder, self._keep(path) or path)
+        kept = self._keep(path)
+        try:
+            state, facts = read_weights(self._policy_folder, kept or path)
+        except DingError:
+            if kept is not None:
+                self._kept_policy = None
+                self._remove(self._policy_folder, kept)
+            raise
         return {**state, "iter": int(facts.get("policy_iter", state.get("iter", 0)))}
 
     def _keep(self, path: str) -> str | None:
@@ -305,7 +269,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         name = str(self._cfg.get("name", "collector"))
         return chunk_name(buffer_id, name, super().new_data_id())
 
-    def send_stepdata(self, path: str, stepdata: Any) -> None:
+    def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
         """Write samples to a file of the shared folder.
 
         Args:
@@ -316,7 +280,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
             CheckpointWriteError: The folder cannot be written to.
         """
         task = self._task
-        rows = [stepdata] if isinstance(stepdata, Mapping) else stepdata
+        rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
         if task is not None:
             task.reserve(self._expected_size(rows))
         size = write_chunk(self._data_folder, path, rows)
@@ -380,19 +344,10 @@ class FlaskFileSystemCollector(BaseCommCollector):
             _logger.warning("%s is left behind in %s: %s", name, folder.path, err)
 
 
-def _options(callback: Callable) -> list[str]:
-    """Which of the options of a data task a callback takes."""
-    try:
-        parameters = inspect.signature(callback).parameters
-    except (TypeError, ValueError):
-        return []
-    return [name for name in ("quota", "wait") if name in parameters]
-
-
 def _amount(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         text = f"'{name}' of 'collector_data_task' is {value!r:.80}; expected a number >= 0"
-        raise TaskFail({"type": "BadTask", "message": text}, text)
+        raise Failure("BadTask", text).task_fail()
     return value
 
 
@@ -400,19 +355,3 @@ def _first(task_info: Mapping[str, Any]) -> str | None:
     """Name of the first player's policy."""
     path = task_info["collector_cfg"].get("policy_update_path")
     return path[0] if isinstance(path, list | tuple) and path else path
-
-
-def _task_info(task: Mapping[str, Any]) -> EasyDict:
-    info = task.get("task_info")
-    missing = [
-        name
-        for name in ("task_id", "buffer_id", "collector_cfg")
-        if not isinstance(info, Mapping) or name not in info
-    ]
-    if missing:
-        text = (
-            f"'collector_start_task' came without {', '.join(missing)}; expected task_info with "
-            "task_id, buffer_id and collector_cfg"
-        )
-        raise TaskFail({"type": "BadTask", "message": text}, text)
-    return EasyDict(info)

@@ -347,14 +347,16 @@ def test_damaged_weights_are_told_and_do_not_stop_a_task(driver):
     assert driver.ask("collector_data_task", wait=0.5)[-1]["policy_iter"] == 1
 
 
-def test_only_damaged_weights_fail_the_task(driver, monkeypatch):
+@pytest.mark.parametrize("evaluate", [False, True])
+def test_only_damaged_weights_fail_the_task(driver, monkeypatch, evaluate):
     monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.5)
     with open(driver.policy.file("policy_a"), "wb") as stream:
         stream.write(b"nonsense")
-    driver.begin()
+    driver.begin(eval_flag=evaluate)
     failure, _ = driver.fail()
     assert failure["type"] == "CheckpointError"
     assert "policy_a" in failure["message"]
+    assert driver.policy.names() == ["policy_a"]
 
 
 def test_a_full_folder_makes_it_wait_visibly(driver):
