@@ -21,7 +21,7 @@ from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
 
 #: Seconds in which a part that was told to stop has to do so.
-STOP_SECONDS = 3.0
+STOP_SECONDS = 3.5
 _SIGNAL_WORDS = {int(number): words for number, words in SIGNALS.items()}
 
 #: Takes status and reason of the end that is asked for.

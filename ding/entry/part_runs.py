@@ -26,6 +26,8 @@ from ding.worker import (
 
 #: Exit status by how a run ended; interrupted ones have that of their signal.
 EXIT_STATUSES = {"converged": 0, "finished": 0, "failed": 1}
+#: With few cores the learner comes first: samples that nobody has time to learn from are waste.
+COLLECTOR_NICENESS = 5
 _INTERRUPTED = {"Ctrl-C": 130, "SIGTERM": 143}
 
 
@@ -97,6 +99,8 @@ def run_worker(
     set_logs(config.system.get("logs", {}))
     # Workers differ in their draws, and draw the same in each run.
     set_pkg_seed(config.main.seed + zlib.crc32(name.encode()) % 100_000, use_cuda=False)
+    if kind_of(name) == "collector" and hasattr(os, "nice"):
+        os.nice(COLLECTOR_NICENESS)
     worker = build_worker(kind_of(name), entry)
     handle.on_stop(lambda status, reason: worker.close())
     try:

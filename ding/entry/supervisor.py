@@ -18,17 +18,17 @@ from ding.config.system import (
 )
 from ding.entry.child_group import ChildGroup, woken_by_signals
 from ding.entry.children import Child
-from ding.entry.part_process import STOP_SECONDS
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import find_free_port
 
 #: Seconds that a process may take until it says that it works.
 _START_SECONDS = {"fork": 10.0, "spawn": 60.0}
-#: Seconds that the coordinator may take to end a run that nobody interrupts.
-_CLOSE_SECONDS = 10.0
-#: Seconds that workers may take once the coordinator has ended.
-_WORKER_SECONDS = 1.5
+#: Seconds that the coordinator has to end a run that nobody interrupts before workers are told
+#: by their parent, and until all processes are gone.
+_ENDING = 8.0, 10.0
+#: The same after a signal, or a failure.
+_STOPPING = 2.0, 3.5
 #: Seconds before a dead process is started again: the n-th time and all later ones.
 _WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: Seconds of life after which earlier deaths no longer count.
@@ -107,7 +107,7 @@ class Supervisor(ChildGroup):
     def _next_due(self) -> float:
         """The next moment at which something has to be done though nothing has happened."""
         starting = [
-            child.started + self._start_seconds(child)
+            child.started + _START_SECONDS[self._method]
             for child in self._group
             if child.alive and not child.up
         ]
@@ -148,15 +148,12 @@ class Supervisor(ChildGroup):
             elif child.is_dead:
                 self._heed(child)  # its last words may have come in between
                 self._on_death(child)
-            elif child.alive and not child.up and now - child.started > self._start_seconds(child):
+            elif (
+                child.alive and not child.up and now - child.started > _START_SECONDS[self._method]
+            ):
                 self._fail(f"{child.name} did not come up in {now - child.started:.0f} s")
             if self._cause is not None or self._verdict is not None:
                 return
-
-    def _start_seconds(self, child: Child) -> float:
-        # Those that train together begin when all of them are there.
-        method = "spawn" if aggregator_of(child.name, self._config.system) else self._method
-        return _START_SECONDS[method]
 
     def _on_death(self, child: Child) -> None:
         how = child.reap()
@@ -172,22 +169,9 @@ class Supervisor(ChildGroup):
             self._give_up(child, "left" if left else how)
             return
         child.restarts += 1
-        due = time.monotonic() + _WAITS[min(child.restarts, len(_WAITS)) - 1]
-        self._due[child.name] = due
+        pause = _WAITS[min(child.restarts, len(_WAITS)) - 1]
+        self._due[child.name] = time.monotonic() + pause
         self._note(f"{child.name} {how}; starting it again ({child.restarts} of {most})")
-        self._restart_team(child.name, due)
-
-    def _restart_team(self, name: str, due: float) -> None:
-        """Processes that train together cannot go on without one of them."""
-        team = aggregator_of(name, self._config.system)
-        if team is None:
-            return
-        self._team_ports.pop(team, None)
-        for other in self._workers.values():
-            if other.name != name and aggregator_of(other.name, self._config.system) == team:
-                other.end()
-                other.reap()
-                self._due[other.name] = due
 
     def _give_up(self, child: Child, how: str) -> None:
         times = f"died {child.restarts + 1} times, at last: " if child.restarts else ""
@@ -216,14 +200,17 @@ class Supervisor(ChildGroup):
         told = stop.number
         if told is not None and self._verdict is None and self._cause is None:
             self._cause = "interrupted", stop.name
-        seconds = _CLOSE_SECONDS if self._cause is None else STOP_SECONDS
+        alone, all_told = _ENDING if self._cause is None else _STOPPING
         if self._cause is not None:
             self._coordinator.tell("stop", *self._cause)
-        self._await([self._coordinator], time.monotonic() + seconds, stop, told)
-        workers = list(self._workers.values())
-        for child in workers:
+        begin = time.monotonic()
+        self._await([self._coordinator], begin + alone, stop, told)
+        if stop.number != told:  # a signal that came in between: hurry
+            alone, all_told = _STOPPING
+            begin = time.monotonic() - alone
+        for child in self._workers.values():
             child.tell("stop", *self._conclusion())
-        self._await(workers, time.monotonic() + _WORKER_SECONDS, stop, stop.number)
+        self._await(self._group, begin + all_told, stop, stop.number)
 
     def _conclusion(self) -> tuple[str, str]:
         if self._cause is not None and (self._cause[0] == "failed" or self._verdict is None):

@@ -53,20 +53,20 @@ class _Part:
 
 
 class FakeCoordinator(_Part):
-    def __init__(self, cfg) -> None:
+    def __init__(self, cfg, run_log, console) -> None:
         super().__init__("coordinator", cfg.main.exp_name)
+        self.run_log = run_log
         own = cfg.system.coordinator
         assert own.run_key
-        self.host = own.host
-        self.port = own.port if own.port not in ("auto", 0) else 12345
         self.verdict = None
-        self.say(f"resume={own.resume} port={own.port}")
+        self.address = own.host, own.port or 12345
+        self.say(f"resume={cfg.resume_coordinator} port={own.port}")
 
     def obey(self, order: str) -> None:
         super().obey(order)
         word, _, reason = order.partition(" ")
         if word in ("converged", "finished", "failed"):
-            self.stop(word, reason)
+            self.stop(reason, word)
 
     def stop(self, reason: str, status: str = "interrupted") -> None:
         self.say(f"stop {status} {reason}")
@@ -77,10 +77,12 @@ class FakeCoordinator(_Part):
     def info(self, line: str) -> None:
         self.say(line)
 
-    def wait(self) -> None:
+    def wait(self) -> tuple[str, str]:
         self.ended.wait()
+        return self.verdict
 
     def close(self) -> None:
+        self.run_log.finish(*self.verdict)
         self.say("closed")
 
 
@@ -89,6 +91,10 @@ class FakeWorker(_Part):
         super().__init__(entry.name, entry.exp_name)
         assert entry.run_key
         self.failed = None
+        if entry.name.startswith("learner_aggregator"):
+            self.master_address = "http://127.0.0.1:23456"
+        if entry.get("multi_gpu"):
+            self.say(f"RANK={os.environ.get('RANK')} WORLD_SIZE={os.environ.get('WORLD_SIZE')}")
         self.say(f"coordinator={entry.coordinator[1]}")
 
     def obey(self, order: str) -> None:

@@ -1,0 +1,268 @@
+"""The parent of a parallel run: deaths, signals and its own end, with parts that only live."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.entry.runs import start_python
+
+SCRIPT = """
+import json, sys
+from ding.config.utils import (
+    parallel_test_create_config as create,
+    parallel_test_main_config as main,
+    parallel_test_system_config as system,
+)
+from ding.entry import parallel_entry, part_runs
+from tests.entry.fake_parts import FakeCoordinator, FakeWorker
+
+part_runs.Coordinator = FakeCoordinator
+part_runs.create_comm_collector = part_runs.create_comm_learner = FakeWorker
+part_runs.LearnerAggregator = FakeWorker
+options = json.loads(sys.argv[1])
+main.exp_name = "run"
+main.policy.learn.learner.learner_num = 1
+main.policy.collect.collector.collector_num = 2
+main.policy.learn.resume_training = options.pop("resume", False)
+system.update(path_data="run/data", path_policy="elsewhere/policy", **options)
+parallel_entry.parallel_pipeline((main, create, system), 0)
+"""
+NAMES = ("coordinator", "learner0", "collector0", "collector1")
+
+
+def wait_for(condition, seconds=40.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Run:
+    """A run of fake parts in a folder ``run`` of its own."""
+
+    def __init__(self, orders=None, wait=True, **options):
+        os.makedirs("run", exist_ok=True)
+        self.exp = Path("run")
+        for name, order in (orders or {}).items():
+            self.order(name, order)
+        # An experiment's folder that is there already would get another name.
+        options = {"resume": True, **options}
+        self.process = start_python(SCRIPT, json.dumps(options))
+        if wait:
+            wait_for(lambda: all(self.pids(name) for name in NAMES) or self.ended)
+            assert not self.ended, self.process.communicate()[0]
+
+    @property
+    def ended(self):
+        return self.process.poll() is not None
+
+    def order(self, name, order):
+        temporary = self.exp / f"{name}.new"
+        temporary.write_text(order)
+        temporary.rename(self.exp / f"{name}.order")
+
+    def pids(self, name):
+        """Of the processes that this part has had."""
+        path = self.exp / f"{name}.pid"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    def said(self, name="coordinator"):
+        return (self.exp / f"{name}.said").read_text()
+
+    def everybody(self):
+        return [pid for name in NAMES for pid in self.pids(name)]
+
+    def wait_for_start(self, name, times):
+        wait_for(lambda: len(self.pids(name)) >= times or self.ended)
+        assert not self.ended, self.process.communicate()[0]
+
+    def end(self, within=40.0):
+        """Exit status and output; all parts have ended in that time and nothing is left."""
+        wait_for(lambda: self.ended or not any(map(is_alive, self.everybody())), within)
+        output, _ = self.process.communicate(timeout=40)
+        assert not any(map(is_alive, self.everybody()))
+        assert not (self.exp / "run.key").exists()
+        assert not (self.exp / "data").exists()
+        assert not Path("elsewhere").exists()
+        return self.process.returncode, output
+
+    def converge(self):
+        self.order("coordinator", "converged enough")
+        status, output = self.end()
+        assert (status, output.splitlines()[-1]) == (0, "converged: enough")
+        return output
+
+
+@pytest.fixture
+def run():
+    runs = []
+
+    def start(*args, **options):
+        runs.append(Run(*args, **options))
+        return runs[-1]
+
+    yield start
+    for one in runs:
+        if not one.ended:
+            one.process.kill()
+        one.process.communicate()
+        for pid in filter(is_alive, one.everybody()):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_run_that_converges(run):
+    one = run(resume=True)
+    assert oct(os.stat("run/run.key").st_mode)[-3:] == "600"
+    assert "coordinator=12345" in one.said("collector0")
+    one.converge()
+    assert one.said().splitlines()[-1] == "closed"
+    record = json.loads((one.exp / "run.json").read_text())
+    assert record["status"] == "converged"
+    assert "run.key" not in (one.exp / "total_config.py").read_text()
+
+
+def test_what_a_worker_prints_is_in_its_folder(run):
+    one = run()
+    one.order("collector1", "die")
+    one.wait_for_start("collector1", 2)
+    one.converge()
+    assert "a last line" in Path("run/log/collector1/output.txt").read_text()
+
+
+@pytest.mark.parametrize("name", ["collector0", "learner0"])
+def test_a_killed_worker_is_started_again(run, name):
+    one = run()
+    os.kill(one.pids(name)[0], signal.SIGKILL)
+    one.wait_for_start(name, 2)
+    one.converge()
+    assert f"{name} was killed by SIGKILL; starting it again (1 of 5)" in one.said()
+
+
+def test_a_worker_that_ends_with_an_error_is_started_again(run):
+    one = run()
+    one.order("collector0", "die")
+    one.wait_for_start("collector0", 2)
+    one.converge()
+    assert "collector0 ended with status 3: a last line; starting it again" in one.said()
+
+
+def test_a_worker_that_cannot_go_on_is_started_again(run):
+    one = run()
+    one.order("learner0", "give up")
+    wait_for(lambda: "learner0 ended with status 1: cannot join" in one.said())
+    os.remove("run/learner0.order")
+    one.converge()
+
+
+def test_a_killed_coordinator_is_started_again_on_its_port(run):
+    one = run()
+    os.kill(one.pids("coordinator")[0], signal.SIGKILL)
+    one.wait_for_start("coordinator", 2)
+    assert one.said().splitlines()[-1].endswith("port=12345")
+    output = one.converge()
+    assert "coordinator was killed by SIGKILL; starting it again (1 of 5)" in output
+    assert len(one.pids("learner0")) == 1
+
+
+def test_restarts_are_bounded(run):
+    one = run(max_restart=1)
+    for times in (1, 2):
+        one.wait_for_start("learner0", times)
+        os.kill(one.pids("learner0")[-1], signal.SIGKILL)
+    status, output = one.end()
+    assert status == 1
+    reason = "failed: learner0 died 2 times, at last: was killed by SIGKILL"
+    assert reason in output.splitlines()
+    assert output.splitlines()[-1].startswith("ding.utils.errors.RunError: learner0 died 2 times")
+
+
+def test_a_run_goes_on_without_one_of_its_collectors(run):
+    one = run(max_restart=0)
+    os.kill(one.pids("collector0")[0], signal.SIGKILL)
+    wait_for(lambda: "collector0 was killed by SIGKILL; going on without it" in one.said())
+    one.converge()
+
+
+def test_a_worker_may_leave(run):
+    one = run()
+    one.order("collector0", "leave")
+    wait_for(lambda: "collector0 left; going on without it" in one.said())
+    one.converge()
+    assert len(one.pids("collector0")) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_that_cannot_be_built_ends_the_run_with_its_error(run, name):
+    one = run({name: "no-start"}, wait=False)
+    status, output = one.end()
+    assert status == 1
+    assert f"failed: {name}: ValueError: {name} cannot be built" in output.splitlines()
+
+
+def test_a_part_that_does_not_come_up_ends_the_run(run):
+    one = run({"collector1": "hang-at-start"}, wait=False)
+    status, output = one.end()
+    assert status == 1
+    assert "failed: collector1 did not come up in 10 s" in output.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "word"),
+    [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")],
+)
+def test_a_signal_ends_everybody_in_good_order(run, number, status, word):
+    one = run()
+    os.kill(one.process.pid, number)
+    assert one.end(within=5)[0] == status
+    assert f"stop interrupted {word}" in one.said()
+    for name in NAMES:
+        assert "closed" in one.said(name)
+    assert json.loads((one.exp / "run.json").read_text())["reason"] == word
+
+
+def test_parts_that_do_not_listen_are_killed_within_five_seconds(run):
+    one = run({"coordinator": "deaf", "collector0": "deaf"})
+    os.kill(one.process.pid, signal.SIGINT)
+    status, output = one.end(within=5)
+    assert status == 130
+    assert output.splitlines()[-1].startswith("interrupted: Ctrl-C")
+    assert json.loads((one.exp / "run.json").read_text())["status"] == "interrupted"
+
+
+def test_a_second_signal_ends_at_once(run):
+    one = run({"coordinator": "deaf"})
+    os.kill(one.process.pid, signal.SIGINT)
+    time.sleep(0.7)  # sooner it would be taken for the same request
+    os.kill(one.process.pid, signal.SIGINT)
+    status, output = one.end(within=1.5)
+    assert status == 130
+    assert output.splitlines()[-1] == "interrupted: Ctrl-C"
+
+
+def test_children_do_not_outlive_their_parent(run):
+    one = run({"collector0": "deaf"})
+    one.process.kill()
+    one.process.wait()
+    wait_for(lambda: not any(map(is_alive, one.everybody())), 5)
+    assert "stop interrupted the process that started the run is gone" in one.said()
+
+
+def test_processes_that_train_together_wait_for_their_aggregator(run):
+    one = run(learner_gpu_num=2)
+    wait_for(lambda: one.pids("learner1"))
+    assert "coordinator=23456" in one.said("learner0")
+    assert "RANK=1 WORLD_SIZE=2" in one.said("learner1")
+    os.kill(one.pids("learner1")[0], signal.SIGKILL)
+    one.wait_for_start("learner1", 2)
+    one.converge()
