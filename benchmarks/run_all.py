@@ -19,6 +19,9 @@ NAMES = [
     "serial_pipeline",
     "startup",
     "run_log",
+    "interaction",
+    "parallel_data",
+    "parallel",
 ]
 
 
