@@ -22,7 +22,7 @@ main_config = EasyDict(
             dueling=True,
         ),
         learn=dict(
-            batch_size=64,
+            batch_size=128,
             learning_rate=0.001,
             target_update_freq=100,
             learner=dict(learner_num=1, send_policy_freq=20),
