@@ -16,6 +16,7 @@ from ding.worker.collector._policy_source import PolicySource
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from ding.worker.collector.base_serial_collector import INF
+from ding.worker.collector.collector_link import MethodLink
 from ding.worker.collector.eval_rollout import EvalRollout
 from ding.worker.collector.rollout import FinishedEpisode, make_rollout
 from ding.worker.collector.sample_serial_collector import trajectory_length
@@ -23,6 +24,7 @@ from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
+_ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
 
 
 class RolloutCollector(BaseParallelCollector):
@@ -50,7 +52,14 @@ class RolloutCollector(BaseParallelCollector):
         self._done = False
         self._env_num = 0
         self._predefined = INF
-        self._own_parts: PartsCache | None = None
+
+    def start(self) -> None:
+        """Collect until the task is done or the collector is closed; see the base class."""
+        try:
+            super().start()
+        finally:
+            if isinstance(self._link, MethodLink):
+                self._link.parts.close()  # no worker is there to keep them
 
     # ------------------------------------------------------------------ what players there are
 
@@ -76,10 +85,7 @@ class RolloutCollector(BaseParallelCollector):
     # ------------------------------------------------------------------ begin
 
     def _begin(self) -> None:
-        link = self._require_link()
-        parts = getattr(link, "parts", None)
-        if parts is None:
-            parts = self._own_parts = PartsCache(self._collector_uid)
+        parts = self._require_link().parts
         env_cfg = self._field("env")
         self._watch.allow(env_cfg.get("manager", {}))
         if self._env_manager is None:
@@ -99,8 +105,8 @@ class RolloutCollector(BaseParallelCollector):
             self._begin_evaluation(env_cfg)
         else:
             self._begin_collection(env_cfg)
-        finite = np.isfinite(self._predefined)
-        self._tally = CollectorTally(int(self._predefined) if finite else 0)
+        self._is_endless = not np.isfinite(self._predefined)
+        self._tally = CollectorTally(0 if self._is_endless else int(self._predefined))
         self._log_due = time.monotonic() + self._cfg.print_freq
 
     def _players(self) -> range:
@@ -157,7 +163,7 @@ class RolloutCollector(BaseParallelCollector):
             self._modes,
             self._battle,
             max(*lengths, *map(_nstep_length, self._modes)),
-            reward_shaping=bool(self._cfg.get("reward_shaping", False)),
+            **{name: bool(self._cfg.get(name, False)) for name in _ROW_OPTIONS},
         )
         self._sender = SampleSender(self._link, n_sample)
         self._step_start = time.monotonic()
@@ -178,18 +184,16 @@ class RolloutCollector(BaseParallelCollector):
     def _collect_step(self) -> bool:
         for source in self._refreshed:
             source.refresh()
-        finite = np.isfinite(self._predefined)
+        active = None if self._is_endless else self._active
         self._watch.stepping()
-        result = self._rollout.step(
-            self._train_iter, self._kwargs, active=self._active if finite else None
-        )
+        result = self._rollout.step(self._train_iter, self._kwargs, active=active)
         self._watch.rest()
         if self._ended.is_set():  # perhaps long ago, and the worker is at another task
             return False
         self._step_count += 1
         self._tally.steps += result.envsteps
         self._tally.add_episodes(result.episodes)
-        if finite:
+        if not self._is_endless:
             for episode in result.episodes:
                 self._left[episode.env_id] -= 1
                 self._active[episode.env_id] = self._left[episode.env_id] > 0
@@ -268,8 +272,6 @@ class RolloutCollector(BaseParallelCollector):
         """Stop after the step under way; environments that the worker lent stay open."""
         super().close()
         self._tally.stop()
-        if self._own_parts is not None:
-            self._own_parts.close()
 
     def _log(self) -> None:
         self._log_due = time.monotonic() + self._cfg.print_freq

@@ -4,8 +4,8 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from easydict import EasyDict
 
@@ -15,41 +15,14 @@ from ding.utils.autolog import LoggedModel, LoggedValue
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
-from ding.worker.collector._parts_cache import PartsCache
 from ding.worker.collector._step_watch import StepWatch
+from ding.worker.collector.collector_link import CollectorLink, MethodLink
 
 _logger = logging.getLogger(__name__)
 
 
 class TaskClosed(Exception):
     """Nobody waits for the data of the task any more; the collector is to stop."""
-
-
-class CollectorLink(Protocol):
-    """What a collector needs of its worker to reach learner and coordinator."""
-
-    parts: PartsCache
-
-    def get_policy_update_info(self, path: str) -> Any:
-        """The published state of a policy, with ``iter`` of its training."""
-
-    def send_stepdata(self, path: str, stepdata: Any) -> None:
-        """Bring samples to where learners find them by the name ``path``."""
-
-    def send_metadata(self, metadata: Any) -> None:
-        """Tell the coordinator of samples that were sent: ``data_id`` is their name."""
-
-    def policy_changed(self, path: str) -> bool:
-        """Whether a policy may have been published since it was last asked for; cheap."""
-
-    def new_data_id(self) -> str:
-        """A name that no other samples of the run have."""
-
-    def backlog(self) -> int:
-        """Messages that the coordinator has not asked for yet."""
-
-    def chunk_rows(self, samples: Sequence[Any]) -> int:
-        """How many of the samples to send at once; at least one."""
 
 
 class TickMonitor(LoggedModel):
@@ -202,10 +175,16 @@ class BaseParallelCollector(ABC):
         self._env_manager = _env_manager
 
     def _require_link(self) -> CollectorLink:
+        """The worker, or the functions that were set instead of attaching one."""
         if self._link is None:
-            raise ConfigError(
-                f"{type(self).__name__} has no link: call attach(worker) before start()"
-            )
+            names = ("get_policy_update_info", "send_stepdata", "send_metadata")
+            missing = [name for name in names if not hasattr(self, name)]
+            if missing:
+                raise ConfigError(
+                    f"{type(self).__name__} has no {', '.join(missing)}: call attach(worker), or "
+                    "set them, before start()"
+                )
+            self._link = MethodLink(self._collector_uid, *(getattr(self, name) for name in names))
         return self._link
 
 

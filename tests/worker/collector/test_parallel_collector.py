@@ -84,6 +84,25 @@ def test_without_a_worker_it_says_so():
         create_parallel_collector(collector_cfg()).start()
 
 
+def test_three_functions_are_enough(link):
+    link.policies["policy_a"] = {**_weights(0.0), "iter": 2}
+    collector = create_parallel_collector(collector_cfg())
+    for name in ("get_policy_update_info", "send_stepdata", "send_metadata"):
+        setattr(collector, name, getattr(link, name))
+    collector.start()
+    assert collector.get_finish_info()["sample_count"] == 20
+    assert sum(m["sample_num"] for m in link.metadata) == 20
+    assert len(link.data) == len(link.metadata)
+    assert collector.env_manager.closed
+
+
+def test_it_logs_how_it_goes(link, caplog):
+    caplog.set_level("INFO")
+    collector = _build(link, print_freq=0)
+    collector.start()
+    assert any("recent return" in text and "step_time" in text for text in caplog.messages)
+
+
 @pytest.mark.parametrize("field", ["env", "policy"])
 def test_a_missing_field_is_named(link, field):
     with pytest.raises(ConfigError, match=f"collector_cfg.{field}"):

@@ -1,24 +1,23 @@
 """What connects collectors to the rest of a run, whatever the data travels by."""
 
-import itertools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.utils import COMM_COLLECTOR_REGISTRY, get_task_uid, import_module
 from ding.utils.errors import ConfigError, EnvError
-from ding.worker.collector._parts_cache import PartsCache
 from ding.worker.collector.base_parallel_collector import (
     BaseParallelCollector,
     create_parallel_collector,
 )
+from ding.worker.collector.collector_link import LinkDefaults
 from ding.worker.collector.comm.collect_task import CollectTask
 
 
-class BaseCommCollector(ABC):
+class BaseCommCollector(LinkDefaults, ABC):
     """A worker that builds collectors for tasks and is their `CollectorLink`.
 
     A comm type of one's own defines the three abstract methods, and gets tasks by whatever way it
@@ -30,13 +29,12 @@ class BaseCommCollector(ABC):
 
     def __init__(self, cfg: Any) -> None:
         self._cfg = EasyDict(cfg)
+        uid = get_task_uid()
+        super().__init__(uid, str(self._cfg.get("name", uid)))
         self._end_flag = True
-        self._collector_uid = get_task_uid()
-        self._numbers = itertools.count()
         self._ended = threading.Event()
         self._failed: str | None = None
         self._task: CollectTask | None = None
-        self.parts = PartsCache(str(self._cfg.get("name", self._collector_uid)))
 
     # ------------------------------------------------------------------ the link of collectors
 
@@ -59,22 +57,6 @@ class BaseCommCollector(ABC):
 
         Define it as ``send_stepdata(path, stepdata)``: it is called with their name and with them.
         """
-
-    def policy_changed(self, path: str) -> bool:
-        """Whether a policy may have been published since it was last asked for; cheap."""
-        return True
-
-    def new_data_id(self) -> str:
-        """A name that no other samples of the run have."""
-        return f"{self._collector_uid}_{next(self._numbers)}"
-
-    def backlog(self) -> int:
-        """Messages that the coordinator has not asked for yet."""
-        return 0
-
-    def chunk_rows(self, samples: Sequence[Any]) -> int:
-        """How many of the samples to send at once; at least one."""
-        return len(samples)
 
     # ------------------------------------------------------------------ tasks
 
@@ -114,10 +96,10 @@ class BaseCommCollector(ABC):
                 "of a registered parallel collector, for instance 'zergling'"
             )
         collector = create_parallel_collector(EasyDict(cfg))
-        collector.attach(self)  # type: ignore[arg-type]  # send_stepdata takes a name first
+        collector.attach(self)
         return collector
 
-    def _drop(self, metadata: Mapping[str, Any]) -> None:  # noqa: B027
+    def _drop(self, metadata: Mapping[str, Any]) -> None:
         """Samples were sent that the coordinator will never be told of."""
 
     # ------------------------------------------------------------------ life

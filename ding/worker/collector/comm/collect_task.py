@@ -154,7 +154,7 @@ class CollectTask:
         with self._changed:
             self._single, self._quota = single, quota
             self._changed.notify_all()
-            while not (self._pending or self._ended or self._error):
+            while not (self._pending or self._ended or self._error or self._closed):
                 left = deadline - time.monotonic()
                 self._error = self.collector.overdue(self._thread.ident)
                 if self._error or left <= 0:
