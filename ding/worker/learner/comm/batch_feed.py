@@ -8,20 +8,34 @@ from typing import Any
 
 from ding.utils.data import IDataLoader
 
+#: Seconds of training that are to wait ready.
+AHEAD = 0.1
+
 
 class BatchFeed(IDataLoader):
     """A queue that tells how many batches it wants.
 
     One thread trains: it iterates. Another one serves: it calls the other methods.
 
+    It says so when half of them are used up: each question costs both sides more than training on
+    a small batch.
+
     Args:
-        capacity: Batches that wait ready at most.
-        before_wait: Called in the training thread when there is nothing to train on.
+        capacity: Batches that are to wait ready.
+        most: Batches that may wait ready where training on one is quick: as many as are trained on
+            in `AHEAD` seconds; ``capacity`` if not given.
+        between: Called in the training thread between two batches, with whether none is ready.
     """
 
-    def __init__(self, capacity: int, before_wait: Callable[[], object] | None = None) -> None:
-        self._capacity = capacity
-        self._before_wait = before_wait
+    def __init__(
+        self,
+        capacity: int,
+        most: int | None = None,
+        between: Callable[[bool], object] | None = None,
+    ) -> None:
+        self._least, self._most = capacity, most or capacity
+        self._between = between
+        self._step_seconds = AHEAD / capacity
         self._ready: deque[Any] = deque()
         self._changed = threading.Condition()
         self._closed = self._draining = False
@@ -39,8 +53,8 @@ class BatchFeed(IDataLoader):
     def __next__(self) -> Any:
         """The next batch; ends when the feed is closed."""
         self._note_trained()
-        if not self._ready and self._before_wait is not None:
-            self._before_wait()
+        if self._between is not None:
+            self._between(not self._ready)
         with self._changed:
             if not self._ready:
                 self._wait()
@@ -48,8 +62,9 @@ class BatchFeed(IDataLoader):
                 raise StopIteration
             self._taken += 1
             self._step_began = time.monotonic()
+            batch = self._ready.popleft()
             self._changed.notify_all()
-            return self._ready.popleft()
+            return batch
 
     def finish(self) -> None:
         """The batch that was taken last has been trained on, and no other will be."""
@@ -58,6 +73,9 @@ class BatchFeed(IDataLoader):
 
     def _note_trained(self) -> None:
         with self._changed:
+            if self._step_began is not None:
+                took = time.monotonic() - self._step_began
+                self._step_seconds += 0.1 * (took - self._step_seconds)
             self._trained, self._step_began = self._taken, None
             self._changed.notify_all()
 
@@ -73,7 +91,7 @@ class BatchFeed(IDataLoader):
     def demand(self, timeout: float) -> int:
         """How many batches are wanted; waits until some are, the feed is closed, or time is up."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._wanted() > 0, timeout)
+            self._changed.wait_for(self._is_wanting, timeout)
             return self._wanted()
 
     def put(self, batch: Any) -> int:
@@ -100,8 +118,14 @@ class BatchFeed(IDataLoader):
                 self._ready.clear()
             self._changed.notify_all()
 
+    def _is_wanting(self) -> bool:
+        return self._draining or 2 * len(self._ready) <= self._capacity()
+
     def _wanted(self) -> int:
-        return 0 if self._closed or self._draining else self._capacity - len(self._ready)
+        return 0 if self._draining else max(0, self._capacity() - len(self._ready))
+
+    def _capacity(self) -> int:
+        return min(max(self._least, int(AHEAD / self._step_seconds)), self._most)
 
     def skip(self) -> None:
         """A batch that was given cannot be used: it counts as finished."""

@@ -27,6 +27,8 @@ __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendP
 
 #: Batches that wait ready for training.
 PREFETCH = 8
+#: How many times as many may wait where an update is quick.
+MOST_PREFETCH = 8
 #: Seconds that a request for demands waits if it does not say.
 WAIT = 0.5
 
@@ -135,9 +137,12 @@ class FlaskFileSystemLearner(BaseCommLearner):
             self._give_up_if_hung(self._last_run)  # its state has to be saved
         folder, policy_id = self._policy_folder, task_info["policy_id"]
         folder.file(policy_id)  # a name that cannot be used is found now
+        prefetch = int(self._cfg.get("prefetch") or PREFETCH)
+        # Priorities of batches that wait grow old.
+        most = prefetch if task_info["policy"].get("priority") else MOST_PREFETCH * prefetch
         run = TrainingRun(
             self._name,
-            int(self._cfg.get("prefetch") or PREFETCH),
+            *(prefetch, most),
             lambda weights, facts: write_weights(folder, policy_id, weights, facts),
             self._master_is_near,
             self._iteration_timeout(task_info),

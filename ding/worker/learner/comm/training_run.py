@@ -29,7 +29,8 @@ class TrainingRun:
 
     Args:
         name: What messages call the learner.
-        prefetch: Batches that are to wait ready.
+        prefetch: Batches that are to wait ready, see `BatchFeed`.
+        most_prefetch: Batches that may wait ready.
         write_policy: Writes weights and facts where collectors find them.
         allowed: Whether this learner may publish now.
         iteration_timeout: Seconds that an iteration may take.
@@ -47,6 +48,7 @@ class TrainingRun:
         self,
         name: str,
         prefetch: int,
+        most_prefetch: int,
         write_policy: Callable[[dict[str, Any], dict[str, Any]], None],
         allowed: Callable[[], bool],
         iteration_timeout: float = ITERATION_TIMEOUT,
@@ -57,7 +59,7 @@ class TrainingRun:
         self._iteration_timeout = iteration_timeout
         self._allowed = allowed
         self._abandoned = False
-        self.feed = BatchFeed(prefetch, self._between_updates)
+        self.feed = BatchFeed(prefetch, most_prefetch, self._between_updates)
         self.report = LearnReport()
         self.failure: Failure | None = None
         self._publisher = PolicyPublisher(write_policy, self._may_publish, self.fail)
@@ -91,9 +93,10 @@ class TrainingRun:
         """Whether a policy that is sent now is published at once."""
         return self._publisher.due
 
-    def _between_updates(self) -> None:
-        for hook in self._policy_hooks:
-            hook.flush(self._learner)
+    def _between_updates(self, idle: bool) -> None:
+        if idle:
+            for hook in self._policy_hooks:
+                hook.flush(self._learner)
         if self._keeper is not None:
             self._keeper.save_if_due(self._learner)
 

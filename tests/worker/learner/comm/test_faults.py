@@ -154,6 +154,19 @@ class TestState:
             steps = [s["step"] for s in after["optimizer"]["state"].values()]
             assert steps == [s["step"] for s in state["policy"]["optimizer"]["state"].values()]
 
+    def test_is_saved_now_and_then_while_it_trains(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("ding.worker.learner.comm.state_keeper.INTERVAL", 0.05)
+        monkeypatch.setattr("ding.worker.learner.comm.state_keeper.MAX_SHARE", 1.0)
+        with Rig(tmp_path) as rig:
+            rig.begin(state_path="state")
+            rig.feed([rig.chunk()], batches=1)
+            path = rig.policy.file("state")
+            deadline = time.monotonic() + 20
+            while not os.path.exists(path):
+                assert time.monotonic() < deadline
+                rig.learn(*(wire(["c0"]) for _ in range(8)))  # it never waits for data
+            assert 0 < read_file(path)["learner"]["last_iter"] <= rig.learn()["learner_step"]
+
     def test_is_saved_when_the_master_is_lost(self, tmp_path):
         with Rig(tmp_path) as rig:
             rig.begin(state_path="state")

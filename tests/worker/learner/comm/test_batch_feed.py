@@ -1,0 +1,110 @@
+"""The queue between the thread that gets batches and the one that trains."""
+
+import threading
+import time
+
+import pytest
+
+from ding.worker.learner.comm.batch_feed import BatchFeed
+
+
+def take(feed, n):
+    return [next(feed) for _ in range(n)]
+
+
+def test_gives_batches_in_turn_and_counts_them():
+    feed = BatchFeed(4)
+    assert [feed.put(i) for i in "abc"] == [1, 2, 3]
+    assert take(feed, 2) == ["a", "b"]
+    assert feed.finished == 1  # the second is being trained on
+    feed.skip()
+    feed.finish()
+    assert feed.finished == 3
+
+
+def test_wants_more_when_half_is_used_up():
+    feed = BatchFeed(8)
+    assert feed.demand(0) == 8
+    for i in range(8):
+        feed.put(i)
+    take(feed, 3)
+    start = time.monotonic()
+    assert feed.demand(0.05) == 3  # not worth a question of its own, but time is up
+    assert time.monotonic() - start >= 0.05
+    take(feed, 1)
+    assert feed.demand(10) == 4
+
+
+def test_wants_more_of_what_is_quickly_trained_on():
+    feed = BatchFeed(8, most=32)
+    assert feed.demand(0) == 8
+    for i in range(100):
+        feed.put(i)
+        next(feed)
+    assert feed.demand(0) == 32
+    slow = BatchFeed(2, most=32)
+    for i in range(20):
+        slow.put(i)
+        next(slow)
+        time.sleep(0.03)
+    assert slow.demand(0) < 12
+
+
+def test_wakes_who_waits_for_demand_and_for_batches():
+    feed = BatchFeed(1)
+    feed.put("a")
+    got = []
+    trainer = threading.Thread(target=lambda: got.extend(feed))
+    trainer.start()
+    try:
+        for batch in "bcd":
+            assert feed.demand(10) == 1
+            feed.put(batch)
+        assert feed.wait_trained(4, 10)
+        assert feed.waiting
+        assert feed.wait_share > 0
+    finally:
+        feed.close()
+        trainer.join(10)
+    assert got == list("abcd")
+
+
+def test_tells_between_batches_whether_none_is_ready():
+    idle = []
+    feed = BatchFeed(4, between=idle.append)
+    feed.put(1)
+    feed.put(2)
+    take(feed, 2)
+    feed.close()
+    with pytest.raises(StopIteration):
+        next(feed)
+    assert idle == [False, False, True]
+
+
+def test_closed_drops_what_is_ready():
+    feed = BatchFeed(4)
+    feed.put(1)
+    feed.close()
+    assert feed.demand(10) == 0
+    assert not feed.wait_trained(1, 10)
+    assert list(feed) == []
+
+
+def test_draining_gives_what_is_ready_and_wants_no_more():
+    feed = BatchFeed(4)
+    feed.put(1)
+    feed.put(2)
+    feed.close(drain=True)
+    assert feed.demand(10) == 0
+    assert list(feed) == [1, 2]
+
+
+def test_knows_how_long_a_step_takes():
+    feed = BatchFeed(4)
+    feed.put(1)
+    assert feed.step_seconds == 0
+    next(feed)
+    time.sleep(0.02)
+    assert feed.step_seconds >= 0.02
+    feed.finish()
+    assert feed.step_seconds == 0
