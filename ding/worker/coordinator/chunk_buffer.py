@@ -58,6 +58,9 @@ class ChunkBuffer:
         self._buffer: Any = _build(cfg, exp_name, instance_name, tb_logger)
         self._name = instance_name
         self._capacity = int(cfg.get("replay_buffer_size", 1 << 62))
+        controller = cfg.get("thruput_controller") or {}
+        # With which part of a batch the buffer begins to serve.
+        self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
         self._lock = threading.Condition()
         self._files = ChunkFiles(folder, self._lock)
         self._ledger = self._files.ledger
@@ -155,7 +158,10 @@ class ChunkBuffer:
         """Columns of a batch, its chunks (pinned), the chunk of each row, its number."""
         try:
             with self._lock:
-                columns = None if self._closed else self._draw_alive(batch_size, cur_iter)
+                columns = None
+                # A buffer that is asked too early complains in the log; here that is usual.
+                if self._has_enough(batch_size):
+                    columns = self._draw_alive(batch_size, cur_iter)
                 if columns is None:
                     self._refused_at = self._push_count
                     self._settle()
@@ -198,14 +204,19 @@ class ChunkBuffer:
         at = np.arange(batch_size) % have
         return {name: column[at] for name, column in joined.items()}
 
+    def _has_enough(self, batch_size: int) -> bool:
+        least = batch_size * self._least_part
+        return not self._closed and self.count() >= min(least, self.capacity)
+
     def _is_starved(self, batch_size: int) -> bool:
         """Whether samples leave for lack of space before there are enough for a batch."""
         return self._evicted_unseen > 4 * batch_size
 
     def _too_little_space(self, batch_size: int) -> ConfigError:
         return ConfigError(
-            f"{self._name}: path_data_limit={self.max_bytes} bytes has room for about "
-            f"{self._samples_that_fit()} samples, too few for batches of {batch_size}: raise it"
+            f"{self._name}: path_data_limit={self.max_bytes} bytes is too little for batches of "
+            f"{batch_size}: it holds about {self._samples_that_fit()} samples, with those that are "
+            f"being written; raise it"
         )
 
     def release(self, batch: Mapping[str, Any] | list[dict[str, Any]]) -> None:
@@ -234,17 +245,12 @@ class ChunkBuffer:
         """
 
         def ready() -> bool:
-            return (
-                self._closed
-                or self._is_starved(batch_size)
-                or (
-                    self.count() >= min(batch_size, self.capacity)
-                    and self._push_count != self._refused_at
-                )
-            )
+            unasked = self._push_count != self._refused_at
+            return self._is_starved(batch_size) or (unasked and self._has_enough(batch_size))
 
         with self._lock:
-            return self._lock.wait_for(ready, timeout) and not self._closed
+            self._lock.wait_for(lambda: self._closed or ready(), timeout)
+            return not self._closed and ready()
 
     # ------------------------------------------------------------------ changes
 
@@ -298,7 +304,8 @@ class ChunkBuffer:
 
         Args:
             written: Bytes of all its chunks that were reported (pushed) since it came.
-            need: Size of a chunk that waits for space.
+            need: Size of a chunk that waits for space, 0 if none does. One that waits gets what it
+                needs or nothing: parts for several would keep all of them waiting.
 
         Raises:
             ConfigError: A chunk that is larger than the limit.
@@ -313,14 +320,18 @@ class ChunkBuffer:
             )
         with self._lock:
             self._quota.note(worker, written)
+            if need:
+                self._quota.take_back(worker)
             wish = self._quota.wish(worker, need, self._largest)
             # Half of the space is for samples, unless somebody can do nothing without it.
             least = wish if 2 * self._ledger.bytes > limit else min(wish, max(need, self._largest))
-            if least > self._free():
-                self._evict(least - self._free())
+            missing = least - self._free()
+            if 0 < missing <= self._ledger.bytes:
+                self._evict(missing)
         self._files.remove_unused()
         with self._lock:
-            return self._quota.extend(worker, min(wish, self._free()))
+            more = min(wish, self._free())
+            return self._quota.extend(worker, more if more >= need else 0)
 
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts anew: what it had not used is free, what it had written

@@ -40,6 +40,11 @@ class SpaceQuota:
         # What was written without being allowed is counted where the files are.
         account.granted = max(account.granted, account.written)
 
+    def take_back(self, worker: str) -> None:
+        """A worker waits: what it was granted is too little, and would only keep others waiting."""
+        account = self._accounts[worker]
+        account.granted = account.written
+
     def wish(self, worker: str, need: int, largest: int) -> int:
         """Bytes to add, so that a worker can go on while its reports are on the way.
 
