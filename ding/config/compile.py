@@ -188,7 +188,8 @@ def merge_parts(
         if cls is not None:
             defaults[name] = default_config(cls)
     model_cls = model_class(parts, user)
-    KeyChecker(known_keys(defaults, model_cls), open_paths(parts, model_cls), problems).check(user)
+    known = known_keys(defaults, model_cls, parts.parallel)
+    KeyChecker(known, open_paths(parts, model_cls), problems).check(user)
     problems.raise_if_any()
     merged = EasyDict(deep_merge_dicts(defaults, user))
     merged.seed = seed
@@ -263,9 +264,11 @@ def require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
         require(cfg, f"policy.model.{name}", what, problems)
 
 
-def check_values(cfg: EasyDict, complete: bool, problems: Problems | None = None) -> None:
+def check_values(
+    cfg: EasyDict, complete: bool, problems: Problems | None = None, parallel: bool = False
+) -> None:
     problems = problems or Problems()
-    find_contradictions(cfg, complete, problems)
+    find_contradictions(cfg, complete, problems, parallel)
     problems.raise_if_any()
 
 

@@ -24,7 +24,7 @@ from ding.config.hosts import (
     place_joining,
     set_system_cfg,
 )
-from ding.config.parts import Parts, find_parts
+from ding.config.parts import find_parts
 from ding.config.save import save_config
 from ding.config.system import complete_system
 from ding.utils import POLICY_REGISTRY
@@ -159,8 +159,7 @@ def complete_parallel(
     problems = Problems()
     require_envs(main, problems)
     require_model(main, parts, problems)
-    _check_counts(main, parts, problems)
-    check_values(main, False, problems)
+    check_values(main, True, problems, parallel=True)
     if not main.get("exp_name"):
         main.exp_name = "default_experiment"
     return EasyDict(main=main, system=complete_system(system, main))
@@ -173,13 +172,6 @@ def _use_command_mode(create: EasyDict) -> None:
         return
     if f"{type_}_command" in POLICY_REGISTRY or type_ not in POLICY_REGISTRY:
         create.policy.type = f"{type_}_command"
-
-
-def _check_counts(main: Mapping[str, Any], parts: Parts, problems: Problems) -> None:
-    for path in ("policy.learn.learner.learner_num", "policy.collect.collector.collector_num"):
-        value = at(main, path)
-        if value is not None and value < 1:
-            problems.add(f"{path} must be at least 1, got {value!r}")
 
 
 def move_folders(system: dict[str, Any], old: str, new: str) -> None:

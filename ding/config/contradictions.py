@@ -25,21 +25,58 @@ _MAY_BE_NONE = (
     *("policy.learn.target_update_freq", "policy.collect.n_sample", "policy.collect.n_episode"),
     *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
 )
+# Collectors by the commander whose games they can play.
+_COLLECTORS = {"solo": "zergling", "one_vs_one": "marine"}
+_COUNTS = (
+    *("policy.learn.learner.learner_num", "policy.collect.collector.collector_num"),
+    *("policy.learn.learner.send_policy_freq", "policy.other.commander.collector_task_space"),
+    *("policy.other.commander.learner_task_space", "env.collector_episode_num"),
+)
 _WITHOUT_PRIORITIES = ("naive", "elastic", "sequence", "episode")
 
 
-def find_contradictions(cfg: Mapping[str, Any], complete: bool, problems: Problems) -> None:
+def find_contradictions(
+    cfg: Mapping[str, Any], complete: bool, problems: Problems, parallel: bool = False
+) -> None:
     """Look through a completed config; see the messages for what is looked for.
 
     Args:
         complete: Whether a run is built from the config alone: then how much to collect must be
             in it.
+        parallel: Whether it is the main config of a parallel run.
     """
     _check_ranges(cfg, problems)
     _check_shapes(cfg, problems)
     _check_evaluation(cfg, problems)
-    _check_collection(cfg, complete, problems)
     _check_replay(cfg, problems)
+    if parallel:
+        _check_parallel(cfg, problems)
+    else:
+        _check_collection(cfg, complete, problems)
+
+
+def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
+    policy = cfg.get("policy", {})
+    if policy.get("on_policy"):
+        type_ = str(policy.get("type")).removesuffix("_command")
+        problems.add(
+            f"policy {type_!r} (policy.on_policy=True) learns from what it has just collected, and "
+            "parallel mode learns from a replay buffer: use an off-policy one, or serial_onpolicy"
+        )
+    collector, commander = (
+        at(cfg, f"policy.{place}.type") for place in ("collect.collector", "other.commander")
+    )
+    if _COLLECTORS.get(commander, collector) != collector and collector in _COLLECTORS.values():
+        problems.add(
+            f"policy.other.commander.type={commander!r} needs policy.collect.collector.type="
+            f"{_COLLECTORS[commander]!r}, got {collector!r}"
+        )
+    for path in _COUNTS:
+        value = at(cfg, path)
+        if value is not None and value < 1:
+            problems.add(f"{path} must be at least 1, got {value!r}")
+    # Without unrolling, trajectories become as long as nstep needs them.
+    _check_unroll(at(cfg, "policy.nstep") or 1, at(cfg, "policy.collect.unroll_len") or 1, problems)
 
 
 def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
@@ -117,11 +154,7 @@ def _check_window(
     nstep = at(cfg, "policy.nstep") or 1
     unroll_len = collect.get("unroll_len") or 1
     envs = at(cfg, "env.collector_env_num")
-    if unroll_len > 1 and nstep >= unroll_len:
-        problems.add(
-            f"policy.nstep={nstep} does not fit into policy.collect.unroll_len={unroll_len}: "
-            "nstep must be less"
-        )
+    if not _check_unroll(nstep, unroll_len, problems):
         return
     if envs is None or envs < 1 or n_sample < 1 or nstep < 1:
         return
@@ -133,6 +166,16 @@ def _check_window(
             f"gives {traj_len}: set n_sample to {nstep * envs} or more, or lower nstep or "
             "collector_env_num"
         )
+
+
+def _check_unroll(nstep: int, unroll_len: int, problems: Problems) -> bool:
+    fits = unroll_len == 1 or nstep < unroll_len
+    if not fits:
+        problems.add(
+            f"policy.nstep={nstep} does not fit into policy.collect.unroll_len={unroll_len}: "
+            "nstep must be less"
+        )
+    return fits
 
 
 def _check_replay(cfg: Mapping[str, Any], problems: Problems) -> None:

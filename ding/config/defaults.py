@@ -7,7 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import at
-from ding.config.known_keys import ENV_KEYS, EPS_KEYS, POLICY_KEYS, TOP_KEYS
+from ding.config.known_keys import COMMANDER_KEYS, ENV_KEYS, EPS_KEYS, POLICY_KEYS, TOP_KEYS
 from ding.config.parts import Parts, default_config, import_names, is_ours
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.worker import BaseSerialCommander
@@ -53,7 +53,9 @@ def _put(cfg: EasyDict, place: str, section: EasyDict) -> None:
     cfg[last] = section
 
 
-def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
+def known_keys(
+    defaults: Mapping[str, Any], model_cls: Any, parallel: bool = False
+) -> dict[str, Any]:
     """Every key that a main config may hold, with an example of its value."""
     known = deep_merge_dicts(dict(defaults), {**TOP_KEYS, "env": ENV_KEYS, "policy": POLICY_KEYS})
     known["policy"]["model"] = {
@@ -65,6 +67,8 @@ def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
         "type": "",
         "import_names": [],
     }
+    if parallel:
+        known["policy"]["other"]["commander"].update(COMMANDER_KEYS)
     if at(known, "policy.other.eps") is not None:
         known["policy"]["other"]["eps"].update(EPS_KEYS)
     return known
@@ -76,6 +80,8 @@ def open_paths(parts: Parts, model_cls: Any) -> set[str]:
     for name, (_, place) in parts.components.items():
         if place and not is_ours(getattr(parts, name)):
             paths.add(place)
+        elif name == "commander":
+            paths.discard(place)
     if not is_ours(parts.policy):
         paths |= {"policy.learn", "policy.collect", "policy.eval", "policy.other.eps"}
     kinds = {parameter.kind for parameter in _parameters(model_cls).values()}

@@ -115,6 +115,9 @@ POLICY_KEYS: dict[str, Any] = {
     },
 }
 
+#: Of the commanders of parallel mode.
+COMMANDER_KEYS: dict[str, Any] = {**_COMPONENT, "league": {}, "path_policy": ""}
+
 #: Of policies with ε: the one that demonstrations are collected with.
 EPS_KEYS: dict[str, Any] = {"collect": 0.0}
 

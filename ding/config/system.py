@@ -113,7 +113,8 @@ def _check_port(path: str, port: Any, problems: Problems) -> None:
 
 def processes_per_learner(system: Mapping[str, Any]) -> int:
     """How many processes a learner has; 0 GPUs are one, too."""
-    return max(1, at(system, "learner_gpu_num") or 1)
+    number = at(system, "learner_gpu_num")
+    return max(1, number) if isinstance(number, int) else 1
 
 
 def worker_names(main: Mapping[str, Any], system: Mapping[str, Any]) -> list[str]:
