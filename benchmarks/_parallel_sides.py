@@ -3,12 +3,14 @@
 Prints one line ``RESULT {...}`` when the pipeline has returned.
 """
 
+import importlib
 import importlib.util
 import json
 import sys
 import time
 from pathlib import Path
 
+DI_ENGINE_CONFIG = "dizoo.classic_control.cartpole.config.parallel.cartpole_dqn_config"
 CONFIGS = Path(__file__).resolve().parent.parent / "configs" / "cartpole"
 
 
@@ -53,10 +55,9 @@ def ended(seconds: float) -> dict:
 
 
 def di_engine(seed: int) -> dict:
-    from dizoo.classic_control.cartpole.config.parallel import cartpole_dqn_config as config
-
     from ding.entry import parallel_pipeline
 
+    config = importlib.import_module(DI_ENGINE_CONFIG)
     begin = time.perf_counter()
     parallel_pipeline((config.main_config, config.create_config, config.system_config), seed)
     return {
