@@ -15,6 +15,8 @@ _logger = logging.getLogger(__name__)
 MAX_BACKLOG = 256
 #: Messages in one answer.
 MAX_ANSWER = 256
+#: Seconds that a message waits for others.
+GATHER_SPAN = 0.02
 #: Seconds between two looks at a collector whose environments may hang.
 LOOK_SPAN = 0.25
 #: Seconds that a collector gets to end its step.
@@ -160,6 +162,9 @@ class CollectTask:
                 if self._error or left <= 0:
                     break
                 self._changed.wait(min(left, LOOK_SPAN))
+            if self._pending and not single:
+                # A question costs more than a message: let those that follow come along.
+                self._changed.wait_for(self._is_eager, min(GATHER_SPAN, wait))
             if self._error is not None:
                 raise self._error
             count = min(len(self._pending), 1 if single else MAX_ANSWER)
@@ -168,6 +173,11 @@ class CollectTask:
             if single and answer:
                 return answer
             return [*answer, self._progress()]
+
+    def _is_eager(self) -> bool:
+        """Whether an answer should not wait for more messages."""
+        over = self._ended or self._closed or self._error is not None
+        return over or self._waiting is not None or len(self._pending) >= MAX_ANSWER
 
     def _progress(self) -> dict[str, Any]:
         return {
