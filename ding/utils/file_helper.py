@@ -15,6 +15,8 @@ from ding.utils.errors import (
 )
 from ding.utils.lock_helper import get_file_lock
 
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
 
 def read_file(
     path: str,
@@ -95,10 +97,13 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
     """
     path = os.path.abspath(path)
     with _named_write_errors(path):
-        folder = os.path.dirname(path)
-        os.makedirs(folder, exist_ok=True)
-        temporary = os.path.join(folder, f".{os.path.basename(path)}.{secrets.token_hex(8)}")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        folder, name = os.path.split(path)
+        temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
+        try:
+            handle = os.open(temporary, _FRESH, 0o666)
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            handle = os.open(temporary, _FRESH, 0o666)
         try:
             with os.fdopen(handle, "wb") as stream:
                 write(stream)

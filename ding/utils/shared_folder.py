@@ -1,6 +1,8 @@
 """A folder that several processes share, and names in it that came from somewhere else."""
 
 import os
+import re
+import stat
 from collections.abc import Container
 from contextlib import suppress
 
@@ -8,6 +10,8 @@ from ding.utils.errors import CheckpointWriteError, ConfigError, DataError
 
 #: Temporary names are a little longer, and file systems allow 255 bytes.
 _LONGEST = 200
+#: Names of which there is nothing more to be checked.
+_USUAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}").fullmatch
 
 
 class SharedFolder:
@@ -47,10 +51,23 @@ class SharedFolder:
         return path
 
     def _path(self, name: str) -> str:
-        path = os.path.join(self.path, _checked(name))
+        path = f"{self.path}/{_checked(name)}"
         if "/" in name and os.path.islink(os.path.dirname(path)):
             raise DataError(f"{_shown(name)} in {self.path} is behind a link: it may lead anywhere")
         return path
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None if it is not there.
+
+        Raises:
+            DataError: The name is not one that could be in this folder.
+        """
+        path = self._path(name)
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return None
+        return None if stat.S_ISLNK(found.st_mode) else found.st_size
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is not there is no error.
@@ -103,6 +120,8 @@ class SharedFolder:
 def _checked(name: str) -> str:
     if not isinstance(name, str):
         raise DataError(f"a file name must be text, got {type(name).__name__}")
+    if _USUAL(name):
+        return name
     parts = name.split("/")
     if not name.isprintable() or "\\" in name or len(parts) > 2:
         raise DataError(f"file name {_shown(name)} is not a plain name, or name of folder and file")

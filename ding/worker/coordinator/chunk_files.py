@@ -1,13 +1,12 @@
 """The files of a buffer's chunks: counted in a ledger, removed when nobody needs them."""
 
 import logging
-import os
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
-from ding.utils.errors import CheckpointWriteError, DataError
+from ding.utils.errors import CheckpointWriteError
 from ding.utils.shared_folder import SharedFolder
 
 _logger = logging.getLogger(__name__)
@@ -33,22 +32,15 @@ class ChunkFiles:
         Raises:
             DataError: The name cannot be one of this folder.
         """
-        if self.folder is not None:
-            try:
-                return os.stat(self.folder.file(data_id)).st_size
-            except OSError:
-                pass  # a learner that needs it will find out, and say so
+        found = None if self.folder is None else self.folder.size(data_id)
+        if found is not None:
+            return found  # else a learner that needs it will find out, and say so
         size = meta.get("size", 0)
         return size if type(size) is int and size >= 0 else 0
 
     def is_whole(self, chunk: Chunk) -> bool:
         """Whether the file of a chunk is there, with the size it had."""
-        if self.folder is None:
-            return True
-        try:
-            return os.stat(self.folder.file(chunk.data_id)).st_size == chunk.size
-        except (OSError, DataError):
-            return False
+        return self.folder is None or self.folder.size(chunk.data_id) == chunk.size
 
     def remove_unused(self) -> None:
         """Remove files that neither rows nor batches refer to any more."""
