@@ -76,5 +76,8 @@ class CollectorTally:
             "reward_mean": float(np.mean(returns)) if returns else 0.0,
             "reward_std": float(np.std(returns)) if returns else 0.0,
             "reward_raw": returns,
+            "episode_info": [
+                [e.env_id, float(e.returns[0]), e.length] for e in list(self.episodes)
+            ],
             "finish_time": now,
         }

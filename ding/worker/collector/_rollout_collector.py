@@ -97,8 +97,10 @@ class RolloutCollector(BaseParallelCollector):
         self._battle = len(self._modes) > 1
         for mode in self._modes:
             mode.reset()
+        self.waits_for = "policy"
         for source in self._sources:
             source.begin(self._ended, may_be_missing=not self._evaluate)
+        self.waits_for = None
         self._kwargs = [dict(self._of_player("collect_setting", p) or {}) for p in self._players()]
         self._active = np.ones(self._env_num, bool)
         if self._evaluate:
@@ -207,7 +209,9 @@ class RolloutCollector(BaseParallelCollector):
         sent = 0
         for player in self._players():
             wanted = self._learns(player)
+            self._watch.stepping()
             samples, _ = self._rollout.harvest(player, wanted)
+            self._watch.rest()
             if wanted:
                 sent += self._sender.send(samples, self._facts)
         self._step_start, self._step_count = time.monotonic(), 0

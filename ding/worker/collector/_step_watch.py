@@ -1,4 +1,4 @@
-"""Tells when environments hang, and which."""
+"""Tells when environments or a policy hang, and where."""
 
 import sys
 import time
@@ -19,12 +19,18 @@ _PATIENCE = 1.0
 
 
 class _Place(NamedTuple):
-    """Where a thread is: in an environment, found in its manager, at a line of it."""
+    """Where a thread is: perhaps in an environment, perhaps found in its manager."""
 
     env: Any
     env_id: int | None
     code: str
     line: str
+
+    def __str__(self) -> str:
+        if self.env is None:
+            return f"the environments or the policy, in {self.code}, {self.line}"
+        who = "an environment" if self.env_id is None else f"env {self.env_id}"
+        return f"{who} ({type(self.env).__name__}, in {self.code}, {self.line})"
 
 
 class StepWatch:
@@ -64,45 +70,43 @@ class StepWatch:
         since, now = self._since, time.monotonic()
         if since is None or now - since < _PATIENCE:
             return None
-        place = _find_env(sys._current_frames().get(thread_id or -1))
+        place = _find_place(sys._current_frames().get(thread_id or -1))
         limit = self._limit
-        if self._launches and (place is None or place.code == "__init__"):
+        if self._launches and (place.env is None or place.code == "__init__"):
             limit = max(LAUNCH_LIMIT, limit)
         began = since
-        if place is not None:
+        if place.env is not None:
             if self._seen is None or self._seen[:2] != (since, id(place.env)):
                 self._seen = (since, id(place.env), since if self._seen is None else now)
             began = self._seen[2]
         if now - began < limit:
             return None
-        return _error(place, limit)
+        return EnvTimeoutError(
+            f"{place}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
+            "reset_timeout if more is needed",
+            place.env_id,
+        )
 
 
-def _error(place: _Place | None, limit: float) -> EnvTimeoutError:
-    env_id = None if place is None else place.env_id
-    who = "the environments" if env_id is None else f"env {env_id}"
-    where = "" if place is None else f" ({type(place.env).__name__}, in {place.code}, {place.line})"
-    return EnvTimeoutError(
-        f"{who}{where}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
-        "reset_timeout if more is needed",
-        env_id,
-    )
-
-
-def _find_env(frame: FrameType | None) -> _Place | None:
-    """The environment that a thread is in, if it is in one of this process."""
-    place: _Place | None = None
+def _find_place(frame: FrameType | None) -> _Place:
+    """Where a thread is: in which environment, if it is in one of this process."""
+    place = _Place(None, None, *_position(frame))
     while frame is not None:
         owner = frame.f_locals.get("self")
         if isinstance(owner, BaseEnv):
-            code = frame.f_code
-            line = place.line if place else f"{code.co_filename}:{frame.f_lineno}"
-            place = _Place(owner, None, code.co_name, line)
+            code, line = _position(frame)
+            place = _Place(owner, None, code, line if place.env is None else place.line)
         # Not asked for by name: an env manager would ask its environments.
         envs = getattr(owner, "__dict__", {}).get("envs")
-        if place is not None and isinstance(envs, Mapping):
+        if place.env is not None and isinstance(envs, Mapping):
             for env_id, member in list(envs.items()):
                 if member is place.env:
                     return place._replace(env_id=env_id)
         frame = frame.f_back
     return place
+
+
+def _position(frame: FrameType | None) -> tuple[str, str]:
+    if frame is None:
+        return "a thread that has ended", "nowhere"
+    return frame.f_code.co_name, f"{frame.f_code.co_filename}:{frame.f_lineno}"

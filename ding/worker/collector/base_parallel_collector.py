@@ -62,6 +62,9 @@ class BaseParallelCollector(ABC):
     send_stepdata: Callable[..., None]
     get_policy_update_info: Callable[[str], Any]
 
+    #: What the task does not go on without, for those who look at it.
+    waits_for: str | None = None
+
     @classmethod
     def default_config(cls) -> EasyDict:
         """Defaults of this class, merged over those of its base classes."""

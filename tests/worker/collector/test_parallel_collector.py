@@ -303,6 +303,32 @@ def test_a_hanging_environment_is_found(link, monkeypatch, where):
     assert "parallel_tasks.py" in str(error)
 
 
+def test_a_hanging_policy_is_found(link, monkeypatch):
+    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.1)
+    tasks.RELEASE.clear()
+    collector = _build(link)
+    begin = collector._begin_collection
+
+    def begin_and_hang(env_cfg):
+        begin(env_cfg)
+        collector._watch._limit = 0.3
+        monkeypatch.setattr(collector._rollout, "_act", lambda *args: tasks.RELEASE.wait(30))
+
+    monkeypatch.setattr(collector, "_begin_collection", begin_and_hang)
+    thread = threading.Thread(target=collector.start, daemon=True)
+    thread.start()
+    error, pause = None, threading.Event()
+    while error is None and thread.is_alive():
+        pause.wait(0.02)
+        error = collector.overdue(thread.ident)
+    assert "the environments or the policy, in" in str(error)
+    collector.close()
+    monkeypatch.setattr(collector, "_step", lambda: False)
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    tasks.RELEASE.set()
+    thread.join(10)
+
+
 def test_slow_environments_do_not_hang(link, monkeypatch):
     monkeypatch.setattr(_step_watch, "_PATIENCE", 0.05)
     collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, length=2, collector_env_num=4))

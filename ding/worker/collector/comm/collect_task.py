@@ -184,7 +184,7 @@ class CollectTask:
             **self.collector.progress(),
             **self.ids,
             "collector_done": self._ended and not self._pending,
-            "waiting": self._waiting,
+            "waiting": self._waiting or self.collector.waits_for,
             "waiting_bytes": self._needed,
             "written": self._written,
         }

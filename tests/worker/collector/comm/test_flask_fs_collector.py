@@ -347,6 +347,16 @@ def test_damaged_weights_are_told_and_do_not_stop_a_task(driver):
     assert driver.ask("collector_data_task", wait=0.5)[-1]["policy_iter"] == 1
 
 
+def test_an_evaluation_waits_visibly_for_its_policy(driver):
+    driver.begin(eval_flag=True)
+    deadline = time.monotonic() + 8
+    while driver.ask("collector_data_task", wait=0.05)[-1]["waiting"] != "policy":
+        assert time.monotonic() < deadline
+    driver.publish(0.0, 2)
+    driver.drain()
+    assert driver.ask("collector_close_task")["train_iter"] == 2
+
+
 @pytest.mark.parametrize("evaluate", [False, True])
 def test_only_damaged_weights_fail_the_task(driver, monkeypatch, evaluate):
     monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.5)
