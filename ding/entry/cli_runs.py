@@ -11,7 +11,7 @@ from typing import Any
 import click
 from easydict import EasyDict
 
-from ding.config import read_config, read_config_with_system
+from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import at
 from ding.config.compile import new_folder
 from ding.config.compile_parallel import move_folders
@@ -51,6 +51,8 @@ def run(
         DingError: What is wrong, for one line on the terminal.
     """
     if config is not None:
+        if mode is None and "system_config" in read_config_directly(config):
+            mode = "parallel"
         configs = read_configs(config, with_system=mode == "parallel")
     else:
         assert env_id is not None

@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from ding.config import read_config
 from ding.config.compile import compile_run_config
+from ding.config.serial_form import is_parallel, serial_form
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.utils import set_pkg_seed
@@ -85,6 +86,8 @@ def load_config(
             "input_cfg must be the path of a config file or a pair (main_config, create_config), "
             f"got {type(input_cfg).__name__}"
         )
+    if is_parallel(create):
+        main, create = serial_form(main, create)
     if command:
         create = _with_command_mode(create)
     given = env_setting[0] if env_setting is not None else None

@@ -132,10 +132,13 @@ def lead(config: EasyDict) -> None:
     verdicts: list[tuple[str, str]] = []
     try:
         key = make_run_key(exp_name)
-        run_part(lambda handle: run_coordinator(handle, config, key, verdicts.append))
+        run_part(
+            lambda handle: run_coordinator(handle, config, key, verdicts.append),
+            on_error=lambda words: verdicts.append(("failed", words)),
+        )
     finally:
         folders.clean()
-    status, reason = verdicts[-1] if verdicts else ("failed", "the coordinator could not run")
+    status, reason = verdicts[0]
     settle_record(exp_name, status, reason)
     print_ending(config.main, status, reason, mode="dist")
     _raise_for(status, reason)
@@ -249,11 +252,8 @@ def work(
     key = make_run_key(exp_name)
     ended: list[tuple[str, str]] = []
     run = partial(run_worker, config=config, name=entry.name, key=key, on_end=ended.append)
-    status, reason = "failed", f"{entry.name} could not start"
-    if run_part(run) == 0:
-        status, reason = how_it_ended(exp_name)
-    if ended:
-        status, reason = ended[-1]
+    run_part(run, on_error=lambda words: ended.append(("failed", words)))
+    status, reason = ended[0] if ended else how_it_ended(exp_name)
     print(f"{entry.name}: {status}: {reason}", flush=True)
     _raise_for(status if ended else "finished", reason)
 

@@ -184,10 +184,13 @@ def launch_coordinator(
     key = read_run_key(whole.main.exp_name)
     verdicts: list[tuple[str, str]] = []
     try:
-        run_part(lambda handle: run_coordinator(handle, whole, key, verdicts.append))
+        run_part(
+            lambda handle: run_coordinator(handle, whole, key, verdicts.append),
+            on_error=lambda words: verdicts.append(("failed", words)),
+        )
     finally:
         _close_all(handles)
-    status, reason = verdicts[-1] if verdicts else ("failed", "the coordinator could not start")
+    status, reason = verdicts[0]
     print_ending(whole.main, status, reason)
     if status == "failed":
         raise RunError(reason)

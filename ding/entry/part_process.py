@@ -86,6 +86,7 @@ def run_part(
     link: Connection | None = None,
     lifeline: Connection | None = None,
     heeds_sigint: bool = True,
+    on_error: Callable[[str], object] | None = None,
 ) -> int:
     """Run a part until its end.
 
@@ -94,6 +95,7 @@ def run_part(
         link: To and from the supervisor.
         lifeline: Ends when the supervisor is gone.
         heeds_sigint: Whether Ctrl-C is for this process.
+        on_error: Told in one line what the part raised. Without it, that is printed.
 
     Returns:
         The exit status. A part that does not stop when told does not return: the process ends.
@@ -107,10 +109,12 @@ def run_part(
             ended.append(run(handle))
         except Exception as error:  # the edge of the thread: reported onward
             handle.tell("error", _one_line(error))
-            if isinstance(error, DingError):
-                print(f"error: {error}", file=sys.stderr, flush=True)
-            else:
+            if not isinstance(error, DingError):
                 traceback.print_exc()
+            elif on_error is None:
+                print(f"error: {error}", file=sys.stderr, flush=True)
+            if on_error is not None:
+                on_error(_one_line(error))
             ended.append(1)
         finally:
             os.write(done_write, b".")
@@ -148,6 +152,11 @@ class _Guard:
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
+                status, reason = self._handle.stopping or ("failed", "hangs")
+                print(
+                    f"{status}: {reason} (it did not end within {STOP_SECONDS:g} s)",
+                    file=sys.stderr,
+                )
                 _leave(1)
             ready = wait(self._sources, None if left == math.inf else left)
             if self._done in ready:

@@ -147,7 +147,8 @@ class Supervisor(ChildGroup):
                 self._start(child)
             elif child.is_dead:
                 self._heed(child)  # its last words may have come in between
-                self._on_death(child)
+                if self._verdict is None:
+                    self._on_death(child)
             elif (
                 child.alive and not child.up and now - child.started > _START_SECONDS[self._method]
             ):

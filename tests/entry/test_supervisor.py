@@ -1,36 +1,44 @@
 """The parent of a parallel run: deaths, signals and its own end, with parts that only live."""
 
+import copy
 import json
+import multiprocessing
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.entry.runs import start_python
-
-SCRIPT = """
-import json, sys
 from ding.config.utils import (
-    parallel_test_create_config as create,
-    parallel_test_main_config as main,
-    parallel_test_system_config as system,
+    parallel_test_create_config,
+    parallel_test_main_config,
+    parallel_test_system_config,
 )
-from ding.entry import parallel_entry, part_runs
+from ding.entry import parallel_entry, part_runs, supervisor
 from tests.entry.fake_parts import FakeCoordinator, FakeWorker
 
-part_runs.Coordinator = FakeCoordinator
-part_runs.create_comm_collector = part_runs.create_comm_learner = FakeWorker
-part_runs.LearnerAggregator = FakeWorker
-options = json.loads(sys.argv[1])
-main.exp_name = "run"
-main.policy.learn.learner.learner_num = 1
-main.policy.collect.collector.collector_num = 2
-main.policy.learn.resume_training = options.pop("resume", False)
-system.update(path_data="run/data", path_policy="elsewhere/policy", **options)
-parallel_entry.parallel_pipeline((main, create, system), 0)
-"""
+
+def run_fakes(resume=True, **system_options):
+    """In a process of its own, as a user's script would; it prints into ``output.txt``."""
+    fd = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for target in (1, 2):
+        os.dup2(fd, target)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    part_runs.Coordinator = FakeCoordinator
+    part_runs.create_comm_collector = part_runs.create_comm_learner = FakeWorker
+    part_runs.LearnerAggregator = FakeWorker
+    main = copy.deepcopy(parallel_test_main_config)
+    main.exp_name = "run"
+    main.policy.learn.learner.learner_num = 1
+    main.policy.learn.resume_training = resume
+    system = copy.deepcopy(parallel_test_system_config)
+    system.update(path_data="run/data", path_policy="elsewhere/policy", **system_options)
+    parallel_entry.parallel_pipeline((main, parallel_test_create_config, system), 0)
+
+
 NAMES = ("coordinator", "learner0", "collector0", "collector1")
 
 
@@ -56,16 +64,22 @@ class Run:
         self.exp = Path("run")
         for name, order in (orders or {}).items():
             self.order(name, order)
-        # An experiment's folder that is there already would get another name.
-        options = {"resume": True, **options}
-        self.process = start_python(SCRIPT, json.dumps(options))
+        # Forked: it need not import anything. An experiment's folder that is there already would
+        # get another name if it were not for resuming.
+        context = multiprocessing.get_context("fork")
+        self.process = context.Process(target=run_fakes, kwargs=options)
+        self.process.start()
         if wait:
             wait_for(lambda: all(self.pids(name) for name in NAMES) or self.ended)
-            assert not self.ended, self.process.communicate()[0]
+            assert not self.ended, self.output
 
     @property
     def ended(self):
-        return self.process.poll() is not None
+        return not self.process.is_alive()
+
+    @property
+    def output(self):
+        return Path("output.txt").read_text()
 
     def order(self, name, order):
         temporary = self.exp / f"{name}.new"
@@ -85,17 +99,17 @@ class Run:
 
     def wait_for_start(self, name, times):
         wait_for(lambda: len(self.pids(name)) >= times or self.ended)
-        assert not self.ended, self.process.communicate()[0]
+        assert not self.ended, self.output
 
     def end(self, within=40.0):
         """Exit status and output; all parts have ended in that time and nothing is left."""
         wait_for(lambda: self.ended or not any(map(is_alive, self.everybody())), within)
-        output, _ = self.process.communicate(timeout=40)
+        self.process.join(20)
         assert not any(map(is_alive, self.everybody()))
         assert not (self.exp / "run.key").exists()
         assert not (self.exp / "data").exists()
         assert not Path("elsewhere").exists()
-        return self.process.returncode, output
+        return self.process.exitcode, self.output
 
     def converge(self):
         self.order("coordinator", "converged enough")
@@ -114,9 +128,8 @@ def run():
 
     yield start
     for one in runs:
-        if not one.ended:
-            one.process.kill()
-        one.process.communicate()
+        one.process.kill()
+        one.process.join()
         for pid in filter(is_alive, one.everybody()):
             os.kill(pid, signal.SIGKILL)
 
@@ -210,11 +223,12 @@ def test_a_part_that_cannot_be_built_ends_the_run_with_its_error(run, name):
     assert f"failed: {name}: ValueError: {name} cannot be built" in output.splitlines()
 
 
-def test_a_part_that_does_not_come_up_ends_the_run(run):
+def test_a_part_that_does_not_come_up_ends_the_run(run, monkeypatch):
+    monkeypatch.setitem(supervisor._START_SECONDS, "fork", 3.0)
     one = run({"collector1": "hang-at-start"}, wait=False)
     status, output = one.end()
     assert status == 1
-    assert "failed: collector1 did not come up in 10 s" in output.splitlines()
+    assert "failed: collector1 did not come up in 3 s" in output.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +267,7 @@ def test_a_second_signal_ends_at_once(run):
 def test_children_do_not_outlive_their_parent(run):
     one = run({"collector0": "deaf"})
     one.process.kill()
-    one.process.wait()
+    one.process.join()
     wait_for(lambda: not any(map(is_alive, one.everybody())), 5)
     assert "stop interrupted the process that started the run is gone" in one.said()
 
