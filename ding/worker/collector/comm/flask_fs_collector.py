@@ -40,8 +40,8 @@ class FlaskFileSystemCollector(BaseCommCollector):
 
     Args:
         cfg: ``host``, ``port`` (``'auto'`` or 0 for any), ``path_data``, ``path_policy``; perhaps
-            ``name``, ``run_key``, ``coordinator`` (host and port, to be joined at), ``channel``,
-            ``heartbeat_span``, ``resource``.
+            ``name``, ``run_key``, ``coordinator`` (host and port, to be joined at if the port is
+            any), ``channel``, ``heartbeat_span``, ``resource``.
 
     Raises:
         ConfigError: A folder cannot be used.
@@ -77,8 +77,8 @@ class FlaskFileSystemCollector(BaseCommCollector):
 
     def _make_joiner(self) -> Joiner | None:
         coordinator = self._cfg.get("coordinator")
-        if not coordinator:
-            return None
+        if not coordinator or self._cfg.get("port", "auto") not in ("auto", 0, None):
+            return None  # with a port of its own, it is in the coordinator's table
         return Joiner(
             (coordinator[0], int(coordinator[1])),
             "collector",
@@ -93,8 +93,13 @@ class FlaskFileSystemCollector(BaseCommCollector):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Where it listens, once it was started."""
         return self._slave.port
+
+    @property
+    def address(self) -> str:
+        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
+        return self._slave.my_address
 
     def start(self) -> None:
         """Listen, and join the coordinator if its address is known; does not wait."""
@@ -125,8 +130,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
 
     def _left_by_coordinator(self) -> None:
         self._abort("the coordinator has disconnected")
-        if self._joiner is not None:
-            self._ended.set()  # the run is over
+        self._ended.set()  # the run is over
 
     def _abort(self, cause: str) -> None:
         with self._requests:

@@ -15,7 +15,7 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction import Master
 from ding.torch_utils.weights_file import read_weights, write_weights
-from ding.utils import PARALLEL_COLLECTOR_REGISTRY
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, find_free_port
 from ding.utils.errors import ConfigError
 from ding.worker import FlaskFileSystemCollector, create_comm_collector
 from ding.worker.collector import _policy_source, _step_watch
@@ -519,11 +519,27 @@ def test_a_worker_that_cannot_join_says_why(tmp_path):
             worker.close()
 
 
+def test_a_worker_with_a_port_of_its_own_is_found_by_the_coordinator(tmp_path):
+    folders = dict(path_data=str(tmp_path / "data"), path_policy=str(tmp_path / "policy"))
+    worker = FlaskFileSystemCollector(
+        EasyDict(port=find_free_port("127.0.0.1"), coordinator=["127.0.0.1", 1], **folders)
+    )
+    worker.start()
+    try:
+        assert not worker.join(0.3)
+        assert worker.address == f"127.0.0.1:{worker.port}"
+    finally:
+        worker.close()
+
+
 def test_a_goodbye_ends_the_task(driver):
     driver.begin(env=env_cfg())
     driver.ask("collector_data_task", wait=0.5)
+    assert not driver.worker.join(0)
     driver.connection.disconnect()
     assert driver.worker._task is None
+    assert driver.worker.join(0)  # the run is over
+    assert driver.worker.failed is None
     driver.connection = driver.master.new_connection("c", "127.0.0.1", driver.worker.port)
     driver.connection.connect()
     _works_again(driver)
