@@ -22,7 +22,7 @@ from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
 from .retry_limit import RetryLimit
-from .run_facts import RunFacts, as_count
+from .run_facts import RunFacts, as_count, as_number
 from .run_status import run_status
 from .run_view import RunView, write_address
 from .task_table import LIVE, TaskState, TaskTable
@@ -34,8 +34,8 @@ _logger = logging.getLogger(__name__)
 
 #: Seconds between looks at the commander, whose tasks may depend on the time, and the table.
 TICK = 0.2
-#: Seconds that open tasks have to end at the end of the run.
-CLOSE_TASKS_TIMEOUT = 3.0
+#: Seconds that the loop, and then the open tasks, have to end at the end of the run.
+CLOSE_TIMEOUT = 1.5
 
 
 class Verdict(NamedTuple):
@@ -181,21 +181,24 @@ class Coordinator:
         self._closed = True
         self.stop("the coordinator was closed")
         if self._loop_thread is not None:
-            self._loop_thread.join(10.0)
-            self._comm.close_tasks(CLOSE_TASKS_TIMEOUT)
+            self._loop_thread.join(CLOSE_TIMEOUT)
+            self._keep_state()
+            self._comm.close_tasks(CLOSE_TIMEOUT)
         self._view.draw(self.status, at_end=True)
-        assert self._verdict is not None
-        if self._loop_thread is not None:
-            if self._verdict.status in ("converged", "finished"):
-                self._state.remove()
-            else:
-                self._state.save(self.state_dict)
-        self._comm.close()
-        self._remove_files()
-        if self._run_log is not None:
+        if self._run_log is not None:  # first: workers that are let go look there for the reason
             facts = self._facts
             counts = {"envstep": facts.envstep, "train_iter": facts.train_iter}
             self._run_log.finish(*self._verdict, best_return=facts.best_return, **counts)
+        self._comm.close()
+        self._remove_files()
+
+    def _keep_state(self) -> None:
+        assert self._verdict is not None
+        if self._verdict.status in ("converged", "finished"):
+            self._guarded(self._state.path, self._state.remove)
+        else:
+            # Without buffers: the end removes the files that they refer to.
+            self._state.save(lambda: {**self.state_dict(), "buffers": {}})
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and self._loop_thread is not None:
@@ -328,12 +331,23 @@ class Coordinator:
         problem = self._best.take(finished_task, state.is_eval and is_best)
         if problem is not None:
             self._tell(problem)
+        self._write_episodes(state, finished_task)
         if state.is_eval and self._facts.last_eval_return is not None:
             self._view.evaluated(self._facts.last_eval_return)
         if self._commanded("finish_collector_task", task_id, finished_task):
             reason = getattr(self._commander, "converged_reason", None)
             self.stop(reason or f"the commander says so after task {task_id}", "converged")
         self._heed_commander()
+
+    def _write_episodes(self, state: TaskState, info: Mapping[str, Any]) -> None:
+        if self._run_log is None:
+            return
+        counts = self._facts.envstep, self._facts.train_iter
+        source = f"{state.worker}_eval" if state.is_eval else str(state.worker)
+        told = info.get("episode_info")
+        for entry in told if isinstance(told, list) else []:
+            if isinstance(entry, list) and len(entry) == 3 and None not in map(as_number, entry):
+                self._run_log.episode(source, *entry, *counts)
 
     def _collector_progress(self, task_id: str, info: Mapping[str, Any]) -> None:
         state = self._table.get(task_id, "collector")
@@ -502,6 +516,7 @@ class Coordinator:
             "reason": None if verdict is None else verdict.reason,
             "stop_value": self._main.get("env", {}).get("stop_value"),
             **run_status(self._facts, self._table, self._comm.workers(), dict(self._buffers)),
+            **({} if verdict is None else {"waits": "the run is over"}),
         }
 
     def state_dict(self) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def test_silent_worker_is_lost_and_its_task_given_to_another():
         begin = time.monotonic()
         eventually(lambda: other.info)
         assert time.monotonic() - begin < 5
-        assert "no heartbeat" in run.commander.failed[0]["message"]
+        assert "no sign of life" in run.commander.failed[0]["message"]
         # It listens still; as soon as it can work again, it is taken again.
         worker.on.clear()
         worker.released.set()
