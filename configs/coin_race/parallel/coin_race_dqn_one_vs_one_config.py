@@ -58,6 +58,8 @@ create_config = EasyDict(
     learner=dict(type="base"),
     collector=dict(type="marine"),
     commander=dict(type="one_vs_one"),
+    # Of `ding -m eval`.
+    evaluator=dict(type="battle_interaction", opponent="random"),
     comm_learner=dict(type="flask_fs"),
     comm_collector=dict(type="flask_fs"),
 )
