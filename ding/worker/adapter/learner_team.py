@@ -28,6 +28,8 @@ _logger = logging.getLogger(__name__)
 CONNECT_PAUSES = (0.1, 2.0)
 #: Seconds that ending tasks of the others may take when one has failed.
 ABORT_TIMEOUT = 6.0
+#: What a step of a slave that is gone fails of.
+_LOST = frozenset({"ConnectionLost", "SlaveShutDown"})
 #: Seconds to look for what made the others fail.
 ROOT_CAUSE_TIMEOUT = 1.0
 
@@ -203,6 +205,8 @@ class LearnerTeam:
             return task.result
         told = task.result if isinstance(task.result, dict) else {}
         kind, message = told.get("type", "TaskFail"), told.get("message", task.cause)
+        if kind in _LOST:
+            kind = "LearnerLost"  # it is the learner that is lost, not the aggregator
         raise _fail(str(kind), f"{name}: {message}", str(told.get("traceback", "")))
 
     # Learners come and go

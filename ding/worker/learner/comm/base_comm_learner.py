@@ -10,8 +10,6 @@ from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
 from ding.utils import (
     COMM_LEARNER_REGISTRY,
-    EasyTimer,
-    get_task_uid,
     import_module,
 )
 from ding.utils.data import IDataLoader
@@ -43,8 +41,6 @@ class BaseCommLearner(ABC):
 
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = cfg
-        self._learner_uid = get_task_uid()
-        self._timer = EasyTimer()
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
         self._group = LearnerGroup() if self._multi_gpu else None
         self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as

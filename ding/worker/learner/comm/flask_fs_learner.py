@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from ding.data.chunks import ChunkCache, SharedFolder
+from ding.data.chunks import SharedFolder
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.interaction.slave import TaskFail
 from ding.torch_utils.weights_file import write_weights
-from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
-from ding.utils.errors import CheckpointError, ChunkError, DataError
-from ding.worker.comm_failure import Failure
+from ding.utils import COMM_LEARNER_REGISTRY
+from ding.utils.errors import DataError
 from ding.worker.comm_join import Joiner
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
+from ding.worker.learner.comm.batch_source import BatchSource, load_sample
 from ding.worker.learner.comm.learner_slave import LearnerSlave
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
@@ -49,15 +49,12 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._name = cfg.get("name") or "learner"
         self._data_folder = SharedFolder(cfg.path_data)
         self._policy_folder = SharedFolder(cfg.path_policy)
-        self._decompressor: Callable = get_data_decompressor(cfg.get("data_compressor", "none"))
         tolerance = cfg.get("heartbeat_tolerance")
         self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
         self._lock = threading.Lock()
         self._run: TrainingRun | None = None
         self._last_run: TrainingRun | None = None
         self._task_info: dict[str, Any] = {}
-        self._cache: ChunkCache | None = None
-        self._last_batch: Any = None
         self._rested = threading.Event()
         callbacks = {
             "deal_with_resource": self.deal_with_resource,
@@ -152,21 +149,29 @@ class FlaskFileSystemLearner(BaseCommLearner):
         with self._lock:
             self._run = self._last_run = run
             self._task_info = task_info
-            self._cache, self._last_batch = self._make_cache(task_info), None
         try:
-            if self._group is not None:
-                self._group.meet(str(task_info.get("meeting") or task_info.get("task_id")))
-            learner = self._create_learner(task_info, run, run.feed)
-            path = self._state_path(task_info)
-            keeper = StateKeeper(path, run.report.warn, self._rank == 0)
-            run.start(learner, keeper)
+            self._begin(run, task_info)
         except BaseException:
-            with self._lock:
-                self._run = None
+            self._leave_run()
             run.abort()
             if self._group is not None:
                 self._group.leave()
             raise
+
+    def _begin(self, run: TrainingRun, task_info: dict[str, Any]) -> None:
+        size = task_info.get("replay_buffer_cfg", {}).get("replay_buffer_size", 10000)
+        self._source = BatchSource(
+            self._data_folder,
+            int(size),
+            self._cfg.get("cache_bytes"),
+            self.load_data_fn,
+            repeats=self._world_size > 1,
+        )
+        path = self._state_path(task_info)
+        keeper = StateKeeper(path, run.report.warn, self._rank == 0)
+        if self._group is not None:
+            self._group.meet(str(task_info.get("meeting") or task_info.get("task_id")))
+        run.start(self._create_learner(task_info, run, run.feed), keeper)
 
     def deal_with_get_data(self, wait: float = WAIT) -> dict[str, Any]:
         """How many batches are wanted; waits until some are.
@@ -203,14 +208,18 @@ class FlaskFileSystemLearner(BaseCommLearner):
         run = self._current()
         run.check()
         if isinstance(data, list):
-            self._train_on_samples(run, data)
+            number = self._source.feed_samples(run, data)
+            if number is not None:
+                run.feed.wait_trained(number, self._iteration_timeout(self._task_info))
         elif isinstance(data, dict):
-            self._take_batches(run, data)
+            if isinstance(envstep := data.get("envstep"), int) and envstep >= 0:
+                run.learner.collector_envstep = envstep
+            self._source.feed_batches(run, data.get("batches", []))
         else:
             raise DataError(f"data is a {type(data).__name__}, expected batches or metadata")
-        number = run.feed.demand(wait)
+        wanted = run.feed.demand(wait)
         run.check()
-        return {**run.results(), "batch_num": number}
+        return {**run.results(), "batch_num": wanted}
 
     def deal_with_learner_close(self) -> dict[str, Any]:
         """End the task.
@@ -256,7 +265,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
     def _leave_run(self, abandon: bool = True) -> None:
         """Ask the current task to end, and forget it."""
         with self._lock:
-            run, self._run, self._cache = self._run, None, None
+            run, self._run = self._run, None
         if run is not None:
             run.stop(abandon)
 
@@ -279,77 +288,10 @@ class FlaskFileSystemLearner(BaseCommLearner):
         silence = self._slave.master_silence
         return silence is not None and silence <= self._tolerance
 
-    # Data
-
-    def _make_cache(self, task_info: dict[str, Any]) -> ChunkCache:
-        size = task_info.get("replay_buffer_cfg", {}).get("replay_buffer_size", 10000)
-        return ChunkCache(self._data_folder, int(size), self._cfg.get("cache_bytes"))
-
-    def _take_batches(self, run: TrainingRun, data: dict[str, Any]) -> None:
-        cache = self._cache
-        if isinstance(envstep := data.get("envstep"), int) and envstep >= 0:
-            run.learner.collector_envstep = envstep
-        for wire in data.get("batches", []):
-            if cache is None:
-                return
-            try:
-                run.feed.put(batch := cache.batch(wire))
-            except ChunkError as error:
-                run.report.warn(f"a whole batch cannot be read: {error}")
-                self._make_up_for(run, error)
-            else:
-                self._last_batch = batch
-        if cache is not None:
-            run.report.add_bad_chunks(cache.take_bad())
-
-    def _make_up_for(self, run: TrainingRun, error: ChunkError) -> None:
-        """A whole batch is missing: it is demanded anew."""
-        if self._world_size == 1:
-            run.feed.skip()
-        elif self._last_batch is None:
-            run.fail(Failure.of(error))
-        else:
-            # The others wait for this process: all make the same number of updates.
-            run.feed.put(self._last_batch)
-
-    def _train_on_samples(self, run: TrainingRun, metadata: list[Any]) -> None:
-        batch, bad = [], []
-        for meta in metadata:
-            name = str(meta.get("data_id")) if isinstance(meta, dict) else ""
-            try:
-                path = self._data_folder.file(name)
-                batch.append(self.load_data_fn(path, meta, self._decompressor))
-            except (CheckpointError, DataError) as error:
-                bad.append((name, str(error)))
-        run.report.add_bad_chunks(bad)
-        if batch:
-            number = run.feed.put([batch[i % len(batch)] for i in range(len(metadata))])
-            run.feed.wait_trained(number, self._iteration_timeout(self._task_info))
-
     @staticmethod
     def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable) -> Any:
-        """Read a file that holds one sample, or a trajectory of which one part is the sample.
-
-        Args:
-            meta: ``unroll_split_begin`` and ``unroll_len`` name the part; ``replay_buffer_idx``,
-                ``replay_unique_id``, ``IS`` and ``priority`` become entries of the sample.
-            decompressor: Undoes what the collector did to the content.
-
-        Raises:
-            CheckpointError: The file is missing, damaged, or is no plain data.
-            DataError: The part lies outside of the file, or the content cannot be decompressed.
-        """
-        sample = decompressor(read_file(path))
-        begin = meta.get("unroll_split_begin")
-        if begin is not None:
-            end = begin + meta["unroll_len"]
-            if len(sample) < end:
-                raise DataError(f"{path} has {len(sample)} steps, expected {begin} to {end}")
-            sample = sample[begin:end]
-        if isinstance(sample, dict):
-            known = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
-            sample.update({name: meta[name] for name in known if name in meta})
-        return sample
+        """Read a file that holds one sample; see `load_sample`."""
+        return load_sample(path, meta, decompressor)
 
     # What the learner calls
 

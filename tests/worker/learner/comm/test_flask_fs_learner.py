@@ -3,11 +3,13 @@
 import os
 import threading
 import time
+import zlib
 
 import numpy as np
 import pytest
 import torch
 
+from ding.data.chunks import write_chunk
 from ding.torch_utils.weights_file import read_weights
 from ding.utils import save_file
 from ding.worker.learner.comm.flask_fs_learner import FlaskFileSystemLearner
@@ -189,6 +191,31 @@ class TestForeignMaster:
             info = rig.ask("learner_learn_task", data=meta)["info"]
             assert info["learner_step"] == 1
             assert [name for name, _ in info["bad_chunks"]] == ["sample_3", "../sample_0"]
+
+    def test_reads_chunks_of_one_sample(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            for i in range(BATCH):
+                write_chunk(rig.data, f"own_{i}", rows(1, seed=i))
+            meta = [{"data_id": f"own_{i}", "compressor": "none"} for i in range(BATCH)]
+            assert rig.ask("learner_learn_task", data=meta)["info"]["learner_step"] == 1
+
+    def test_unpickles_nothing(self, tmp_path):
+        with Rig(tmp_path) as rig:
+            rig.begin()
+            meta = self.meta(rig)
+            for name, content in (("sample_0", {"obs": print}), ("sample_1", zlib.compress(b"x"))):
+                torch.save(content, rig.data.file(name))
+            meta[1]["compressor"] = "zlib"
+            meta[2]["compressor"] = "own"
+            meta[3] = 7
+            info = rig.ask("learner_learn_task", data=meta)["info"]
+            bad = dict(info["bad_chunks"])
+            assert "not tensors alone" in bad["sample_0"]
+            assert "decompressed" in bad["sample_1"]
+            assert "unknown compression 'own'" in bad["sample_2"]
+            assert len(bad) == 4
+            assert info["learner_step"] == 1
 
     def test_reads_a_part_of_a_trajectory(self, tmp_path):
         path = str(tmp_path / "trajectory")
