@@ -203,6 +203,8 @@ def expand_nodes(text: str) -> list[str]:
         ConfigError: Brackets that do not match.
     """
     nodes: list[str] = []
+    if set(re.sub(r"\[[^\[\]]*\]", "", text)) & set("[]"):
+        raise ConfigError(f"cannot read the list of Slurm nodes {text!r}")
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
         pieces = re.split(r"\[([^\]]*)\]", part.strip())
         choices = [
@@ -210,8 +212,6 @@ def expand_nodes(text: str) -> list[str]:
             for index, piece in enumerate(pieces)
         ]
         nodes += ["".join(chosen) for chosen in itertools.product(*choices)]
-    if any(set(node) & set("[]") or not node for node in nodes):
-        raise ConfigError(f"cannot read the list of Slurm nodes {text!r}")
     return nodes
 
 

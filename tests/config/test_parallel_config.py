@@ -1,0 +1,348 @@
+"""Parallel configs: completed, checked, placed and saved."""
+
+import copy
+import os
+import runpy
+import socket
+from pathlib import Path
+
+import pytest
+from easydict import EasyDict
+
+from ding.config import (
+    compile_config_parallel,
+    parallel_transform,
+    read_config_with_system,
+    save_config,
+)
+from ding.config.compile_parallel import compile_joining, complete_parallel, place_parts
+from ding.config.hosts import expand_nodes, job_nodes
+from ding.config.read import read_compiled
+from ding.config.serial_form import is_parallel, serial_form
+from ding.config.utils import (
+    parallel_test_create_config,
+    parallel_test_main_config,
+    parallel_test_system_config,
+    parallel_transform_k8s,
+    parallel_transform_slurm,
+    set_collector_interaction_for_coordinator,
+    set_host_port,
+    set_learner_interaction_for_coordinator,
+    set_system_cfg,
+)
+from ding.utils import DEFAULT_K8S_COLLECTOR_PORT, DEFAULT_K8S_COORDINATOR_PORT
+from ding.utils.errors import ConfigError, UnknownTypeError
+
+
+@pytest.fixture
+def configs():
+    return copy.deepcopy(
+        (parallel_test_main_config, parallel_test_create_config, parallel_test_system_config)
+    )
+
+
+def test_a_compiled_config_has_an_entry_for_each_worker(configs):
+    before = copy.deepcopy(configs)
+    cfg = compile_config_parallel(*configs, seed=3)
+    assert before == configs
+    assert cfg.main.seed == 3
+    assert cfg.main.policy.type == "dqn_command"
+    assert cfg.main.policy.collect.collector.type == "zergling"
+    assert cfg.main.policy.collect.collector.update_policy_second > 0
+    assert cfg.main.policy.other.commander.type == "naive"
+    assert cfg.main.policy.eval.evaluator.n_episode == 1
+    system = cfg.system
+    assert {"learner0", "learner1", "collector0", "collector1"} <= set(system)
+    assert system.collector0.type == system.learner0.type == "flask_fs"
+    assert system.collector0.path_data == "parallel_test/data"
+    assert system.learner0.send_policy_freq == 1
+    for kind in ("learner", "collector"):
+        for name, (same, host, port) in system.coordinator[kind].items():
+            assert (name, host, port) == (same, system[name].host, system[name].port)
+            assert host == "127.0.0.1"
+    ports = [system[name].port for name in ("learner0", "learner1", "collector0", "collector1")]
+    ports.append(system.coordinator.port)
+    assert len(set(ports)) == 5
+    assert all(isinstance(port, int) for port in ports)
+    assert system.coordinator.collector_task_timeout == 30
+    assert system.coordinator.learner_task_timeout == 600
+
+
+def test_ports_and_hosts_that_are_given(configs):
+    cfg = compile_config_parallel(
+        *configs,
+        save_cfg=False,
+        coordinator_host="10.255.0.1",
+        learner_host="10.255.0.2",
+        collector_host="10.255.0.3, 10.255.0.4",
+        coordinator_port=7000,
+        learner_port=7100,
+        collector_port=7200,
+    )
+    assert (cfg.system.coordinator.host, cfg.system.coordinator.port) == ("10.255.0.1", 7000)
+    assert cfg.system.coordinator.learner == {
+        "learner0": ["learner0", "10.255.0.2", 7100],
+        "learner1": ["learner1", "10.255.0.2", 7101],
+    }
+    assert cfg.system.coordinator.collector == {
+        "collector0": ["collector0", "10.255.0.3", 7200],
+        "collector1": ["collector1", "10.255.0.4", 7201],
+    }
+
+
+def test_a_worker_on_another_host_without_a_port_joins(configs):
+    cfg = compile_config_parallel(
+        *configs, save_cfg=False, coordinator_port=7000, learner_host="10.255.0.2"
+    )
+    assert cfg.system.learner0.port == "auto"
+    assert cfg.system.learner0.coordinator == ["127.0.0.1", 7000]
+    assert cfg.system.coordinator.learner == {}
+    assert cfg.system.collector0.coordinator is None
+
+
+def test_settings_of_single_workers(configs):
+    configs[2].collector1 = dict(port=7999, path_data="elsewhere")
+    cfg = compile_config_parallel(*configs, save_cfg=False)
+    assert cfg.system.coordinator.collector.collector1[2] == 7999
+    assert cfg.system.collector1.path_data == "elsewhere"
+    assert cfg.system.collector0.path_data == "parallel_test/data"
+
+
+def test_defaults_for_whatever_is_not_named(configs):
+    main, create, _ = configs
+    for name in ("learner", "collector", "commander", "comm_learner", "comm_collector"):
+        del create[name]
+    cfg = compile_config_parallel(main, create, {}, save_cfg=False)
+    assert cfg.main.policy.other.commander.type == "solo"
+    assert cfg.main.policy.collect.collector.type == "zergling"
+    assert cfg.system.path_data == os.path.join("parallel_test", "data")
+    assert cfg.system.collector0.type == "flask_fs"
+
+
+def test_saved_configs_can_be_read_and_run_again(configs):
+    cfg = compile_config_parallel(*configs)
+    assert read_compiled("parallel_test/total_config.py") == cfg
+    again = read_config_with_system("parallel_test/formatted_total_config.py")
+    recompiled = compile_config_parallel(*again, save_cfg=False)
+    assert recompiled.main == cfg.main
+    assert recompiled.system.coordinator.learner.keys() == cfg.system.coordinator.learner.keys()
+    assert "learner0" not in again[2]
+    assert "parallel_pipeline" in Path("parallel_test/formatted_total_config.py").read_text()
+    runpy.run_path("parallel_test/formatted_total_config.py")
+
+
+def test_a_file_without_a_system_config():
+    save_config(EasyDict(parallel_test_main_config), "total.py")
+    Path("two.py").write_text("main_config = {}\ncreate_config = {}\n")
+    with pytest.raises(ConfigError, match=r"does not define system_config.*path_data"):
+        read_config_with_system("two.py")
+    with pytest.raises(ConfigError, match=r"no compiled parallel config.*-M config"):
+        read_compiled("total.py")
+
+
+def test_workers_that_join_have_no_ports(configs):
+    cfg = compile_joining(*configs)
+    assert cfg.system.learner0.port == "auto"
+    assert cfg.system.coordinator.learner == cfg.system.coordinator.collector == {}
+
+
+def test_a_folder_that_exists_gets_another_name_and_its_data_too(configs):
+    os.makedirs("parallel_test")
+    cfg = compile_joining(*configs)
+    name = cfg.main.exp_name
+    assert name.startswith("parallel_test_")
+    assert cfg.system.path_data == cfg.system.coordinator.path_data == f"{name}/data"
+    assert cfg.system.collector0.path_policy == f"{name}/policy"
+    assert cfg.system.collector0.exp_name == name
+    configs[0].policy.learn.resume_training = True
+    assert compile_joining(*configs).main.exp_name == "parallel_test"
+
+
+@pytest.mark.parametrize(
+    ("where", "key", "nearest"),
+    [
+        ("0.policy.collect.collector", "colector_num", "collector_num"),
+        ("0.policy.collect.collector", "update_policy_seconds", "update_policy_second"),
+        ("0.policy.learn.learner", "learner_nums", "learner_num"),
+        ("0.policy.learn.learner", "send_policy_frequency", "send_policy_freq"),
+        ("0.policy.other.commander", "eval_intervall", "eval_interval"),
+        ("0.policy.other.commander", "colector_task_space", "collector_task_space"),
+        ("0.env", "collector_episode_nums", "collector_episode_num"),
+        ("2", "path_polcy", "path_policy"),
+        ("2", "learner_gpu", "learner_gpu_num"),
+        ("2.coordinator", "colector_task_timeout", "collector_task_timeout"),
+        ("2.collector0", "prt", "port"),
+    ],
+)
+def test_misspelt_keys_are_told_with_their_path(configs, where, key, nearest):
+    number, *way = where.split(".")
+    section = configs[int(number)]
+    for name in way:
+        section = section.setdefault(name, {})
+    section[key] = 1
+    path = ".".join([*([] if number == "0" else ["system_config"]), *way])
+    with pytest.raises(ConfigError) as error:
+        compile_config_parallel(*configs, save_cfg=False)
+    assert f"unknown key {path}.{key}: did you mean {path}.{nearest}?" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda m, c, s: c.commander.update(type="sollo"), "did you mean 'solo'"),
+        (lambda m, c, s: c.collector.update(type="sample"), "no parallel collector type 'sample'"),
+        (lambda m, c, s: c.comm_learner.update(type="flask"), "no comm learner type 'flask'"),
+    ],
+)
+def test_unknown_types(configs, spoil, words):
+    spoil(*configs)
+    with pytest.raises(UnknownTypeError, match=words):
+        compile_config_parallel(*configs, save_cfg=False)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (
+            lambda m, c, s: c.commander.update(type="one_vs_one"),
+            r"commander.type='one_vs_one' needs policy.collect.collector.type='marine'",
+        ),
+        (
+            lambda m, c, s: (c.commander.update(type="solo"), c.collector.update(type="marine")),
+            r"needs policy.collect.collector.type='zergling', got 'marine'",
+        ),
+        (
+            lambda m, c, s: (m.policy.update(nstep=4), m.policy.collect.update(unroll_len=3)),
+            r"policy.nstep=4 does not fit into policy.collect.unroll_len=3",
+        ),
+        (
+            lambda m, c, s: c.update(policy=dict(type="ppo")),
+            r"parallel mode learns from a replay buffer",
+        ),
+        (
+            lambda m, c, s: m.policy.learn.learner.update(learner_num=0),
+            "policy.learn.learner.learner_num must be at least 1, got 0",
+        ),
+        (
+            lambda m, c, s: s.update(learner_gpu_num="2"),
+            "system_config.learner_gpu_num must be an integer, got str '2'",
+        ),
+        (
+            lambda m, c, s: s.coordinator.update(port=70000),
+            "system_config.coordinator.port must be 'auto' or a number",
+        ),
+        (
+            lambda m, c, s: s.coordinator.update(heartbeat_span=9),
+            "heartbeat_tolerance=.* must be greater than .*heartbeat_span=9",
+        ),
+        (lambda m, c, s: s.update(max_restart=-1), "system_config.max_restart must be 0 or more"),
+    ],
+)
+def test_contradictions(configs, spoil, words):
+    spoil(*configs)
+    with pytest.raises(ConfigError, match=words):
+        compile_config_parallel(*configs, save_cfg=False)
+
+
+def test_nstep_needs_no_certain_number_of_samples(configs):
+    configs[0].policy.nstep = 5  # of 8 samples over 2 environments
+    compile_config_parallel(*configs, save_cfg=False)
+
+
+def test_learners_of_several_processes_stand_behind_aggregators(configs):
+    configs[2].learner_gpu_num = 2
+    cfg = compile_config_parallel(*configs, save_cfg=False)
+    system = cfg.system
+    assert list(system.coordinator.learner) == ["learner_aggregator0", "learner_aggregator1"]
+    assert list(system.learner_aggregator1.learner) == ["learner2", "learner3"]
+    assert system.learner_aggregator1.learner_names == ["learner2", "learner3"]
+    assert system.learner3.multi_gpu
+    cfg = complete_parallel(*configs)
+    place_parts(cfg, "local", (None, None, None), (None, None, None), joining=True)
+    system = cfg.system
+    assert system.learner2.coordinator == ["127.0.0.1", system.learner_aggregator1.master.port]
+    assert system.learner_aggregator0.coordinator == ["127.0.0.1", system.coordinator.port]
+
+
+def test_the_steps_of_parallel_transform(configs):
+    cfg = complete_parallel(*configs)
+    by_steps = copy.deepcopy(cfg)
+    set_system_cfg(by_steps)
+    set_host_port(by_steps, "127.0.0.1", "127.0.0.1", None)
+    set_learner_interaction_for_coordinator(by_steps)
+    set_collector_interaction_for_coordinator(by_steps)
+    at_once = parallel_transform(cfg, "127.0.0.1", ["127.0.0.1"])
+    assert at_once.system.keys() == by_steps.system.keys() == cfg.system.keys()
+    assert list(at_once.system.coordinator.collector) == ["collector0", "collector1"]
+
+
+def test_kubernetes(configs):
+    cfg = complete_parallel(*configs)
+    parallel_transform_k8s(cfg, learner_port=1234)
+    assert cfg.system.coordinator.port == DEFAULT_K8S_COORDINATOR_PORT
+    assert cfg.system.collector0.port == cfg.system.collector1.port == DEFAULT_K8S_COLLECTOR_PORT
+    assert cfg.system.learner0.port == 1234
+    assert cfg.system.learner0.host == "0.0.0.0"
+    assert cfg.system.coordinator.learner == {}  # the operator knows where they are
+
+
+def test_slurm_nodes_from_the_environment(configs, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "host-10-255-0-[1-4]")
+    monkeypatch.setattr("ding.config.hosts.find_free_port_slurm", lambda node: 4321)
+    cfg = parallel_transform_slurm(complete_parallel(*configs), "10.255.0.9")
+    assert [cfg.system[name].host for name in ("learner0", "learner1", "collector0")] == [
+        "10.255.0.1",
+        "10.255.0.2",
+        "10.255.0.3",
+    ]
+    assert cfg.system.learner0.port == 4321
+    joining = complete_parallel(*configs)
+    place_parts(joining, "slurm", ("10.255.0.9", None, None), (6000, None, None), joining=True)
+    assert joining.system.collector1.host == "10.255.0.4"
+    assert joining.system.collector1.port == "auto"
+    assert joining.system.collector1.coordinator == ["10.255.0.9", 6000]
+
+
+def test_no_slurm(configs, monkeypatch):
+    for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match="no Slurm nodes"):
+        job_nodes()
+    with pytest.raises(ConfigError, match="platform must be one of local, slurm, k8s"):
+        compile_config_parallel(*configs, platform="slrm")
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("a", ["a"]),
+        ("a,b-1", ["a", "b-1"]),
+        ("gpu[01-03,7],login", ["gpu01", "gpu02", "gpu03", "gpu7", "login"]),
+        ("r[1-2]n[0-1]", ["r1n0", "r1n1", "r2n0", "r2n1"]),
+    ],
+)
+def test_lists_of_nodes(text, nodes):
+    assert expand_nodes(text) == nodes
+
+
+@pytest.mark.parametrize("text", ["a[1", "a]1", "a[x-y]"])
+def test_what_is_no_list_of_nodes(text):
+    with pytest.raises(ConfigError, match="Slurm"):
+        expand_nodes(text)
+
+
+def test_a_port_that_is_free(configs):
+    cfg = compile_config_parallel(*configs, save_cfg=False)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", cfg.system.coordinator.port))
+
+
+def test_the_serial_form(configs):
+    main, create, _ = configs
+    main.policy.nstep = 5
+    assert is_parallel(create)
+    serial_main, serial_create = serial_form(main, create)
+    assert not is_parallel(serial_create)
+    assert "collector" not in serial_main["policy"]["collect"]
+    assert serial_main["policy"]["collect"]["n_sample"] == 10
+    assert "collector" in main.policy.collect
