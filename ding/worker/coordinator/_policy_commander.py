@@ -128,7 +128,7 @@ class PolicyCommander(BaseCommander):
                 return None
             else:
                 job = self._make_job(is_eval=False)
-            job.since = self._clock()
+            job.since, job.is_last = self._clock(), self._is_trained_out
             task_id = self._collectors.open(job)
             return collector_task(
                 self._cfg,
@@ -245,7 +245,7 @@ class PolicyCommander(BaseCommander):
             self.converged_reason = (
                 f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
             )
-        elif self._is_trained_out:
+        elif job is not None and job.is_last:
             self._finish(f"the last evaluation's mean return was {reward:.4g}")
         return self.converged_reason is not None
 
@@ -313,6 +313,9 @@ class PolicyCommander(BaseCommander):
                 setattr(self, name, state_dict[name])
             self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
             self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
+            self._is_trained_out = bool(self._current) and not self._waiting
+            if self._waiting:
+                self.finished_reason = None  # training may be longer now
             wait = state_dict["till_eval"]
             self._next_eval = None if wait is None else self._clock() + wait
             self._learners.opened.clear()
@@ -322,7 +325,7 @@ class PolicyCommander(BaseCommander):
 
 _PLAIN_STATE = (
     *("best_return", "last_eval_return", "converged_reason", "finished_reason"),
-    *("_envstep", "_episodes", "_turn", "_is_trained_out", "_run_id"),
+    *("_envstep", "_episodes", "_turn", "_run_id"),
 )
 
 

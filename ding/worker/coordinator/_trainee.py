@@ -37,6 +37,7 @@ class Job:
         since: When it was handed out, seconds.
         steps: Env steps reported so far.
         is_closing: The collector was told to stop.
+        is_last: It was handed out when training was over.
     """
 
     trainee: Trainee
@@ -46,3 +47,4 @@ class Job:
     since: float = 0.0
     steps: int = 0
     is_closing: bool = False
+    is_last: bool = False

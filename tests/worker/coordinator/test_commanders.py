@@ -473,6 +473,18 @@ def test_the_last_evaluation_may_converge(commander):
     assert commander.finished_reason is None
 
 
+def test_an_evaluation_of_before_is_not_the_last(commander):
+    learner_task = commander.get_learner_task()
+    task = evaluation(commander)
+    commander.finish_learner_task(learner_task["task_id"], {"learner_step": 100})
+    info = {"eval_flag": True, "reward_mean": 12.0, "policy_iter": 90}
+    commander.finish_collector_task(task["task_id"], info)
+    assert commander.finished_reason is None
+    last = commander.get_collector_task()
+    commander.finish_collector_task(last["task_id"], {**info, "policy_iter": 100})
+    assert commander.finished_reason
+
+
 def test_the_last_evaluation_is_tried_some_times(commander):
     trained_out(commander)
     for _ in range(3):
@@ -551,6 +563,16 @@ def test_goes_on_with_the_last_evaluation(commander):
     other.load_state_dict(commander.state_dict())
     assert other.get_learner_task() is None
     assert other.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+def test_goes_on_with_training_if_that_may_be_longer_now(commander):
+    trained_out(commander)
+    cfg = config()
+    cfg.policy.learn.learner.train_iterations = 200
+    other = create_parallel_commander(cfg)
+    other.load_state_dict(commander.state_dict())
+    assert other.get_learner_task()
+    assert not other.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
 def test_many_threads(commander):
