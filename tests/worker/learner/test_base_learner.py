@@ -290,6 +290,48 @@ class TestStart:
         assert not learner.learn_info["learner_done"]
         assert threading.active_count() < 20
 
+    class Loader:
+        """Gives so many batches, then ends like one that was closed."""
+
+        def __init__(self, n):
+            self.left, self.closed = n, False
+
+        def __next__(self):
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration
+            return rows()
+
+        def close(self):
+            self.closed = True
+
+    def test_takes_batches_from_a_loader_that_it_is_given(self):
+        learner, loader = make(train_iterations=3), self.Loader(5)
+        learner.setup_dataloader(loader)
+        learner.start()
+        assert (learner.train_iter, loader.left) == (3, 2)
+        learner.close()
+        assert loader.closed
+
+    def test_end_of_the_data_ends_it_undone(self):
+        learner = make(train_iterations=3)
+        learner.setup_dataloader(self.Loader(2))
+        learner.start()
+        assert learner.train_iter == 2
+        assert not learner.learn_info["learner_done"]
+        assert os.listdir("exp/ckpt") == ["iteration_2.pth.tar"]
+
+    def test_counts_on_from_a_state(self):
+        first = make(train_iterations=5)
+        first.setup_dataloader(self.Loader(2))
+        first.start()
+        learner, loader = make(train_iterations=5), self.Loader(9)
+        learner.load_state_dict(first.state_dict())
+        learner.setup_dataloader(loader)
+        learner.start()
+        assert (learner.train_iter, loader.left) == (5, 6)
+        assert learner.learn_info["learner_done"]
+
     @pytest.mark.parametrize("set_data", [True, False])
     def test_needs_data(self, set_data):
         learner = make(train_iterations=3)
