@@ -7,10 +7,15 @@ import time
 
 import pytest
 import requests
+import torch
 from easydict import EasyDict
 
+from ding.data.chunks import SharedFolder
 from ding.interaction.slave import TaskRefuse
-from ding.utils.errors import PortTakenError
+from ding.torch_utils import write_weights
+from ding.utils import read_file
+from ding.utils.errors import CheckpointError, PortTakenError
+from ding.utils.run_log import RunLog
 from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
@@ -488,3 +493,90 @@ def test_stop_is_one_end_for_all_reasons():
         assert left_files() == []
     eventually(lambda: threading.active_count() <= threads)
     assert os.path.exists("exp/ckpt/coordinator_state.pth.tar")
+
+
+def test_end_does_not_wait_for_a_worker_that_hangs():
+    learner = FakeLearner(iterations=1e9)
+    learner.on["learn"] = learner.hang
+    with Run({"c": endless(), "l": learner}) as run:
+        eventually(lambda: "learn" in learner.asked)
+        run.coordinator.stop("SIGTERM")
+        begin = time.monotonic()
+        run.coordinator.close()
+        assert time.monotonic() - begin < 5
+    assert left_files() == []
+
+
+def test_best_evaluation_becomes_a_checkpoint():
+    policies = SharedFolder("policy")
+    rewards = iter([3.0, 9.0, 5.0])
+    collector = FakeCollector()
+
+    def close(task):
+        reward = next(rewards, 0.0)
+        name = f"kept_{reward}"
+        weights = {"model": {"w": torch.full((2,), reward)}}
+        write_weights(policies, name, weights, {"policy_iter": 7, "envstep": 70})
+        told = {**collector.ids(), "reward_mean": reward, "policy_iter": 7, "eval_policy": name}
+        return {**told, "episode_info": [[0, reward, 5], ["x", None, 1], 3]}
+
+    collector.on["close"] = close
+    run = Run({"c": collector, "l": FakeLearner(iterations=1e9)}, commander={"eval": True})
+    with run, RunLog("exp", quiet=True) as log:
+        run.coordinator._run_log = log
+        eventually(lambda: len(run.commander.finished["collector"]) >= 4)
+        best = read_file("exp/ckpt/ckpt_best.pth.tar")
+        assert best["model"]["w"].tolist() == [9.0, 9.0]
+        assert (best["last_iter"], best["last_step"], best["eval_result"]) == (7, 70, 9.0)
+        assert run.status()["best_return"] == 9.0
+        log.flush()
+        with open("exp/episodes.csv") as file:
+            rows = file.read().splitlines()[1:]
+        assert [row.split(",")[1:5] for row in rows][:2] == [
+            ["c_eval", "0", "3.0", "5"],
+            ["c_eval", "0", "9.0", "5"],
+        ]
+    assert left_files() == []
+
+
+def test_failing_evaluations_end_the_run_though_collecting_goes_on():
+    collectors = {f"c{i}": endless() for i in range(2)}
+    for collector in collectors.values():
+        collector.on["data"] = fail_task("EnvError: no evaluation here")
+    with Run(collectors, commander={"eval": True}) as run:
+        status, reason = run.coordinator.wait(20)
+        assert status == "failed"
+        assert "evaluation" in reason
+
+
+@pytest.mark.parametrize(("resume", "count"), [(None, 8), (True, 8), (False, 0)])
+def test_state_is_gone_on_from_if_wanted(resume, count):
+    run = Run({"c": FakeCollector(chunks=1)}, commander={"converge_after": 1})
+    with run:
+        run.coordinator.wait(20)
+        run.coordinator._state.save(run.coordinator.state_dict)
+        config = run.config
+        config.system.coordinator.update(collector={}, learner={}, port=0)
+        if resume is not None:
+            config.resume_coordinator = resume
+        other = Coordinator(config)
+        other.start()
+        assert other.status()["envstep"] == count
+        other.stop("enough", "finished")
+        other.close()
+
+
+def test_damaged_state_is_an_error_only_if_it_is_wanted():
+    os.makedirs("exp/ckpt")
+    with open("exp/ckpt/coordinator_state.pth.tar", "wb") as file:
+        file.write(b"PK\x03\x04 cut short")
+    with Run() as run:
+        assert run.status()["envstep"] == 0
+    with open("exp/ckpt/coordinator_state.pth.tar", "wb") as file:
+        file.write(b"PK\x03\x04 cut short")
+    config = make_config({})
+    config.resume_coordinator = True
+    other = Coordinator(config)
+    with pytest.raises(CheckpointError, match="coordinator_state"):
+        other.start()
+    other.close()
