@@ -2,11 +2,12 @@
 
 import pickle
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
 
+from ding.data.chunks.frames_once import Repeat, find_repeat, put_back
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
 from ding.torch_utils.tensor_file import (
@@ -104,17 +105,46 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
 
 
 def _write_columns(path: str, columns: Columns) -> int:
+    leaves = dict(_leaves(columns.columns, ()))
+    names = _names(leaves)
+    facts: dict[str, Any] = {
+        "rows": len(columns),
+        "places": {name: list(place) for place, name in names.items()},
+        "ids": {},
+        "repeats": [],
+    }
     tensors: dict[str, Leaf] = {}
-    places: dict[str, list[Any]] = {}
-    ids: dict[str, str] = {}
-    for place, leaf in _leaves(columns.columns, ()):
-        name = ".".join(map(str, place))
-        while name in tensors:
-            name += "_"
+    for place, leaf in leaves.items():
+        name = names[place]
         if isinstance(leaf, IdColumn):
-            ids[name], leaf = leaf.prefix, leaf.numbers
-        tensors[name], places[name] = leaf, list(place)
-    return write_tensors(path, tensors, {"rows": len(columns), "places": places, "ids": ids})
+            facts["ids"][name], leaf = leaf.prefix, leaf.numbers
+        first = ("obs", *place[1:])
+        repeat = None
+        if place[0] == "next_obs" and first in leaves:
+            repeat = find_repeat(leaves[first], leaf)
+        if repeat is None:
+            tensors[name] = leaf
+        else:
+            rows = _free_name(f"{name}.rows", {*names.values(), *tensors})
+            tensors[name], tensors[rows] = repeat.rest, repeat.rows
+            facts["repeats"].append([names[first], name, rows, repeat.step])
+    return write_tensors(path, tensors, facts)
+
+
+def _names(leaves: Iterable[tuple]) -> dict[tuple, str]:
+    """A name in the file for each place."""
+    names: dict[tuple, str] = {}
+    taken: set[str] = set()
+    for place in leaves:
+        names[place] = _free_name(".".join(map(str, place)), taken)
+        taken.add(names[place])
+    return names
+
+
+def _free_name(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _leaves(columns: Mapping[str, Any], place: tuple) -> Iterator[tuple[tuple, Any]]:
@@ -129,6 +159,7 @@ def _leaves(columns: Mapping[str, Any], place: tuple) -> Iterator[tuple[tuple, A
 
 def _as_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
     places, ids = facts.get("places"), facts.get("ids") or {}
+    tensors = _with_repeats(dict(tensors), facts.get("repeats") or [])
     columns: dict[str, Any] = {}
     for name, leaf in tensors.items():
         place = [name] if places is None else places[name]
@@ -142,6 +173,13 @@ def _as_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Column
     if len(lengths) != 1 or facts.get("rows") not in (None, *lengths):
         raise DataError(f"its columns have {sorted(lengths)} rows, not {facts.get('rows')}")
     return Columns.trusted(columns, lengths.pop())
+
+
+def _with_repeats(tensors: dict[str, Leaf], repeats: list[Any]) -> dict[str, Leaf]:
+    for first, second, rows, step in repeats:
+        numbers = np.asarray(tensors.pop(rows))
+        tensors[second] = put_back(tensors[first], Repeat(step, numbers, tensors[second]))
+    return tensors
 
 
 # ---------------------------------------------------------------------- rows

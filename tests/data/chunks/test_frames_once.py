@@ -1,0 +1,97 @@
+"""Big observations are written once."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ding.data import Columns
+from ding.data.chunks import SharedFolder, read_chunk, write_chunk
+from ding.data.chunks.frames_once import find_repeat, put_back
+from ding.torch_utils.tensor_file import read_tensors, write_tensors
+from ding.utils.errors import ChunkError
+
+
+def trajectories(lengths, nstep=1, dtype=np.uint8, shape=(4, 20, 20)):
+    """Observations and next observations of trajectories one after the other."""
+    rng = np.random.default_rng(0)
+    obs, later = [], []
+    for n in lengths:
+        frames = (rng.random((n + nstep, *shape)) * 255).astype(dtype)
+        obs.append(frames[:n])
+        later.append(frames[nstep:])
+    return np.concatenate(obs), np.concatenate(later)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    st.integers(1, 5),
+    st.sampled_from([np.uint8, np.float32, np.int16]),
+    st.sampled_from([(4, 20, 20), (1027,)]),
+    st.booleans(),
+)
+def test_next_observations_come_back(tmp_path_factory, lengths, nstep, dtype, shape, as_torch):
+    folder = SharedFolder(str(tmp_path_factory.getbasetemp() / "frames"))
+    obs, later = trajectories(lengths, nstep, dtype, shape)
+    if as_torch:
+        obs, later = torch.from_numpy(obs), torch.from_numpy(later)
+    data = Columns(
+        {"x": np.arange(len(obs)), "next_obs": {"a": {"b": later}}, "obs": {"a": {"b": obs}}}
+    )
+    write_chunk(folder, "c", data)
+    read = read_chunk(folder, "c").columns
+    assert list(read) == ["x", "next_obs", "obs"]
+    for name, value in (("obs", obs), ("next_obs", later)):
+        leaf = read[name]["a"]["b"]
+        assert type(leaf) is type(value)
+        assert leaf.dtype == value.dtype
+        assert np.array_equal(np.asarray(leaf), np.asarray(value))
+    read["next_obs"]["a"]["b"][0] = 0
+    assert np.array_equal(np.asarray(read["obs"]["a"]["b"]), np.asarray(obs))
+
+
+@pytest.mark.parametrize("nstep", [1, 3])
+def test_files_are_little_more_than_half_as_large(tmp_path, nstep):
+    folder = SharedFolder(str(tmp_path))
+    obs, later = trajectories([32, 32], nstep)
+    size = write_chunk(folder, "c", Columns({"obs": obs, "next_obs": later}))
+    assert size == os.path.getsize(folder.file("c"))
+    assert size < 0.62 * (obs.nbytes + later.nbytes)
+
+
+def test_what_does_not_repeat_stays_as_it_is():
+    obs, later = trajectories([6])
+    assert find_repeat(obs, later).rows.tolist() == [5]
+    assert find_repeat(obs, later[::-1].copy()) is None
+    assert find_repeat(obs, later.astype(np.int16)) is None
+    assert find_repeat(obs, torch.from_numpy(later)) is None
+    assert find_repeat(obs[:1], later[:1]) is None
+    assert find_repeat(*trajectories([1, 1, 1, 1])) is None
+    assert find_repeat(*trajectories([6], shape=(4,))) is None
+    half = torch.from_numpy(obs).bfloat16()
+    assert find_repeat(half, half) is None
+
+
+def test_parts_that_do_not_fit_are_damage(tmp_path):
+    folder = SharedFolder(str(tmp_path))
+    obs, later = trajectories([6])
+    repeat = find_repeat(obs, later)
+    assert np.array_equal(put_back(obs, repeat), later)
+    write_chunk(folder, "c", Columns({"obs": obs, "next_obs": later}))
+    tensors, facts = read_tensors(folder.file("c"))
+    for change in (
+        {"next_obs.rows": np.array([0])}, {"next_obs.rows": np.array([9])},
+        {"next_obs.rows": np.array([], np.int64)}, {"next_obs": tensors["next_obs"][:, :1]},
+        {"next_obs": tensors["next_obs"].astype(np.int32)}, {"obs": tensors["obs"][:1]},
+    ):  # fmt: skip
+        write_tensors(folder.file("c"), {**tensors, **change}, facts)
+        with pytest.raises(ChunkError):
+            read_chunk(folder, "c")
+    for repeats in ([["obs", "next_obs", "next_obs.rows", 0]], [["x"]], [3], {"a": 1}):
+        write_tensors(folder.file("c"), tensors, {**facts, "repeats": repeats})
+        with pytest.raises(ChunkError):
+            read_chunk(folder, "c")
