@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from _timing import Figure
 from easydict import EasyDict
 
 from ding.interaction import Slave
@@ -26,6 +27,8 @@ from ding.worker import Coordinator, NaiveCommander
 from ding.worker.comm_join import Joiner
 
 GOAL_WORKERS, GOAL_SHARE = 64, 0.10
+#: Rounds at most: each takes half a minute.
+MOST_ROUNDS = 3
 PER_PROCESS = 64
 KEY = "benchmark"
 
@@ -91,7 +94,7 @@ def workers(count: int, port: int) -> Iterator[None]:
         yield
 
 
-def measure(count: int, busy: bool, seconds: float) -> tuple[float, float]:
+def cost(count: int, busy: bool, seconds: float) -> tuple[float, float]:
     """Share of a core, and samples per second, of a coordinator with so many workers."""
     commander = {"type": "benchmark", "collector_task_space": count, "busy": busy}
     buffer = {"type": "naive", "replay_buffer_size": 100_000}
@@ -121,6 +124,26 @@ def measure(count: int, busy: bool, seconds: float) -> tuple[float, float]:
         coordinator.close()
 
 
+def measure(rounds: int, seconds: float) -> list[Figure]:
+    """Cost of 64 idle workers, and of one among 256 against one among 16."""
+    rounds, counts = min(rounds, MOST_ROUNDS), (16, GOAL_WORKERS, 256)
+    found: dict[int, list[float]] = {count: [] for count in counts}
+    folder = os.getcwd()
+    with tempfile.TemporaryDirectory() as temporary:
+        os.chdir(temporary)
+        for _ in range(rounds):
+            for count in counts:
+                found[count].append(cost(count, False, max(seconds, 5.0))[0])
+        os.chdir(folder)
+    few, goal, many = ([100 * share for share in found[count]] for count in counts)
+    limit = [100 * GOAL_SHARE] * rounds
+    each = [share / 256 for share in many], [share / 16 for share in few]
+    return [
+        Figure(f"coordinator, {GOAL_WORKERS} idle workers", goal, limit, "limit", 1, "%", True),
+        Figure("coordinator, each of 256 idle workers", *each, "each of 16", 1.5, "%", True),
+    ]
+
+
 def _states(coordinator: Coordinator) -> list[str]:
     return [worker["state"] for worker in coordinator.status()["workers"].values()]
 
@@ -140,15 +163,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for count in args.workers:
-            idle, _ = measure(count, False, args.seconds)
-            busy, samples = measure(count, True, args.seconds)
+            idle, _ = cost(count, False, args.seconds)
+            busy, samples = cost(count, True, args.seconds)
             cells = [f"{share:.1%} | {share / count:.3%}" for share in (idle, busy)]
             print(f"| {count} | {cells[0]} | {cells[1]} | {samples:,.0f} |", flush=True)
             missed |= count == GOAL_WORKERS and idle > GOAL_SHARE
         os.chdir("/")
-    print(
-        f"goal: {GOAL_WORKERS} idle workers <= {GOAL_SHARE:.0%}: {'missed' if missed else 'reached'}"
-    )
+    verdict = "missed" if missed else "reached"
+    print(f"goal: {GOAL_WORKERS} idle workers <= {GOAL_SHARE:.0%}: {verdict}")
     return int(missed)
 
 

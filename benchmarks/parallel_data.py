@@ -20,6 +20,8 @@ from statistics import median
 
 from _timing import HERE, Figure, table
 
+#: Rounds at most: each takes half a minute.
+MOST_ROUNDS = 3
 #: Seconds that a run has to come up in.
 START_LIMIT = 60.0
 #: Seconds of training that are not counted.
@@ -47,7 +49,8 @@ CASES = {
 
 
 def measure(rounds: int, seconds: float) -> list[Figure]:
-    """Figures of ``rounds`` runs of each case, each over ``seconds`` (5 at least)."""
+    """Figures of up to ``rounds`` runs of each case, each over ``seconds`` (5 at least)."""
+    rounds = min(rounds, MOST_ROUNDS)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in CASES}
     for _ in range(rounds):
         for name in CASES:

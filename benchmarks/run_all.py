@@ -20,6 +20,8 @@ NAMES = [
     "startup",
     "run_log",
     "interaction",
+    "coordinator",
+    "data_plane",
     "parallel_data",
     "parallel",
 ]
