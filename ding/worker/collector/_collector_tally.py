@@ -46,6 +46,10 @@ class CollectorTally:
             "cur_step": self.steps,
         }
 
+    def episode_info(self) -> list[list[float]]:
+        """Environment, return and length of each of the last episodes."""
+        return [[e.env_id, float(e.returns[0]), e.length] for e in list(self.episodes)]
+
     def finish_info(
         self, *, evaluate: bool, env_num: int, train_iter: int, done: bool, predefined: float
     ) -> dict[str, Any]:
@@ -76,8 +80,5 @@ class CollectorTally:
             "reward_mean": float(np.mean(returns)) if returns else 0.0,
             "reward_std": float(np.std(returns)) if returns else 0.0,
             "reward_raw": returns,
-            "episode_info": [
-                [e.env_id, float(e.returns[0]), e.length] for e in list(self.episodes)
-            ],
             "finish_time": now,
         }

@@ -272,6 +272,10 @@ class RolloutCollector(BaseParallelCollector):
             "collect_setting": self._cfg.get("collect_setting"),
         }
 
+    def episode_info(self) -> list[list[float]]:
+        """Environment, return and length of each of the last episodes."""
+        return self._tally.episode_info()
+
     def close(self) -> None:
         """Stop after the step under way; environments that the worker lent stay open."""
         super().close()

@@ -151,6 +151,10 @@ class BaseParallelCollector(ABC):
         """How far the task is; another thread asks."""
         return {"cur_episode": 0, "cur_sample": 0, "cur_step": 0}
 
+    def episode_info(self) -> list[list[float]]:
+        """Environment, return and length of each episode, for the run's table of episodes."""
+        return []
+
     def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
         """The error of environments that have been at work for too long; another thread asks.
 

@@ -21,6 +21,8 @@ GATHER_SPAN = 0.02
 LOOK_SPAN = 0.25
 #: Seconds that a collector gets to end its step.
 STOP_TIMEOUT = 3.0
+#: ... when its report is waited for.
+REPORT_TIMEOUT = 15.0
 
 
 class CollectTask:
@@ -200,26 +202,40 @@ class CollectTask:
         return self._thread.is_alive() and self._closed
 
     def close(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Stop the collector and drop what was not asked for. Closing twice does nothing."""
+        """Stop the collector and drop what was not asked for. Closing twice does nothing.
+
+        Args:
+            timeout: Seconds to wait for the end of the step under way; fewer if that hangs.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         self.collector.close()
-        if self._error is not None and self.collector.overdue(self._thread.ident):
-            timeout = 0.0  # it was waited for already
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
+        self._wait_for_end(timeout)
         with self._changed:
             unsent, self._pending = list(self._pending), deque()
         for metadata in unsent:
             self._on_unsent(metadata)
 
+    def _wait_for_end(self, timeout: float) -> None:
+        thread = self._thread
+        if thread.ident is None or thread is threading.current_thread():
+            return
+        deadline = time.monotonic() + timeout
+        while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+            overdue = self.collector.overdue(thread.ident)
+            if overdue is not None:
+                self._error = self._error or overdue
+                return
+            thread.join(min(left, LOOK_SPAN))
+
     def finish_info(self) -> dict[str, Any]:
-        """The collector's report, with the ids of the task.
+        """The collector's report, with the ids of the task and its episodes.
 
         Raises:
             Exception: What the collector raised before it was closed.
         """
         if self._error is not None:
             raise self._error
-        return {**self.collector.get_finish_info(), **self.ids}
+        episodes = self.collector.episode_info()
+        return {**self.collector.get_finish_info(), **self.ids, "episode_info": episodes}

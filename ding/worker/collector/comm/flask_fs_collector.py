@@ -16,7 +16,7 @@ from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
-from ding.worker.collector.comm.collect_task import CollectTask
+from ding.worker.collector.comm.collect_task import REPORT_TIMEOUT, CollectTask
 from ding.worker.collector.comm.collector_slave import CollectorSlave
 from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
@@ -191,16 +191,22 @@ class FlaskFileSystemCollector(BaseCommCollector):
         return answer[0] if foreign else answer
 
     def deal_with_collector_close(self) -> dict[str, Any]:
-        """End the task; returns its report."""
+        """End the task; returns its report.
+
+        Raises:
+            TaskFail: What the collector raised, or that it hangs.
+        """
         with self._requests:
             task = self._require_task()
-            task.close()
+            task.close(REPORT_TIMEOUT)
             try:
                 info = task.finish_info()
                 if self._kept_policy is not None and not task.foreign:
                     info.update(eval_policy=self._kept_policy, policy_iter=info["train_iter"])
                     self._kept_policy = None  # the coordinator's now
                 return info
+            except Exception as err:
+                raise Failure.of(err).task_fail() from err
             finally:
                 self.end_task()
 

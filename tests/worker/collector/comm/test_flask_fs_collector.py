@@ -143,7 +143,8 @@ def test_a_collect_task_from_start_to_end(driver):
         assert os.path.getsize(driver.data.file(meta["data_id"])) == meta["size"]
         assert len(read_chunk(driver.data, meta["data_id"])) == meta["sample_num"]
     info = driver.ask("collector_close_task")
-    assert set(info) == FINISH_KEYS | {"task_id", "buffer_id"}
+    assert set(info) == FINISH_KEYS | {"task_id", "buffer_id", "episode_info"}
+    assert sorted(info["episode_info"]) == [[0, 15.0, 5], [0, 15.0, 5], [1, 15.0, 5], [1, 15.0, 5]]
     assert info["real_episode_count"] == 4
     assert len(driver.data.names()) == len({m["data_id"] for m in metadata})
 
@@ -313,6 +314,17 @@ def test_an_env_that_hangs_fails_the_task_and_the_next_one_works(driver, monkeyp
     assert failure["type"] == "EnvTimeoutError"
     assert failure["message"].startswith("env 0 (ParallelLineEnv, in step")
     assert seconds < 10
+    _works_again(driver)
+
+
+def test_a_hang_is_told_when_the_task_is_closed(driver, monkeypatch):
+    with _short_limits(monkeypatch, 1.5):
+        driver.begin(env=env_cfg(hang_at=3))
+        driver.ask("collector_data_task", wait=0.3)
+        task = driver.task("collector_close_task")
+    assert task.status.name == "FAILED"
+    assert task.result["type"] == "EnvTimeoutError"
+    assert task.result["message"].startswith("env 0 (ParallelLineEnv, in step")
     _works_again(driver)
 
 
