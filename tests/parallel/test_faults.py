@@ -1,0 +1,79 @@
+"""Environments, files and tasks that fail in the middle of a parallel run."""
+
+import time
+
+import pytest
+
+from tests.parallel.runs import parallel_run
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def test_an_environment_that_always_raises_ends_the_run_with_its_words(tmp_path):
+    with parallel_run(tmp_path, stop_value=100, fault={"fault": "raise", "at": 1}) as run:
+        assert run.end(30) == 1
+        assert "the env's own words" in run.last_line
+        run.wait_until_alone()
+        assert run.data_files() == []
+
+
+def test_an_environment_that_raises_now_and_then_costs_a_task_each_time(tmp_path):
+    with parallel_run(tmp_path, stop_value=100, fault={"fault": "raise", "at": 300}) as run:
+        run.wait_for(
+            "failure", lambda s: any("own words" in f["cause"] for f in s["failures"]), 60
+        )
+        steps = run.status()["envstep"]
+        run.wait_for("more steps", lambda s: s["envstep"] > steps, 10)
+
+
+def test_an_environment_that_hangs_is_reported(tmp_path):
+    with parallel_run(tmp_path, stop_value=100, fault={"fault": "hang", "at": 300}) as run:
+        run.wait_for("failure", lambda s: s["failures"], 60)
+
+
+def test_files_of_samples_that_vanish_or_break(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        broken = 0
+        for _ in range(200):
+            for number, path in enumerate(list((run.exp / "data").iterdir())[:4]):
+                if path.name.startswith("."):
+                    continue
+                try:
+                    if number % 2:
+                        path.unlink()
+                    else:
+                        path.write_bytes(path.read_bytes()[:40])
+                except FileNotFoundError:
+                    continue
+                broken += 1
+            time.sleep(0.01)
+        assert broken > 20
+        iters = run.status()["train_iter"]
+        run.wait_for("more updates", lambda s: s["train_iter"] > iters + 50, 10)
+
+
+def test_weights_that_are_broken_are_not_used(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        for _ in range(20):
+            for path in (run.exp / "policy").iterdir():
+                if not path.name.startswith("."):
+                    path.write_bytes(b"broken")
+            time.sleep(0.05)
+        steps = run.status()["envstep"]
+        run.wait_for("more steps", lambda s: s["envstep"] > steps + 100, 10)
+
+
+def test_little_space_for_samples_is_enough(tmp_path):
+    limit = 200_000
+    with parallel_run(
+        tmp_path, stop_value=100, system={"coordinator": {"path_data_limit": limit}}
+    ) as run:
+        run.wait_until_it_learns()
+        for _ in range(100):
+            held = sum(path.stat().st_size for path in (run.exp / "data").iterdir())
+            assert held <= limit
+            time.sleep(0.02)
+        steps = run.status()["envstep"]
+        run.wait_for("more steps", lambda s: s["envstep"] > steps + 500, 20)

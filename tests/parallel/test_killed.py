@@ -1,0 +1,117 @@
+"""Whatever of a parallel run is killed or stopped, the run recovers and converges."""
+
+import os
+import signal
+
+import pytest
+
+from tests.parallel.runs import ParallelRun, parallel_run
+
+pytestmark = pytest.mark.timeout(120)
+
+#: Seconds within which a run has to be as before.
+RECOVERY = 10
+
+
+def _assert_converges(run: ParallelRun) -> None:
+    assert run.end() == 0
+    assert run.last_line.startswith("converged: mean return")
+    run.wait_until_alone()
+    assert run.data_files() == []
+
+
+def _failures(run: ParallelRun, worker: str) -> list[str]:
+    """The causes that the operator was told, one line each."""
+    told = [failure for failure in run.status()["failures"] if failure["worker"] == worker]
+    for failure in told:
+        lines = [line for line in run.output.splitlines() if failure["cause"] in line]
+        assert len(lines) == 1, (failure, run.output)
+    return [failure["cause"] for failure in told]
+
+
+def test_a_killed_collector_is_replaced(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        pid = run.kill("collector0")
+        before = run.status()["buffers"]
+        status = run.wait_for(
+            "new collector",
+            lambda s: s["workers"]["collector0"]["pid"] != pid
+            and s["workers"]["collector0"]["state"] == "running",
+            RECOVERY,
+        )
+        assert _failures(run, "collector0")
+        for name, buffer in before.items():
+            assert status["buffers"][name]["count"] >= buffer["count"]
+
+
+def test_a_run_converges_although_each_worker_is_killed_once(tmp_path):
+    with parallel_run(tmp_path, other={"commander": slow_evaluation()}) as run:
+        for name in ("collector1", "learner0"):
+            run.wait_until_it_learns()
+            pid = run.kill(name)
+            run.wait_for("new worker", lambda s, p=pid: s["workers"][name]["pid"] != p, RECOVERY)
+        _assert_converges(run)
+
+
+def slow_evaluation() -> dict:
+    return {"collector_task_space": 2, "learner_task_space": 1, "eval_interval": 5}
+
+
+def test_a_killed_learner_goes_on_from_its_last_state(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        # Its state is kept every few seconds.
+        before = run.wait_for("updates", lambda s: s["train_iter"] >= 300 and s["seconds"] > 6)
+        buffers = before["buffers"]
+        pid = run.kill("learner0")
+        status = run.wait_for(
+            "updates of the new learner",
+            lambda s: s["workers"]["learner0"]["pid"] != pid
+            and s["train_iter"] > before["train_iter"],
+            2 * RECOVERY,
+        )
+        assert _failures(run, "learner0")
+        assert status["buffers"].keys() == buffers.keys()
+        for name, buffer in buffers.items():
+            assert status["buffers"][name]["count"] >= buffer["count"]
+
+
+def test_a_killed_coordinator_goes_on_with_buffer_and_counters(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        before = run.wait_for("updates", lambda s: s["train_iter"] >= 100 and s["seconds"] > 6)
+        pid = run.kill("coordinator")
+        after = run.wait_for("new coordinator", lambda s: run.pid("coordinator") != pid and s)
+        run.wait_for("updates", lambda s: s["train_iter"] > after["train_iter"], RECOVERY)
+        assert after["envstep"] >= 0.5 * before["envstep"]
+        count = {name: buffer["count"] for name, buffer in before["buffers"].items()}
+        for name, buffer in after["buffers"].items():
+            assert buffer["count"] >= 0.5 * count[name]
+
+
+def test_a_run_converges_although_its_coordinator_is_killed(tmp_path):
+    with parallel_run(tmp_path, other={"commander": slow_evaluation()}) as run:
+        run.wait_until_it_learns()
+        pid = run.kill("coordinator")
+        run.wait_for("new coordinator", lambda s: run.pid("coordinator") != pid and s)
+        _assert_converges(run)
+
+
+@pytest.mark.parametrize("name", ["collector0", "learner0"])
+def test_a_stopped_worker_that_goes_on_is_taken_back(tmp_path, name):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        pid = run.kill(name, signal.SIGSTOP)
+        try:
+            run.wait_for(
+                "loss of the worker",
+                lambda s: any(f["worker"] == name for f in s["failures"]),
+                RECOVERY,
+            )
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        iters = run.status()["train_iter"]
+        run.wait_for(
+            "worker at work",
+            lambda s: s["workers"][name]["state"] == "running" and s["train_iter"] > iters,
+            RECOVERY,
+        )
