@@ -25,8 +25,6 @@ FINISH_KEYS = {
     *("avg_step_per_episode", "avg_sample_per_episode"),
     *("reward_mean", "reward_std", "reward_raw", "finish_time", "collect_setting"),
 }
-#: [environment, return, length] of each episode, for episodes.csv.
-OWN_KEYS = {"episode_info"}
 
 
 @pytest.fixture
@@ -120,7 +118,7 @@ def test_collects_until_each_env_has_played_its_episodes(link, nstep):
     collector = _build(link, policy=policy_cfg(nstep=nstep))
     collector.start()
     info = collector.get_finish_info()
-    assert set(info) == FINISH_KEYS | OWN_KEYS
+    assert set(info) == FINISH_KEYS
     # 2 environments, 2 episodes of 5 steps each, returns 1 + 2 + 3 + 4 + 5.
     assert info["step_count"] == info["sample_count"] == 20
     assert info["predefined_episode_count"] == info["real_episode_count"] == 4
@@ -172,7 +170,7 @@ def test_evaluation_gives_each_env_its_share(link):
     collector = _build(link, eval_flag=True, env=lengths)
     collector.start()
     info = collector.get_finish_info()
-    assert set(info) == FINISH_KEYS | OWN_KEYS
+    assert set(info) == FINISH_KEYS
     assert info["eval_flag"]
     assert info["collector_done"]
     assert info["real_episode_count"] == info["predefined_episode_count"] == 3
@@ -399,7 +397,7 @@ def test_only_the_learning_player_s_data_is_sent(link):
     collector = _build(link, **_duel(), update_policy_second=0.0)
     collector.start()
     info = collector.get_finish_info()
-    assert set(info) == FINISH_KEYS | OWN_KEYS | {"game_result"}
+    assert set(info) == FINISH_KEYS | {"game_result"}
     assert info["game_result"] == ["losses"] * 4  # player 1 gets twice the rewards
     assert info["reward_raw"] == [15.0] * 4
     assert info["sample_count"] == 20
