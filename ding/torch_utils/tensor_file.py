@@ -2,7 +2,7 @@
 
 The layout is that of https://github.com/huggingface/safetensors, so that other programs read it.
 It is written here without the copy of every tensor that the package's own writer makes, and read
-without copying at all.
+without copying at all. One tensor more holds a checksum of the others.
 """
 
 import functools
@@ -39,11 +39,14 @@ _FROM_TORCH_ONLY = {
 }
 _LONGEST_HEADER = 100_000_000
 _LONGEST_KEPT = 1 << 16
+_MODULUS = 1 << 64
 #: From this size on mapping a file costs less than reading it.
 _MAP_FROM = 1 << 19
 
 #: Files of a run are alike: what was made of a header is kept.
 _LAYOUTS = 64
+
+_SUM = "__sum__"
 
 Leaf = np.ndarray | torch.Tensor
 Content = bytearray | mmap.mmap
@@ -65,7 +68,11 @@ def write_tensors(
         DataError: Something that is no plain array of numbers; names it.
         CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
     """
+    if _SUM in tensors:
+        raise DataError(f"{_SUM!r} is the name of the checksum: expected another")
     arrays = {name: _as_plain(name, leaf) for name, leaf in tensors.items()}
+    checksum = sum(_checksum(_raw(array)) for _, array in arrays.values()) % _MODULUS
+    arrays = {_SUM: ("U64", np.array([checksum], np.uint64)), **arrays}
     own = {"facts": facts, "numpy": [n for n, leaf in tensors.items() if type(leaf) is np.ndarray]}
     layout = tuple((name, kind, array.shape) for name, (kind, array) in arrays.items())
     head = _head(layout, json.dumps(own))
@@ -75,7 +82,7 @@ def write_tensors(
         stream.write(head)
         for array in blocks:
             if array.nbytes:
-                stream.write(array.reshape(-1).view(np.uint8).data)
+                stream.write(_raw(array).data)
 
     write_atomically(path, write, durable)
     return len(head) + sum(array.nbytes for array in blocks)
@@ -129,7 +136,8 @@ def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
     if start + end != size:
         what = "it is cut short: " if start + end > size else "it is too long: "
         raise DataError(f"{what}{size} bytes, {start + end} were written")
-    return {entry[0]: _leaf(content, start, *entry[1:]) for entry in entries}, facts
+    _check_sum(content, start, entries)
+    return {e[0]: _leaf(content, start, *e[1:]) for e in entries if e[0] != _SUM}, facts
 
 
 # ---------------------------------------------------------------------- out
@@ -150,6 +158,31 @@ def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> byt
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
     return struct.pack("<Q", len(head)) + head
+
+
+def _raw(array: np.ndarray) -> np.ndarray:
+    """The bytes of an array in one piece."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def _checksum(raw: np.ndarray) -> int:
+    """Sum of the words, eight bytes each, and of what is left; it costs what reading does."""
+    whole = len(raw) & ~7
+    total = int(np.add.reduce(raw[:whole].view(np.uint64)))
+    return total + int.from_bytes(raw[whole:].tobytes(), "little")
+
+
+def _check_sum(content: Content, start: int, entries: list[tuple]) -> None:
+    """Files of other programs have no checksum."""
+    told, total = None, 0
+    for name, begin, count, dtype, *_ in entries:
+        raw = np.frombuffer(content, np.uint8, count * dtype.itemsize, start + begin)
+        if name == _SUM:
+            told = raw.tobytes()
+        else:
+            total += _checksum(raw)
+    if told is not None and told != (total % _MODULUS).to_bytes(8, "little"):
+        raise DataError("its content is damaged: the checksum is another")
 
 
 def _as_plain(name: str, leaf: Any) -> tuple[str, np.ndarray]:
