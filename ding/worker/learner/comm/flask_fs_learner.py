@@ -55,7 +55,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._run: TrainingRun | None = None
         self._last_run: TrainingRun | None = None
         self._task_info: dict[str, Any] = {}
-        self._rested = threading.Event()
+        self._closing = threading.Event()
         callbacks = {
             "deal_with_resource": self.deal_with_resource,
             "deal_with_learner_start": self.deal_with_learner_start,
@@ -108,7 +108,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             return
         if self._joiner is not None:
             self._joiner.close()
-        self._rested.set()
+        self._closing.set()
         self._leave_run()
         self._slave.close()
         if self._last_run is not None:
@@ -181,10 +181,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         """
         run = self._current()
         run.check()
-        if run.ended:
-            self._rested.wait(wait)  # the coordinator closes the task soon; do not hurry it
-        number = run.feed.demand(wait)
-        run.check()
+        number = self._demand(run, wait)
         return {
             "batch_size": run.learner.policy.get_attribute("batch_size"),
             "cur_learner_iter": run.learner.train_iter,
@@ -217,8 +214,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             self._source.feed_batches(run, data.get("batches", []))
         else:
             raise DataError(f"data is a {type(data).__name__}, expected batches or metadata")
-        wanted = run.feed.demand(wait)
-        run.check()
+        wanted = self._demand(run, wait)
         return {**run.results(), "batch_num": wanted}
 
     def deal_with_learner_close(self) -> dict[str, Any]:
@@ -236,6 +232,13 @@ class FlaskFileSystemLearner(BaseCommLearner):
         if run.failure is not None:
             raise run.failure.task_fail()
         return {**run.results(), "policy_id": task_info.get("policy_id")}
+
+    def _demand(self, run: TrainingRun, wait: float) -> int:
+        if run.told_end:
+            self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
+        number = run.feed.demand(wait)
+        run.check()
+        return number
 
     def _iteration_timeout(self, task_info: dict[str, Any]) -> float:
         given = task_info["learner_cfg"].get("iteration_timeout")

@@ -42,6 +42,7 @@ class TrainingRun:
         feed: Where batches come in.
         report: What the coordinator is to be told.
         failure: Why it ended early; ``None`` if it did not.
+        told_end: Whether results were given since it ended.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class TrainingRun:
         self.feed = BatchFeed(prefetch, most_prefetch, self._between_updates)
         self.report = LearnReport()
         self.failure: Failure | None = None
+        self.told_end = False
         self._publisher = PolicyPublisher(write_policy, self._may_publish, self.fail)
         self._learner: BaseLearner | None = None
         self._keeper: StateKeeper | None = None
@@ -140,6 +142,7 @@ class TrainingRun:
         info = self.report.take(learner.train_iter)
         finished, told = feed.finished, self._told
         self._told = finished
+        self.told_end = self.ended
         if self._publisher.warning:
             info["warnings"].append(self._publisher.warning)
         return {
