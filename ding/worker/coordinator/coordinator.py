@@ -327,7 +327,8 @@ class Coordinator:
         if state is None or not self._end(state):
             return
         is_best = self._facts.finished(task_id, state.is_eval, finished_task)
-        self._retries.progress("evaluation" if state.is_eval else "collector")
+        if as_count(finished_task.get("real_episode_count")):
+            self._retries.progress("evaluation" if state.is_eval else "collector")
         problem = self._best.take(finished_task, state.is_eval and is_best)
         if problem is not None:
             self._tell(problem)
@@ -382,7 +383,7 @@ class Coordinator:
                 count = buffer.drop_chunk(data_id, cause)
                 self._tell(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
         for warning in info.get("warnings") or []:
-            self._tell(f"{state.worker}: {warning}")
+            self._warn(str(state.worker), warning)
         step = self._facts.trained(state.worker, state.task.get("policy_id", ""), info)
         self._retries.trained(step)
         self._commanded("update_learner_info", task_id, info)
@@ -402,6 +403,9 @@ class Coordinator:
         self._heed_commander()
         if self._verdict is None:
             self._close_buffer(buffer_id or state.buffer_id)
+
+    def _envstep(self) -> int:
+        return self._facts.envstep
 
     def _learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
         return self._buffers.get(buffer_id) if buffer_id else None
@@ -461,6 +465,9 @@ class Coordinator:
         if self._verdict is None:
             self._facts.failed(failure)
             self._view.failed("worker", failure)
+
+    def _warn(self, worker: str, text: str) -> None:
+        self._tell(f"{worker}: {text}")
 
     def _workers_changed(self) -> None:
         self._wake.set()

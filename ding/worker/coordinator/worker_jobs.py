@@ -159,6 +159,8 @@ class CollectorJob(Job):
         self.info, waiting = progress, progress.get("waiting")
         self.waits_for = None if waiting is None else str(waiting)
         self._link.collector_progress(self.task_id, progress)
+        if progress.get("warning"):
+            self._link.warn(self.worker, str(progress["warning"]))
         if self._link.collector_done(self.task_id, progress):
             return True
         if alone and not self.ours:
@@ -176,24 +178,36 @@ class LearnerJob(Job):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._held: deque[Any] = deque()
+        self._demand: dict[str, Any] | None = None
 
     def work(self) -> bool:
-        request: dict[str, Any] = {"name": "learner_get_data_task"}
-        if self.ours:
-            request["wait"] = POLL_SECONDS
-        demand = _checked(self._ask(request, "step"), "learner_get_data_task", "batch_size")
-        if not self._is_mine(demand):
-            return False
-        buffer_id = demand.get("buffer_id") or self.task.get("buffer_id")
-        data = self._serve(buffer_id, demand)
+        if self._demand is None:
+            demand = self._ask(self._request("learner_get_data_task"), "step")
+            if not self._is_mine(_checked(demand, "learner_get_data_task", "batch_size")):
+                return False
+            self._demand = demand
+        buffer_id = self._demand.get("buffer_id") or self.task.get("buffer_id")
+        data = self._serve(buffer_id, self._demand)
         if data is None:
             return False
         step = "step" if isinstance(data, dict) else "learn"
-        request = {"name": "learner_learn_task", "data": data}
-        answer = _checked(self._ask(request, step), "learner_learn_task", "info")
-        if not self._is_mine(answer):
+        answer = self._ask({**self._request("learner_learn_task"), "data": data}, step)
+        if not self._is_mine(_checked(answer, "learner_learn_task", "info")):
+            self._demand = None
             return False
-        return self._heed(buffer_id, _checked(answer["info"], "learner_learn_task: info"))
+        info = _checked(answer["info"], "learner_learn_task: info")
+        self._demand = self._next_demand(info)
+        return self._heed(buffer_id, info)
+
+    def _request(self, name: str) -> dict[str, Any]:
+        return {"name": name, **({"wait": POLL_SECONDS} if self.ours else {})}
+
+    def _next_demand(self, info: dict[str, Any]) -> dict[str, Any] | None:
+        """What the learner wants next, if it told so with its results."""
+        if not self.ours or self._demand is None or "batch_num" not in info:
+            return None
+        step = info.get("learner_step", self._demand.get("cur_learner_iter", -1))
+        return {**self._demand, "batch_num": info["batch_num"], "cur_learner_iter": step}
 
     def finish(self, info: dict[str, Any]) -> None:
         self._link.finish_learner(self.task_id, info)
@@ -236,7 +250,9 @@ class LearnerJob(Job):
         while len(batches) < wanted and (wire := buffer.sample(size, step)) is not None:
             self._held.append(wire)
             batches.append(wire)
-        return {"batches": batches} if batches or not wanted else None
+        if wanted and not batches:
+            return None
+        return {"batches": batches, "envstep": self._link.envstep()}
 
     def _heed(self, buffer_id: str, info: dict[str, Any]) -> bool:
         trained = info.get("trained")

@@ -84,6 +84,8 @@ class Link:
         task_failed: ``(failure)``.
         collector_progress: ``(task_id, info)``: counts that a collector told.
         learner_buffer: ``(buffer_id) -> ChunkBuffer | None``.
+        envstep: ``()``: env steps that all collectors made.
+        warn: ``(worker, text)``: something that a worker wants to be known.
         workers_changed: ``()``: a worker came, left or became free.
         failed_worker: ``(failure)``: a worker without a task was lost.
         worker_left: ``(worker)``: it is not there any more, or was replaced.
@@ -94,6 +96,8 @@ class Link:
     task_failed: Callable[[Failure], Any]
     collector_progress: Callable[[str, Mapping[str, Any]], Any]
     learner_buffer: Callable[[str], Any]
+    envstep: Callable[[], Any]
+    warn: Callable[[str, str], Any]
     workers_changed: Callable[[], Any]
     failed_worker: Callable[[Failure], Any]
     worker_left: Callable[[str], Any]
