@@ -1,5 +1,6 @@
 """Batches from chunk files, each of which is read once."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ import torch
 from ding.data.chunks.chunk_file import read_chunk
 from ding.data.chunks.wire import facts_of, rows_of
 from ding.data.columns import Columns
+from ding.data.frame_store import MIN_FRAME_BYTES
 from ding.data.id_column import IdColumn
 from ding.data.item_ring import ItemRing
 from ding.data.tree import tree_map
@@ -30,12 +32,13 @@ class ChunkCache:
     Args:
         folder: Where the chunks are.
         capacity: Samples to keep; at best as many as the replay buffer holds.
-        max_bytes: Keep fewer if they would take more memory.
+        max_bytes: Keep fewer if they would take more memory; a quarter of the machine's if None.
     """
 
     def __init__(self, folder: SharedFolder, capacity: int, max_bytes: int | None = None) -> None:
         self._folder = folder
-        self._capacity, self._max_bytes = int(capacity), max_bytes
+        self._capacity = int(capacity)
+        self._max_bytes = _memory() // 4 if max_bytes is None else max_bytes
         self._ring: ItemRing | None = None
         self._clear()
         self._lock = threading.Lock()
@@ -142,10 +145,13 @@ class ChunkCache:
     def _capacity_for(self, data: Any) -> int:
         # What the buffer holds of its oldest chunks is less than all of them.
         capacity = self._capacity + self._capacity // 16 + 2 * len(data)
-        if self._max_bytes is None or not isinstance(data, Columns) or not data.is_columnar:
+        columns = data.columns_or_none() if isinstance(data, Columns) else None
+        if columns is None:
             return capacity
-        row_bytes = sum(_row_bytes(column) for column in data.columns.values())
-        return max(min(capacity, int(self._max_bytes // max(row_bytes, 1))), len(data))
+        sizes = {name: _row_bytes(column) for name, column in columns.items()}
+        if sizes.get("obs", 0) >= MIN_FRAME_BYTES:
+            sizes.pop("next_obs", None)  # the ring keeps them once
+        return max(min(capacity, int(self._max_bytes // max(sum(sizes.values()), 1))), len(data))
 
     # ------------------------------------------------------------------ bad chunks
 
@@ -182,6 +188,14 @@ def _with_texts(data: Any, texts: Mapping[str, np.ndarray]) -> list[dict[str, An
         for row, value in zip(rows, values.tolist()):
             row[name] = value
     return rows
+
+
+def _memory() -> int:
+    """Bytes of memory that this machine has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 16 << 30
 
 
 def _row_bytes(column: Any) -> int:
