@@ -116,7 +116,12 @@ POLICY_KEYS: dict[str, Any] = {
 }
 
 #: Of the commanders of parallel mode.
-COMMANDER_KEYS: dict[str, Any] = {**_COMPONENT, "league": {}, "path_policy": ""}
+COMMANDER_KEYS: dict[str, Any] = {
+    **_COMPONENT,
+    "eval_interval": 60.0,
+    "league": {},
+    "path_policy": "",
+}
 
 #: Of policies with ε: the one that demonstrations are collected with.
 EPS_KEYS: dict[str, Any] = {"collect": 0.0}

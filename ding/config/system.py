@@ -43,7 +43,12 @@ _WORKER_KEYS: dict[str, Any] = {
     "heartbeat_tolerance": 4.0,
 }
 # Types of values whose default does not show them.
-_TYPES = {"coordinator": {**COORDINATOR_DEFAULTS, "port": None}}
+_TYPES = {
+    "coordinator": {
+        "port": None,
+        **{key: 1.0 for key in COORDINATOR_DEFAULTS if key.endswith("timeout")},
+    }
+}
 
 
 def complete_system(system: Mapping[str, Any], main: Mapping[str, Any]) -> EasyDict:

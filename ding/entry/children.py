@@ -128,6 +128,32 @@ class Child:
         return f"ended with status {code}" + (f": {error}" if error else "")
 
 
+class PipeEvent:
+    """An event that two processes share. Unlike `multiprocessing.Event`, it survives their deaths:
+    setting it never waits, and a listener hears of the other's end as of the event.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = multiprocessing.Pipe(duplex=False)
+
+    def set(self) -> None:
+        """Set it, for good."""
+        if not self.is_set():
+            with contextlib.suppress(OSError):
+                self._writer.send_bytes(b".")
+
+    def is_set(self) -> bool:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set within so many seconds."""
+        return self._reader.poll(timeout)  # the byte stays there
+
+    def only_listen(self) -> None:
+        """In the process that does not set it: hear of the end of the one that does."""
+        self._writer.close()
+
+
 def _child_main(
     main: Any,
     link: Connection,

@@ -10,7 +10,7 @@ from easydict import EasyDict
 from ding.config.compile_parallel import complete_parallel, place_parts, save_parallel
 from ding.config.hosts import is_local
 from ding.config.read import read_compiled, read_config_with_system
-from ding.config.system import kind_of, worker_names
+from ding.config.system import aggregator_of, kind_of, worker_names
 from ding.entry.closing_words import how_it_ended, print_ending
 from ding.entry.dist_replicas import (
     dist_add_replicas,
@@ -22,6 +22,7 @@ from ding.entry.parallel_entry import worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import exit_status, run_coordinator, run_worker
 from ding.entry.run_folders import RunFolders, settle_record
+from ding.entry.run_report import coordinator_address
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key
 
@@ -36,6 +37,9 @@ __all__ = [
     "dist_prepare_config",
     "dist_restart_replicas",
 ]
+
+#: Kinds of which a run may get more workers than its config has.
+_FURTHER = ("learner", "collector")
 
 
 def dist_prepare_config(
@@ -238,12 +242,15 @@ def work(
 ) -> None:
     """Run a worker in this process, until the coordinator lets it go or it cannot go on.
 
+    Args:
+        name: One that the config does not have makes a further worker, like the first of its kind.
+
     Raises:
         RunError: It could not go on.
         SystemExit: SIGINT or SIGTERM ended it.
     """
     exp_name = config.main.exp_name
-    entry = worker_of(config, kind, name)
+    entry = _entry_of(config, kind, name)
     _find_own_address(config)
     if host:
         entry.host = host
@@ -256,6 +263,23 @@ def work(
     status, reason = ended[0] if ended else how_it_ended(exp_name)
     print(f"{entry.name}: {status}: {reason}", flush=True)
     _raise_for(status if ended else "finished", reason)
+
+
+def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
+    system = config.system
+    if name and name not in system and kind_of(name) == kind and kind in _FURTHER:
+        system[name] = {**worker_of(config, kind, None), "name": name, "port": "auto"}
+    entry = worker_of(config, kind, name)
+    # The coordinator of a run on one machine, or one that has not been told its port.
+    if aggregator_of(entry.name, system) is None and system.coordinator.port in (None, "auto", 0):
+        found = coordinator_address(config.main.exp_name)
+        if found is None:
+            raise ConfigError(
+                f"{config.main.exp_name} has no coordinator that {entry.name} could join: start "
+                "that first, or make the config with -m dist -M config"
+            )
+        entry.coordinator = [found["host"], found["port"]]
+    return entry
 
 
 def _read(filename: str, seed: int, total_log: bool, disable_flask_log: bool) -> EasyDict:

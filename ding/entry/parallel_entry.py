@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from ding.config.compile_parallel import compile_joining, save_parallel
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import kind_of
 from ding.entry.child_group import start_method
+from ding.entry.children import PipeEvent
 from ding.entry.closing_words import print_ending
 from ding.entry.part_process import STOP_SECONDS, run_part
 from ding.entry.part_runs import build_worker, exit_status, run_coordinator
@@ -234,11 +236,19 @@ def _launch(
     if not isinstance(entry, Mapping):
         raise ConfigError(f"launch_{kind} needs config or filename, got neither")
     context = multiprocessing.get_context(start_method())
-    started, closing = context.Event(), context.Event()
-    arguments = (EasyDict(entry), seed, started, closing)
-    process: Any = context.Process(target=target, args=arguments, name=entry.get("name", kind))
+    started, closing = PipeEvent(), PipeEvent()
+    arguments = (target, EasyDict(entry), seed, started, closing)
+    process: Any = context.Process(target=_launched, args=arguments, name=entry.get("name", kind))
     process.start()
     return [process, started, closing]
+
+
+def _launched(
+    target: Callable, entry: EasyDict, seed: int, started: PipeEvent, closing: PipeEvent
+) -> None:
+    closing.only_listen()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    target(entry, seed, started, closing)
 
 
 def worker_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:

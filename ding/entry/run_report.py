@@ -7,6 +7,7 @@ from typing import Any
 
 import requests
 
+from ding.entry.run_folders import COORDINATOR_FILE
 from ding.utils.errors import RunError
 
 _SECONDS = 5.0
@@ -23,7 +24,7 @@ def report(exp_name: str, as_json: bool = False) -> str:
     Raises:
         RunError: There is no such run, or it does not answer.
     """
-    address = _json_file(os.path.join(exp_name, "coordinator.json"))
+    address = coordinator_address(exp_name)
     problem = ""
     if address is not None:
         try:
@@ -37,6 +38,11 @@ def report(exp_name: str, as_json: bool = False) -> str:
     if record.get("status") == "running":
         raise RunError(problem or f"{exp_name} is being started, or was killed: no coordinator")
     return json.dumps(record, indent=2) if as_json else _ended(exp_name, record)
+
+
+def coordinator_address(exp_name: str) -> dict[str, Any] | None:
+    """``host``, ``port`` and ``pid`` of a run's coordinator; ``None`` if there is none."""
+    return _json_file(os.path.join(exp_name, COORDINATOR_FILE))
 
 
 def _json_file(path: str) -> dict[str, Any] | None:

@@ -2,10 +2,8 @@
 
 import copy
 import json
-import multiprocessing
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -18,15 +16,11 @@ from ding.config.utils import (
 )
 from ding.entry import parallel_entry, part_runs, supervisor
 from tests.entry.fake_parts import FakeCoordinator, FakeWorker
+from tests.entry.forked import forked, is_alive, wait_for
 
 
 def run_fakes(resume=True, **system_options):
-    """In a process of its own, as a user's script would; it prints into ``output.txt``."""
-    fd = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for target in (1, 2):
-        os.dup2(fd, target)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    """As a user's script would."""
     part_runs.Coordinator = FakeCoordinator
     part_runs.create_comm_collector = part_runs.create_comm_learner = FakeWorker
     part_runs.LearnerAggregator = FakeWorker
@@ -42,20 +36,6 @@ def run_fakes(resume=True, **system_options):
 NAMES = ("coordinator", "learner0", "collector0", "collector1")
 
 
-def wait_for(condition, seconds=40.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 class Run:
     """A run of fake parts in a folder ``run`` of its own."""
 
@@ -64,11 +44,9 @@ class Run:
         self.exp = Path("run")
         for name, order in (orders or {}).items():
             self.order(name, order)
-        # Forked: it need not import anything. An experiment's folder that is there already would
-        # get another name if it were not for resuming.
-        context = multiprocessing.get_context("fork")
-        self.process = context.Process(target=run_fakes, kwargs=options)
-        self.process.start()
+        # An experiment's folder that is there already would get another name if it were not for
+        # resuming.
+        self.process = forked(run_fakes, **options)
         if wait:
             wait_for(lambda: all(self.pids(name) for name in NAMES) or self.ended)
             assert not self.ended, self.output

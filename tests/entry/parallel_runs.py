@@ -1,0 +1,43 @@
+"""Small parallel configs with real parts."""
+
+import copy
+
+from easydict import EasyDict
+
+
+def small_configs(exp_name="run", stop_value=9, **system):
+    """CartPole, on which any policy reaches 9 and none 501."""
+    main = dict(
+        exp_name=exp_name,
+        env=dict(
+            env_id="CartPole-v1",
+            max_episode_steps=50,
+            collector_env_num=2,
+            evaluator_env_num=2,
+            n_evaluator_episode=2,
+            stop_value=stop_value,
+        ),
+        policy=dict(
+            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8]),
+            learn=dict(batch_size=16, learner=dict(learner_num=1, send_policy_freq=5)),
+            collect=dict(n_sample=16, collector=dict(collector_num=1, update_policy_second=0.2)),
+            other=dict(
+                replay_buffer=dict(replay_buffer_size=500),
+                commander=dict(collector_task_space=1, learner_task_space=1, eval_interval=0.5),
+            ),
+        ),
+    )
+    create = dict(
+        env=dict(type="gymnasium"),
+        env_manager=dict(type="base"),
+        policy=dict(type="dqn"),
+        learner=dict(type="base"),
+        collector=dict(type="zergling"),
+        commander=dict(type="solo"),
+        comm_learner=dict(type="flask_fs"),
+        comm_collector=dict(type="flask_fs"),
+    )
+    system = dict(
+        coordinator=dict(), path_data=f"{exp_name}/data", path_policy=f"{exp_name}/policy", **system
+    )
+    return [EasyDict(copy.deepcopy(part)) for part in (main, create, system)]

@@ -1,0 +1,193 @@
+"""Parallel training through the library, with real coordinators, learners and collectors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ding.config import compile_config_parallel, save_config
+from ding.entry import parallel_pipeline
+from ding.entry.parallel_entry import (
+    launch_collector,
+    launch_coordinator,
+    launch_learner,
+    worker_of,
+)
+from ding.utils.errors import ConfigError, RunError
+from tests.entry.forked import descendants, forked, is_alive, wait_for
+from tests.entry.parallel_runs import small_configs
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def left_over(exp="run"):
+    """Files that should not outlive a run."""
+    names = [p.name for p in Path(exp).rglob("*")]
+    bad = [n for n in names if n.endswith(".tmp") or n in ("run.key", "coordinator.json")]
+    return bad + [n for n in names if n in ("data", "policy")]
+
+
+def record(exp="run"):
+    return json.loads((Path(exp) / "run.json").read_text())
+
+
+def last_line(path="output.txt"):
+    return Path(path).read_text().splitlines()[-1]
+
+
+def learns(exp="run"):
+    """Whether the run has a state to go on from, of a learner that has learned."""
+    path = Path(exp) / "metrics.jsonl"
+    return path.exists() and (Path(exp) / "ckpt" / "coordinator_state.pth.tar").exists()
+
+
+def test_a_run_that_converges():
+    run = forked(parallel_pipeline, small_configs(), 0)
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert last_line().startswith("converged: mean return")
+    assert (record()["status"], record()["seed"]) == ("converged", 0)
+    assert (Path("run") / "ckpt" / "ckpt_best.pth.tar").exists()
+    assert left_over() == []
+
+
+def test_a_script_without_a_main_guard():
+    main, create, system = small_configs()
+    save_config({"main": main, "create": create, "system": system}, "parts.py")
+    Path("train.py").write_text(
+        "from parts import exp_config as c\n"
+        "from ding.entry import parallel_pipeline\n"
+        "parallel_pipeline((c['main'], c['create'], c['system']), seed=0)\n"
+        "print('after the run')\n"
+    )
+    checkout = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "train.py"],
+        env={**os.environ, "PYTHONPATH": checkout, "DING_CONSOLE": "quiet"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stderr
+    ending, after = done.stdout.splitlines()[-2:]
+    assert ending.startswith("converged: ")
+    assert after == "after the run"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_and_going_on_from_there(number, status):
+    main, create, system = small_configs(stop_value=501)
+    run = forked(parallel_pipeline, (main, create, system), 0)
+    wait_for(learns)
+    children = descendants(run.pid)
+    assert len(children) >= 3
+    os.kill(run.pid, number)
+    wait_for(lambda: not any(map(is_alive, children)), 5)
+    run.join(20)
+    assert run.exitcode == status
+    assert last_line().startswith("interrupted: ")
+    assert left_over() == []
+    before = record()["train_iter"]
+
+    main.policy.learn.resume_training = True
+    main.env.stop_value = 9
+    run = forked(parallel_pipeline, (main, create, system), 0)
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert record()["train_iter"] >= before
+    assert len(record()["earlier_runs"]) == 1
+
+
+def test_children_do_not_outlive_a_killed_parent():
+    run = forked(parallel_pipeline, small_configs(stop_value=501), 0)
+    wait_for(learns)
+    children = descendants(run.pid)
+    run.kill()
+    run.join()
+    wait_for(lambda: not any(map(is_alive, children)), 5)
+    assert [name for name in left_over() if name not in ("data", "policy", "run.key")] == []
+    assert list(Path("run/data").iterdir()) == list(Path("run/policy").iterdir()) == []
+
+
+def test_what_is_wrong_with_the_config_is_told_before_anything_starts():
+    main, create, system = small_configs()
+    with pytest.raises(ConfigError, match="2 parts: the third, system_config, is missing"):
+        parallel_pipeline((main, create), 0)
+    with pytest.raises(ConfigError, match="must be the path of a config file or"):
+        parallel_pipeline({"main": main}, 0)
+    with pytest.raises(ConfigError, match="missing"):
+        parallel_pipeline("nowhere.py", 0)
+    system.path_dta = "x"
+    with pytest.raises(ConfigError, match=r"system_config.path_dta: did you mean .*path_data\?"):
+        parallel_pipeline((main, create, system), 0)
+    assert not os.path.exists("run")
+
+
+@pytest.mark.parametrize("key", ["path_data", "path_policy"])
+def test_a_folder_that_cannot_be_written(key):
+    main, create, system = small_configs()
+    Path("file").touch()
+    system[key] = "file/folder"
+    with pytest.raises(ConfigError, match=f"system_config.{key}: cannot write into the folder"):
+        parallel_pipeline((main, create, system), 0)
+
+
+def test_a_part_that_cannot_be_built_fails_the_run():
+    configs = small_configs()
+    configs[0].policy.other.commander.eval_interval = "soon"
+    with pytest.raises(ConfigError, match="eval_interval"):
+        parallel_pipeline(configs, 0)
+
+
+def test_single_parts_by_themselves():
+    config = compile_config_parallel(*small_configs())
+    handles = (
+        [launch_learner(0, worker_of(config, "learner", None))],
+        [launch_collector(0, config, name="collector0")],
+    )
+    run = forked(launch_coordinator, 0, filename="run/total_config.py")
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert last_line().startswith("converged: ")
+    for [[process, started, closing]] in handles:
+        assert started.is_set()
+        closing.set()
+        process.join(20)
+        assert process.exitcode == 0
+
+
+def test_a_coordinator_ends_the_parts_that_it_was_given():
+    config = compile_config_parallel(*small_configs())
+
+    def script():
+        learner = launch_learner(0, filename="run/total_config.py")
+        collector = launch_collector(0, filename="run/total_config.py")
+        launch_coordinator(0, config, learner_handle=[learner], collector_handle=[collector])
+        assert not learner[0].is_alive()
+        assert not collector[0].is_alive()
+
+    run = forked(script)
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+
+
+def test_parts_that_the_config_does_not_have():
+    config = compile_config_parallel(*small_configs())
+    with pytest.raises(ConfigError, match="no collector named 'collector7'; it has collector0"):
+        launch_collector(0, config, name="collector7")
+    with pytest.raises(ConfigError, match="launch_learner needs config or filename"):
+        launch_learner(0)
+    with pytest.raises(ConfigError, match="expected a compiled config"):
+        launch_coordinator(0, {"main": {}})
+
+
+def test_a_coordinator_whose_worker_does_not_start():
+    config = compile_config_parallel(*small_configs())
+    config.system.learner0.type = "nobody"
+    learner = launch_learner(0, config)
+    with pytest.raises(RunError, match="learner0 ended before it listened"):
+        launch_coordinator(0, config, learner_handle=[learner])
