@@ -19,9 +19,7 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_words(tmp_path)
 
 def test_an_environment_that_raises_now_and_then_costs_a_task_each_time(tmp_path):
     with parallel_run(tmp_path, stop_value=100, fault={"fault": "raise", "at": 300}) as run:
-        run.wait_for(
-            "failure", lambda s: any("own words" in f["cause"] for f in s["failures"]), 60
-        )
+        run.wait_for("failure", lambda s: any("own words" in f["cause"] for f in s["failures"]), 60)
         steps = run.status()["envstep"]
         run.wait_for("more steps", lambda s: s["envstep"] > steps, 10)
 

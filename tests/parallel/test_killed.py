@@ -36,8 +36,10 @@ def test_a_killed_collector_is_replaced(tmp_path):
         before = run.status()["buffers"]
         status = run.wait_for(
             "new collector",
-            lambda s: s["workers"]["collector0"]["pid"] != pid
-            and s["workers"]["collector0"]["state"] == "running",
+            lambda s: (
+                s["workers"]["collector0"]["pid"] != pid
+                and s["workers"]["collector0"]["state"] == "running"
+            ),
             RECOVERY,
         )
         assert _failures(run, "collector0")
@@ -66,8 +68,9 @@ def test_a_killed_learner_goes_on_from_its_last_state(tmp_path):
         pid = run.kill("learner0")
         status = run.wait_for(
             "updates of the new learner",
-            lambda s: s["workers"]["learner0"]["pid"] != pid
-            and s["train_iter"] > before["train_iter"],
+            lambda s: (
+                s["workers"]["learner0"]["pid"] != pid and s["train_iter"] > before["train_iter"]
+            ),
             2 * RECOVERY,
         )
         assert _failures(run, "learner0")

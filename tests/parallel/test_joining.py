@@ -1,0 +1,65 @@
+"""Workers that come and go while a parallel run is under way."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.parallel.runs import REPOSITORY, ParallelRun, parallel_run
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def _collector(run: ParallelRun, name: str, config: str = "run/total_config.py"):
+    """A further collector, started as a user would in another shell."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ding.entry.cli", "-m", "dist", "-M", "collector", "-c", config]
+        + ["--module-name", name, "--plain"],
+        cwd=run.folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def test_two_collectors_join_and_one_leaves(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        extra = [_collector(run, name) for name in ("collector7", "collector8")]
+        try:
+            run.wait_for(
+                "both at work",
+                lambda s: all(
+                    s["workers"][name]["state"] == "running"
+                    for name in ("collector7", "collector8")
+                ),
+            )
+            extra[0].send_signal(signal.SIGTERM)
+            assert extra[0].wait(10) == 143
+            run.wait_for(
+                "one left",
+                lambda s: "collector7" not in s["workers"] and "collector8" in s["workers"],
+                10,
+            )
+            steps = run.status()["envstep"]
+            run.wait_for("more steps", lambda s: s["envstep"] > steps + 500, 10)
+            os.kill(run.process.pid, signal.SIGTERM)
+            assert run.end(8) == 143
+            # It ends with the run that it works for, and for the same reason.
+            assert extra[1].wait(8) in (0, 143)
+            assert run.data_files() == []
+        finally:
+            for process in extra:
+                process.kill()
+                process.wait()
+
+
+def test_a_worker_without_the_key_is_refused(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        key = run.exp / "run.key"
+        key.write_text("another key\n")
+        stranger = _collector(run, "collector7")
+        assert stranger.wait(20) == 1
+        assert "collector7" not in run.status()["workers"]
