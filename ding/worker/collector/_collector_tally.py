@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ class CollectorTally:
     def add_episodes(self, episodes: Iterable[FinishedEpisode]) -> None:
         for episode in episodes:
             self._episode_count += 1
+            # Infos may hold pictures; what is of use at the task's end is little.
+            episode.infos = [_slim(info) for info in episode.infos]
             self.episodes.append(episode)
 
     def stop(self) -> None:
@@ -82,3 +84,7 @@ class CollectorTally:
             "reward_raw": returns,
             "finish_time": now,
         }
+
+
+def _slim(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {"result": info["result"]} if "result" in info else {}

@@ -36,7 +36,7 @@ class RolloutCollector(BaseParallelCollector):
 
     Config keys:
         print_freq: Seconds between two lines in the log.
-        compressor: Not used: chunks are mapped into memory as they are.
+        compressor: For collectors that pack their samples; this one sends them as they are.
         update_policy_second: Seconds between two looks for a new policy.
     """
 

@@ -181,6 +181,11 @@ class BaseParallelCollector(ABC):
     def env_manager(self, _env_manager: BaseEnvManager) -> None:
         self._env_manager = _env_manager
 
+    @property
+    def compressor(self) -> str:
+        """Name of what packs the samples before they are sent, if anything does."""
+        return str(self._cfg.get("compressor", "none"))
+
     def _require_link(self) -> CollectorLink:
         """The worker, or the functions that were set instead of attaching one."""
         if self._link is None:

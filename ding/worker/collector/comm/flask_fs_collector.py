@@ -12,8 +12,8 @@ import torch
 from ding.data import Columns, tree_map
 from ding.data.chunks import SharedFolder, chunk_name, write_chunk
 from ding.torch_utils.weights_file import WeightsWatch, read_weights
-from ding.utils import COMM_COLLECTOR_REGISTRY
-from ding.utils.errors import ConfigError, DingError
+from ding.utils import COMM_COLLECTOR_REGISTRY, get_data_decompressor
+from ding.utils.errors import ConfigError, DataError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.collector.comm.collect_task import REPORT_TIMEOUT, CollectTask
@@ -284,13 +284,23 @@ class FlaskFileSystemCollector(BaseCommCollector):
 
         Args:
             path: Name of the file.
-            stepdata: Columns, a list of rows, or one row.
+            stepdata: Columns, a list of rows, or one row; or these as the collector's
+                ``compressor`` packed them.
 
         Raises:
             CheckpointWriteError: The folder cannot be written to.
+            DataError: It is something else.
         """
         task = self._task
+        if isinstance(stepdata, bytes) and task is not None:
+            # Learners map files as they are; and what they load, they check no less than this.
+            stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
         rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
+        if not isinstance(rows, list):
+            raise DataError(
+                f"send_stepdata({path!r}) got a {type(stepdata).__name__}; expected samples: "
+                "columns, a list of dicts, or a dict"
+            )
         if task is not None:
             task.reserve(self._expected_size(rows))
         size = write_chunk(self._data_folder, path, rows)

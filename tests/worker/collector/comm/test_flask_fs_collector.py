@@ -15,7 +15,7 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction import Master
 from ding.torch_utils.weights_file import read_weights, write_weights
-from ding.utils import PARALLEL_COLLECTOR_REGISTRY, find_free_port
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, find_free_port, get_data_compressor
 from ding.utils.errors import ConfigError
 from ding.worker import FlaskFileSystemCollector, create_comm_collector
 from ding.worker.collector import _policy_source, _step_watch
@@ -236,6 +236,42 @@ def test_a_user_s_collector_may_send_one_sample_at_a_time(driver):
     assert [m["data_id"] for m in metadata] == ["foreign_0", "foreign_1", "foreign_2"]
     assert all("sample_num" not in m for m in metadata)
     assert driver.ask("collector_close_task")["task_id"] == "task"
+
+
+@pytest.mark.parametrize("sample", [b"packed", 7])
+def test_only_samples_are_sent(driver, sample):
+    @PARALLEL_COLLECTOR_REGISTRY.register("foreign_bytes", force_overwrite=True)
+    class ForeignBytes(BaseParallelCollector):
+        config = dict(compressor="zlib")
+
+        def start(self):
+            self.send_stepdata("wrong", sample)
+
+        def get_finish_info(self):
+            return {}
+
+    driver.begin(kind="foreign_bytes")
+    assert driver.fail()[0]["type"] == "DataError"
+    assert not driver.untold()
+
+
+def test_packed_samples_are_unpacked(driver):
+    @PARALLEL_COLLECTOR_REGISTRY.register("packing", force_overwrite=True)
+    class Packing(BaseParallelCollector):
+        config = dict(compressor="zlib")
+
+        def start(self):
+            packed = get_data_compressor(self.compressor)({"obs": torch.ones(2)})
+            self.send_stepdata("packed", packed)
+            self.send_metadata({"data_id": "packed"})
+
+        def get_finish_info(self):
+            return {}
+
+    driver.begin(kind="packing")
+    driver.drain()
+    (row,) = read_chunk(driver.data, "packed")
+    assert torch.as_tensor(row["obs"]).tolist() == [1.0, 1.0]
 
 
 # ---------------------------------------------------------------------- what is asked wrongly
