@@ -17,7 +17,7 @@ class Chunk:
         number: What the rows of the buffer call it.
         rows: Samples in it.
         size: Bytes on disk.
-        facts: What its collector said of it.
+        facts: What a learner has to be told of it, beside its name.
     """
 
     data_id: str
@@ -220,7 +220,8 @@ class ChunkLedger:
             "number": at + self._base,
             "rows": np.array([chunk.rows for chunk in chunks], np.int64),
             "size": np.array([chunk.size for chunk in chunks], np.int64),
-            "facts": [chunk.facts for chunk in chunks],
+            "told": np.array([bool(chunk.facts) for chunk in chunks], bool),
+            "facts": [chunk.facts for chunk in chunks if chunk.facts],
             "refs": self._refs[at],
             "dead": self._dead[at],
         }
@@ -234,9 +235,10 @@ class ChunkLedger:
         self._dead = np.zeros(room, bool)
         rows, sizes = state["rows"].tolist(), state["size"].tolist()
         refs, dead = state["refs"].tolist(), state["dead"].tolist()
+        facts, told = iter(state["facts"]), state["told"].tolist()
         for i, data_id in enumerate(state["data_id"]):
             self._next = numbers[i]
-            self.add(data_id, rows[i], sizes[i], state["facts"][i])
+            self.add(data_id, rows[i], sizes[i], next(facts) if told[i] else None)
             self._refs[numbers[i] - self._base] = refs[i]
             self.rows += refs[i] - rows[i]
             if dead[i]:

@@ -101,7 +101,9 @@ class ChunkBuffer:
             with self._lock:
                 if data_id in self._ledger or self._closed:
                     return
-                self._store(self._ledger.add(data_id, rows, size, meta), columns, envstep)
+                # Only learners that know of no chunks are given what foreign collectors said.
+                facts = None if "sample_num" in meta else meta
+                self._store(self._ledger.add(data_id, rows, size, facts), columns, envstep)
         finally:
             self._files.remove_unused()
 
@@ -146,7 +148,8 @@ class ChunkBuffer:
             return None
         columns, numbers, index, batch_id, _ = drawn
         with self._lock:
-            facts = [self._ledger[number].facts for number in numbers.tolist()]
+            chunks = [self._ledger[number] for number in numbers.tolist()]
+        facts = [{"data_id": chunk.data_id, **chunk.facts} for chunk in chunks]
         names = ["row", *sent(columns)]
         values = [list(columns[name].tolist()) for name in names]
         return [
