@@ -30,6 +30,9 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("ddp_learner.py")
 
 
+pytestmark = pytest.mark.timeout(180)
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

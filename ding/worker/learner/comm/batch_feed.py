@@ -8,7 +8,7 @@ from typing import Any
 
 from ding.utils.data import IDataLoader
 
-#: Seconds of training that are to wait ready.
+#: Seconds of training that are to wait ready, beside those that batches take to come.
 AHEAD = 0.1
 
 
@@ -22,8 +22,8 @@ class BatchFeed(IDataLoader):
 
     Args:
         capacity: Batches that are to wait ready.
-        most: Batches that may wait ready where training on one is quick: as many as are trained on
-            in `AHEAD` seconds; ``capacity`` if not given.
+        most: Batches that may wait ready where training on one is quick, or batches come slowly;
+            ``capacity`` if not given.
         between: Called in the training thread between two batches, with whether none is ready.
     """
 
@@ -36,6 +36,8 @@ class BatchFeed(IDataLoader):
         self._least, self._most = capacity, most or capacity
         self._between = between
         self._step_seconds = AHEAD / capacity
+        self._asked: float | None = None
+        self._latency = 0.0
         self._ready: deque[Any] = deque()
         self._changed = threading.Condition()
         self._closed = self._draining = False
@@ -92,11 +94,16 @@ class BatchFeed(IDataLoader):
         """How many batches are wanted; waits until some are, the feed is closed, or time is up."""
         with self._changed:
             self._changed.wait_for(self._is_wanting, timeout)
-            return self._wanted()
+            wanted = self._wanted()
+            self._asked = time.monotonic() if wanted else None
+            return wanted
 
     def put(self, batch: Any) -> int:
         """Add a batch; which number it has."""
         with self._changed:
+            if self._asked is not None:
+                self._latency += 0.3 * (time.monotonic() - self._asked - self._latency)
+                self._asked = None
             if not self._closed:
                 self._ready.append(batch)
             self._given += 1
@@ -125,7 +132,9 @@ class BatchFeed(IDataLoader):
         return 0 if self._draining else max(0, self._capacity() - len(self._ready))
 
     def _capacity(self) -> int:
-        return min(max(self._least, int(AHEAD / self._step_seconds)), self._most)
+        # Half of them are used up when more are asked for.
+        enough = (AHEAD + 2 * self._latency) / self._step_seconds
+        return min(max(self._least, int(enough)), self._most)
 
     def skip(self) -> None:
         """A batch that was given cannot be used: it counts as finished."""

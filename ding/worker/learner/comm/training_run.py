@@ -139,10 +139,11 @@ class TrainingRun:
     def results(self) -> dict[str, Any]:
         """What has happened since the last call, for the coordinator."""
         learner, feed = self.learner, self.feed
-        info = self.report.take(learner.train_iter)
+        # In this order: whatever is told to be trained on shows in the step as well.
+        self.told_end = self.ended
         finished, told = feed.finished, self._told
         self._told = finished
-        self.told_end = self.ended
+        info = self.report.take(learner.train_iter)
         if self._publisher.warning:
             info["warnings"].append(self._publisher.warning)
         return {

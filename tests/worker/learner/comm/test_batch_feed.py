@@ -50,6 +50,19 @@ def test_wants_more_of_what_is_quickly_trained_on():
     assert slow.demand(0) < 12
 
 
+def test_wants_more_of_what_comes_slowly():
+    feed = BatchFeed(8, most=100)
+    for i in range(4):
+        feed.demand(0)
+        time.sleep(0.1)
+        for _ in range(8):
+            feed.put(i)
+    for _ in range(32):
+        next(feed)
+        time.sleep(0.01)
+    assert 15 < feed.demand(0) <= 100
+
+
 def test_wakes_who_waits_for_demand_and_for_batches():
     feed = BatchFeed(1)
     feed.put("a")
