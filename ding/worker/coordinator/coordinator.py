@@ -3,18 +3,15 @@
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from easydict import EasyDict
 
 from ding.utils import deep_merge_dicts
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
-from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
-from ding.utils.shared_folder import SharedFolder
 
 from .base_parallel_commander import create_parallel_commander
 from .best_policy import BestPolicy
@@ -22,9 +19,12 @@ from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
 from .retry_limit import RetryLimit
+from .run_buffers import RunBuffers, shared_folder
+from .run_end import RunEnd, Verdict
 from .run_facts import RunFacts, as_count, as_number
 from .run_status import run_status
 from .run_view import RunView, write_address
+from .task_desk import KINDS, TaskDesk
 from .task_table import LIVE, TaskState, TaskTable
 from .worker_link import CALLBACKS, Failure, Link
 
@@ -36,18 +36,6 @@ _logger = logging.getLogger(__name__)
 TICK = 0.2
 #: Seconds that the loop, and then the open tasks, have to end at the end of the run.
 CLOSE_TIMEOUT = 1.5
-
-
-class Verdict(NamedTuple):
-    """How a run ended.
-
-    Attributes:
-        status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
-        reason: One line for a human.
-    """
-
-    status: str
-    reason: str
 
 
 class Coordinator:
@@ -100,13 +88,15 @@ class Coordinator:
         self._commander = create_parallel_commander(self._main)
         if run_log is not None:
             self._commander.tb_logger = run_log.writer
-        self._data = _folder(cfg["system"], "path_data")
-        self._policies = _folder(cfg["system"], "path_policy")
-        self._policy_ids: set[str] = set()
+        self._policies = shared_folder(cfg["system"], "path_policy")
+        self._buffers = RunBuffers(
+            shared_folder(cfg["system"], "path_data"),
+            int(self._cfg.path_data_limit),
+            self._exp_name,
+            None if run_log is None else run_log.writer,
+        )
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(int(self._cfg.max_task_retry))
-        self._buffers: dict[str, ChunkBuffer] = {}
-        self._buffer_cfgs: dict[str, Any] = {}
         self._best = BestPolicy(self._exp_name, self._policies)
         self._state = CoordinatorState(
             self._exp_name, self._main, float(self._cfg.save_state_second), self._tell
@@ -117,9 +107,10 @@ class Coordinator:
         self._comm = CommCoordinator(
             {"main": self._main, "system": system}, callbacks, _logger, status=self.status
         )
-        self._wake, self._ended = threading.Event(), threading.Event()
-        self._verdict: Verdict | None = None
-        self._verdict_lock = threading.Lock()
+        limits = {kind: float(self._cfg[f"{kind}_task_timeout"]) for kind in KINDS}
+        parts = (self._comm, self._table, self._buffers, self._exp_name, limits)
+        self._desk = TaskDesk(self._commanded, *parts, self._tell)
+        self._wake, self._end = threading.Event(), RunEnd()
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
@@ -154,24 +145,20 @@ class Coordinator:
     @property
     def verdict(self) -> Verdict | None:
         """How the run ended, if it has."""
-        return self._verdict
+        return self._end.verdict
 
     @property
     def system_shutdown_flag(self) -> bool:
         """Whether the run is over."""
-        return self._verdict is not None
+        return self._end.verdict is not None
 
     def wait(self, timeout: float | None = None) -> Verdict | None:
         """How the run ended, ``None`` if it has not within so many seconds."""
-        self._ended.wait(timeout)
-        return self._verdict
+        return self._end.wait(timeout)
 
     def stop(self, reason: str, status: str = "interrupted") -> None:
         """End the run; does not wait. The first reason counts."""
-        with self._verdict_lock:
-            if self._verdict is None:
-                self._verdict = Verdict(status, reason)
-        self._ended.set()
+        self._end.give(status, reason)
         self._wake.set()
 
     def close(self) -> None:
@@ -188,13 +175,13 @@ class Coordinator:
         if self._run_log is not None:  # first: workers that are let go look there for the reason
             facts = self._facts
             counts = {"envstep": facts.envstep, "train_iter": facts.train_iter}
-            self._run_log.finish(*self._verdict, best_return=facts.best_return, **counts)
+            self._run_log.finish(*self._end.verdict, best_return=facts.best_return, **counts)
         self._comm.close()
         self._remove_files()
 
     def _keep_state(self) -> None:
-        assert self._verdict is not None
-        if self._verdict.status in ("converged", "finished"):
+        assert self._end.verdict is not None
+        if self._end.verdict.status in ("converged", "finished"):
             self._guarded(self._state.path, self._state.remove)
         else:
             # Without buffers: the end removes the files that they refer to.
@@ -205,10 +192,8 @@ class Coordinator:
             self.close()
 
     def _remove_files(self) -> None:
-        for buffer in self._buffers.values():
-            buffer.close(remove_files=True)
-        self._buffers.clear()
-        names = self._policy_ids.union(getattr(self._commander, "weights_files", list)())
+        self._buffers.close()
+        names = self._desk.policy_ids.union(getattr(self._commander, "weights_files", list)())
         for name in names:
             if self._policies is not None:
                 self._guarded(f"weights file {name}", lambda name=name: self._policies.remove(name))
@@ -225,10 +210,8 @@ class Coordinator:
 
     def _run(self) -> None:
         try:
-            while self._verdict is None:
-                for kind in ("learner", "collector"):
-                    self._hand_out(kind)
-                    self._expire(kind)
+            while self._end.verdict is None:
+                self._desk.serve()
                 self._state.save_if_due(self.state_dict)
                 self._view.draw(self.status)
                 self._wake.wait(TICK)
@@ -238,53 +221,10 @@ class Coordinator:
             self.stop(f"{type(err).__name__}: {err}", "failed")
         self._comm.close_tasks(0.0)
 
-    def _hand_out(self, kind: str) -> None:
-        """Give the commander's tasks to free workers."""
-        while self._verdict is None:
-            queued = self._table.live(kind, "queued")
-            if not queued:
-                if not self._comm.free(kind) and self._comm.present(kind):
-                    return
-                task = self._commanded(f"get_{kind}_task")
-                if task is None:
-                    return
-                queued = [self._accept(kind, task)]
-            if not self._send(queued[0]):
-                return
-
-    def _accept(self, kind: str, task: dict[str, Any]) -> TaskState:
-        if kind == "learner":
-            policy_id, buffer_id = task.get("policy_id"), task.get("buffer_id")
-            if policy_id:
-                self._policy_ids.add(policy_id)
-                path = os.path.join(self._exp_name, "ckpt", f"learner_{policy_id}.pth.tar")
-                task.setdefault("state_path", path)
-            self._open_buffer(buffer_id, task.get("replay_buffer_cfg", {}))
-        return self._table.add(kind, task)
-
-    def _send(self, state: TaskState) -> bool:
-        self._table.move(state.task_id, "assigned")
-        send = getattr(self._comm, f"send_{state.kind}_task")
-        if send(state.task):
-            return True
-        self._table.move(state.task_id, "queued")
-        return False
-
-    def _expire(self, kind: str) -> None:
-        """Give tasks back that nobody took."""
-        limit = float(self._cfg[f"{kind}_task_timeout"])
-        for state in self._table.live(kind, "queued"):
-            if time.monotonic() - state.created > limit:
-                cause = f"no {kind} took it within {limit:g} s"
-                if self._table.move(state.task_id, "timed_out", cause=cause):
-                    self._tell(f"task {state.task_id}: {cause}")
-                    self._give_back(state, cause)
-
-    def _give_back(self, state: TaskState, cause: str) -> None:
-        self._commanded(f"notify_fail_{state.kind}_task", {**state.task, "message": cause})
-
     def _commanded(self, name: str, *args: Any) -> Any:
-        """Call the commander; one that raises ends the run."""
+        """Call the commander; one that raises ends the run, and then it gives no more tasks."""
+        if name.startswith("get_") and self._end.verdict is not None:
+            return None
         with self._commander_lock:
             try:
                 return getattr(self._commander, name)(*args)
@@ -303,7 +243,7 @@ class Coordinator:
         buffer = self._buffers.get(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
             _logger.debug("data %s of task %s has no buffer", data_id, task_id)
-            self._discard(data_id)
+            self._guarded(f"data {data_id}", lambda: self._buffers.discard(data_id))
             return
         samples = as_count(data.get("sample_num", 1))
         envstep = self._facts.stepped(task_id, data.get("cur_step"))
@@ -324,7 +264,7 @@ class Coordinator:
     def deal_with_collector_finish_task(self, task_id: str, finished_task: dict) -> None:
         """Take in the closing words of a collector."""
         state = self._known(task_id, "collector")
-        if state is None or not self._end(state):
+        if state is None or not self._done(state):
             return
         is_best = self._facts.finished(task_id, state.is_eval, finished_task)
         if as_count(finished_task.get("real_episode_count")):
@@ -397,34 +337,20 @@ class Coordinator:
     def deal_with_learner_finish_task(self, task_id: str, finished_task: dict) -> None:
         """Take in the closing words of a learner, and close its buffer."""
         state = self._known(task_id, "learner")
-        if state is None or not self._end(state):
+        if state is None or not self._done(state):
             return
         buffer_id = self._commanded("finish_learner_task", task_id, finished_task)
         self._heed_commander()
-        if self._verdict is None:
-            self._close_buffer(buffer_id or state.buffer_id)
+        buffer_id = buffer_id or state.buffer_id
+        used = any(other.buffer_id == buffer_id for other in self._table.live("learner"))
+        if buffer_id and not used and self._end.verdict is None:
+            self._buffers.close(buffer_id)
 
     def _envstep(self) -> int:
         return self._facts.envstep
 
     def _learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
-        return self._buffers.get(buffer_id) if buffer_id else None
-
-    def _open_buffer(self, buffer_id: Any, cfg: Mapping[str, Any]) -> None:
-        if not isinstance(buffer_id, str) or buffer_id in self._buffers:
-            return
-        writer = None if self._run_log is None else self._run_log.writer
-        limit = int(self._cfg.path_data_limit)
-        self._buffer_cfgs[buffer_id] = _plain(cfg)
-        self._buffers[buffer_id] = ChunkBuffer(
-            cfg, self._data, limit, self._exp_name, buffer_id, writer
-        )
-
-    def _close_buffer(self, buffer_id: str | None) -> None:
-        used = any(state.buffer_id == buffer_id for state in self._table.live("learner"))
-        buffer = None if used or buffer_id is None else self._buffers.pop(buffer_id, None)
-        if buffer is not None:
-            buffer.close(remove_files=True)
+        return self._buffers.get(buffer_id)
 
     # ------------------------------------------------------------------ workers
 
@@ -451,18 +377,18 @@ class Coordinator:
             state.task_id, "failed", failure.worker, failure.cause
         ):
             return
-        if self._verdict is None:
+        if self._end.verdict is None:
             group = "evaluation" if state.is_eval else state.kind
             self._facts.failed(failure)
             self._view.failed(state.kind, failure)
             reason = self._retries.failed(group, failure)
             if reason is not None:
                 self.stop(reason, "failed")
-        self._give_back(state, failure.cause)
+        self._desk.give_back(state, failure.cause)
         self._wake.set()
 
     def _failed_worker(self, failure: Failure) -> None:
-        if self._verdict is None:
+        if self._end.verdict is None:
             self._facts.failed(failure)
             self._view.failed("worker", failure)
 
@@ -473,8 +399,7 @@ class Coordinator:
         self._wake.set()
 
     def _worker_left(self, worker: str) -> None:
-        for buffer in list(self._buffers.values()):
-            buffer.forget_worker(worker)
+        self._buffers.forget_worker(worker)
 
     # ------------------------------------------------------------------ small things
 
@@ -484,7 +409,7 @@ class Coordinator:
             self.error(f"there is no {kind} task {task_id!r}")
         return state
 
-    def _end(self, state: TaskState) -> bool:
+    def _done(self, state: TaskState) -> bool:
         """Whether a task that has given its closing words was open."""
         self._table.move(state.task_id, "closing")
         done = self._table.move(state.task_id, "done")
@@ -496,10 +421,6 @@ class Coordinator:
             reason = getattr(self._commander, f"{status}_reason", None)
             if reason is not None:
                 self.stop(str(reason), status)
-
-    def _discard(self, data_id: str) -> None:
-        if self._data is not None:
-            self._guarded(f"data {data_id}", lambda: self._data.remove(data_id))
 
     def info(self, s: str) -> None:
         """Show a line to the operator."""
@@ -516,13 +437,13 @@ class Coordinator:
 
     def status(self) -> dict[str, Any]:
         """The facts that ``GET /status`` gives."""
-        verdict = self._verdict
+        verdict = self._end.verdict
         return {
             "exp_name": self._exp_name,
             "state": "running" if verdict is None else verdict.status,
             "reason": None if verdict is None else verdict.reason,
             "stop_value": self._main.get("env", {}).get("stop_value"),
-            **run_status(self._facts, self._table, self._comm.workers(), dict(self._buffers)),
+            **run_status(self._facts, self._table, self._comm.workers(), self._buffers.all()),
             **({} if verdict is None else {"waits": "the run is over"}),
         }
 
@@ -535,9 +456,8 @@ class Coordinator:
             "commander": commander,
             "tasks": self._table.state_dict(),
             "facts": self._facts.state_dict(),
-            "policy_ids": sorted(self._policy_ids),
-            "buffers": {name: buffer.state_dict() for name, buffer in dict(self._buffers).items()},
-            "buffer_cfgs": {name: self._buffer_cfgs[name] for name in dict(self._buffers)},
+            "policy_ids": sorted(self._desk.policy_ids),
+            "buffers": self._buffers.state_dict(),
         }
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -547,27 +467,6 @@ class Coordinator:
                 self._commander.load_state_dict(state_dict["commander"])
         self._table.load_state_dict(state_dict["tasks"])
         self._facts.load_state_dict(state_dict["facts"])
-        self._policy_ids.update(state_dict["policy_ids"])
-        for name, state in state_dict["buffers"].items():
-            self._open_buffer(name, state_dict["buffer_cfgs"][name])
-            gone = self._buffers[name].load_state_dict(state)
-            if gone:
-                self._tell(f"{name}: the files of {len(gone)} chunks are gone, first {gone[0]}")
-
-
-def _plain(cfg: Any) -> Any:
-    """Config as plain data, which can be stored."""
-    if isinstance(cfg, Mapping):
-        return {str(key): _plain(value) for key, value in cfg.items()}
-    if isinstance(cfg, list | tuple):
-        return [_plain(value) for value in cfg]
-    return cfg if isinstance(cfg, bool | int | float | str | None) else str(cfg)
-
-
-def _folder(system: Mapping[str, Any], key: str) -> SharedFolder | None:
-    """The folder that the workers share, if the config names one."""
-    sections = [system["coordinator"], system, *system.values()]
-    named = [part[key] for part in sections if isinstance(part, Mapping) and part.get(key)]
-    if named and not isinstance(named[0], str):
-        raise ConfigError(f"system.{key} is {named[0]!r}, expected a folder")
-    return SharedFolder(named[0]) if named else None
+        self._desk.policy_ids.update(state_dict["policy_ids"])
+        for line in self._buffers.load_state_dict(state_dict["buffers"]):
+            self._tell(line)
