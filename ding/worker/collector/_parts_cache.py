@@ -95,7 +95,7 @@ class PartsCache:
         if is_new or seed is not None:
             manager.seed(self._seed(seed, evaluate), dynamic_seed=not evaluate)
         self._envs[evaluate] = (key, manager)
-        if is_new:
+        if manager.closed:  # new, or it failed to launch before
             manager.launch()
         else:
             manager.reset()

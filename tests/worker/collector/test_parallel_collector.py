@@ -344,6 +344,16 @@ def test_slow_environments_do_not_hang(link, monkeypatch):
     assert not any(errors)
 
 
+def test_environments_that_failed_to_launch_are_tried_again(link, monkeypatch):
+    monkeypatch.setattr(tasks.ParallelLineEnv, "reset", lambda self: 1 / 0)
+    with pytest.raises(EnvError, match="ZeroDivisionError"):
+        _build(link).start()
+    monkeypatch.undo()
+    collector = _build(link)
+    collector.start()
+    assert collector.get_finish_info()["step_count"] == 20
+
+
 # ---------------------------------------------------------------------- chunks
 
 
