@@ -172,6 +172,18 @@ def test_an_evaluation_keeps_the_weights_that_it_is_of(driver):
     assert float(next(iter(state["model"].values())).flatten()[0]) == 0.25
 
 
+def test_weights_are_copied_where_there_are_no_links(driver, monkeypatch):
+    def no_links(*args):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    driver.publish(0.25, 9)
+    driver.begin(eval_flag=True)
+    driver.drain()
+    kept = driver.ask("collector_close_task")["eval_policy"]
+    assert read_weights(driver.policy, kept)[1]["policy_iter"] == 9
+
+
 def test_an_evaluation_that_is_given_up_leaves_no_weights(driver):
     driver.publish()
     driver.begin(eval_flag=True, env=env_cfg(step_time=0.2, n_evaluator_episode=50))
