@@ -8,7 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.utils import deep_merge_dicts
+from ding.utils import deep_merge_dicts, remove_file
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
 from ding.utils.run_log import RunLog
@@ -36,6 +36,7 @@ _logger = logging.getLogger(__name__)
 TICK = 0.2
 #: Seconds that the loop, and then the open tasks, have to end at the end of the run.
 CLOSE_TIMEOUT = 1.5
+_AT_GOAL = ("converged", "finished")
 
 
 class Coordinator:
@@ -180,8 +181,7 @@ class Coordinator:
         self._remove_files()
 
     def _keep_state(self) -> None:
-        assert self._end.verdict is not None
-        if self._end.verdict.status in ("converged", "finished"):
+        if self._at_goal:
             self._guarded(self._state.path, self._state.remove)
         else:
             # Without buffers: the end removes the files that they refer to.
@@ -193,12 +193,21 @@ class Coordinator:
 
     def _remove_files(self) -> None:
         self._buffers.close()
-        names = self._desk.policy_ids.union(getattr(self._commander, "weights_files", list)())
-        for name in names:
-            if self._policies is not None:
-                self._guarded(f"weights file {name}", lambda name=name: self._policies.remove(name))
+        policies = self._policies
+        for name in self._desk.policy_ids.union(getattr(self._commander, "weights_files", list)()):
+            if policies is not None:
+                self._guarded(f"weights file {name}", lambda name=name: policies.remove(name))
+                policies.clear(f"{name}.")  # what evaluations that never ended have kept
+        if self._at_goal:
+            for path in self._desk.state_paths:
+                self._guarded(path, lambda path=path: remove_file(path))
         if self._address_file is not None:
             self._guarded(self._address_file, lambda: os.remove(self._address_file))
+
+    @property
+    def _at_goal(self) -> bool:
+        """Whether there is nothing to go on with."""
+        return self._end.verdict is not None and self._end.verdict.status in _AT_GOAL
 
     def _guarded(self, what: str, remove: Callable[[], object]) -> None:
         try:
@@ -417,7 +426,7 @@ class Coordinator:
         return done
 
     def _heed_commander(self) -> None:
-        for status in ("converged", "finished"):
+        for status in _AT_GOAL:
             reason = getattr(self._commander, f"{status}_reason", None)
             if reason is not None:
                 self.stop(str(reason), status)

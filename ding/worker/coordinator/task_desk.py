@@ -26,6 +26,7 @@ class TaskDesk:
 
     Attributes:
         policy_ids: Names of weights that learners were told to publish.
+        state_paths: Files that learners were told to keep their state in.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class TaskDesk:
         self._table, self._buffers = table, buffers
         self._exp_name, self._limits, self._tell = exp_name, limits, tell
         self.policy_ids: set[str] = set()
+        self.state_paths: set[str] = set()
 
     def serve(self) -> None:
         """Give out what can be given out now."""
@@ -80,7 +82,8 @@ class TaskDesk:
             if policy_id:
                 self.policy_ids.add(policy_id)
                 name = f"learner_{policy_id}.pth.tar"
-                task.setdefault("state_path", os.path.join(self._exp_name, "ckpt", name))
+                path = task.setdefault("state_path", os.path.join(self._exp_name, "ckpt", name))
+                self.state_paths.add(path)
             self._buffers.open(task.get("buffer_id"), task.get("replay_buffer_cfg", {}))
         return self._table.add(kind, task)
 
