@@ -25,9 +25,17 @@ def make_run_key(exp_name: str) -> str:
         return key
     path = os.path.join(exp_name, KEY_FILE)
     key = secrets.token_urlsafe(32)
+    temporary = os.path.join(exp_name, f".{KEY_FILE}.{secrets.token_hex(8)}")
     try:
         os.makedirs(exp_name, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(fd, "w", encoding="ascii") as file:
+                os.fchmod(fd, 0o600)  # whatever the umask says
+                file.write(key + "\n")
+            os.link(temporary, path)  # whoever sees the file sees all of it
+        finally:
+            os.remove(temporary)
     except FileExistsError:  # another part was quicker
         return make_run_key(exp_name)
     except OSError as error:
@@ -35,9 +43,6 @@ def make_run_key(exp_name: str) -> str:
             f"cannot write the run's key {path!r}: {error.strerror or error}; choose another "
             f"exp_name, or set {KEY_VARIABLE}"
         ) from error
-    with os.fdopen(fd, "w", encoding="ascii") as file:
-        os.fchmod(fd, 0o600)  # whatever the umask says
-        file.write(key + "\n")
     return key
 
 
