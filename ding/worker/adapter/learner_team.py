@@ -229,7 +229,7 @@ class LearnerTeam:
             try:
                 self._connect(name, *self._table[name])
             except (ResponseException, requests.RequestException, InteractionError) as error:
-                wait = pause
+                wait: float | None = pause
                 pause = min(2 * pause, longest)
                 self._causes[name] = f"it cannot be reached: {error}"
             else:
