@@ -137,7 +137,7 @@ def test_a_slave_works_for_a_recorded_master(recorded):
         data = {"name": "collector_data_task"}
         task = {"task": {"id": TASK_ID}, "data": data}
         assert send(slave.port, "POST", "/task/new", task)[0] == 200
-        eventually(lambda: any("complete" in what for what, *_ in recorded.told))
+        eventually(lambda: len({what for what, *_ in recorded.told}) == 2)
         assert send(slave.port, "DELETE", "/disconnect", {"data": {}})[0] == 200
         assert slave.seen == [("connect", {}), ("task", data), ("disconnect", {})]
     answers = [json.loads(body) for what, _, body in recorded.told if "complete" in what]
@@ -180,3 +180,14 @@ def test_a_recorded_slave_tells_of_failures_without_a_message():
         assert answer.json()["success"]
         assert (task.join(10).status, task.result) == (TaskStatus.FAILED, {})
         slave.release.set()
+
+
+@pytest.mark.parametrize("recorded", [RecordedMaster], indirect=True)
+def test_a_slave_does_not_beat_before_its_master_can_know_it(recorded):
+    address = f"http://127.0.0.1:{recorded.server_port}"
+    with DoingSlave(heartbeat_span=60.0) as slave:
+        connect = {"master": {"address": address}, "data": {}}
+        assert send(slave.port, "POST", "/connect", connect)[0] == 200
+        send(slave.port, "POST", "/task/new", {"task": {"id": TASK_ID}, "data": {}})
+        eventually(lambda: recorded.told)
+        assert {what for what, *_ in recorded.told} == {"PUT /slave/task/complete"}

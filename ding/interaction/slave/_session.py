@@ -97,7 +97,8 @@ class MasterSession:
                 self._lose(err)
 
     def _beat(self) -> None:
-        due = time.monotonic()
+        # Not at once: there are masters that know a slave only after it has answered to them.
+        due = time.monotonic() + self._span
         while not self._closed.wait(max(0.0, due - time.monotonic())):
             due = time.monotonic() + self._span
             try:
