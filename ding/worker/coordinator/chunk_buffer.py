@@ -6,33 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 
 from ding.data.chunks.chunk_file import chunk_prefix
-from ding.data.chunks.chunk_ledger import Chunk, distinct
-from ding.data.chunks.wire import columns_of, ids_of, join_columns, sent, wire_batch
-from ding.data.columns import Columns
-from ding.utils.errors import ConfigError, DataError
+from ding.data.chunks.chunk_ledger import distinct
+from ding.data.chunks.wire import sent, wire_batch
+from ding.utils.errors import ConfigError
 from ding.utils.shared_folder import SharedFolder
 from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
+from ding.worker.coordinator.reference_buffer import ReferenceBuffer
 from ding.worker.coordinator.space_quota import UNLIMITED, SpaceQuota
-from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
-from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
-from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
-from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
 
 _logger = logging.getLogger(__name__)
-
-_ATTEMPTS = 16
 
 
 class ChunkBuffer:
     """Samples by reference: a registered buffer of ``(chunk, row)``, and the files they are in.
 
-    A file is removed when its last row has left the buffer and no batch on the way needs it. A
-    registered class that is not one of this project's is taken to let its oldest items leave first,
-    unless it calls its ``on_leave`` as they do.
+    A file is removed when its last row has left the buffer and no batch on the way needs it.
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
@@ -55,23 +46,12 @@ class ChunkBuffer:
         instance_name: str = "buffer",
         tb_logger: Any = None,
     ) -> None:
-        self._buffer: Any = _build(cfg, exp_name, instance_name, tb_logger)
         self._name = instance_name
-        self._capacity = int(cfg.get("replay_buffer_size", 1 << 62))
-        controller = cfg.get("thruput_controller") or {}
-        # With which part of a batch the buffer begins to serve.
-        self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
         self._lock = threading.Condition()
         self._files = ChunkFiles(folder, self._lock)
         self._ledger = self._files.ledger
+        self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
         self._quota = SpaceQuota(max_bytes or None)
-        # Rows that left during a call of the buffer, as chunk numbers.
-        self._left: list[np.ndarray] = []
-        self._watched = hasattr(self._buffer, "on_leave")
-        if self._watched:
-            self._buffer.on_leave = self._note_left
-        # Others of this project's would take it for a further column, which some rows lack.
-        self._takes_priority = isinstance(self._buffer, AdvancedReplayBuffer) or not self._watched
         self._in_flight: dict[int, np.ndarray] = {}
         self._next_id = 0
         self._push_count = 0
@@ -94,8 +74,6 @@ class ChunkBuffer:
             DataError: Not such a message; nothing is stored then.
         """
         data_id, rows, columns = parse_meta(meta)
-        if not self._takes_priority:
-            columns.pop("priority", None)
         size = self._files.size_of(data_id, meta)
         try:
             with self._lock:
@@ -103,21 +81,13 @@ class ChunkBuffer:
                     return
                 # Only learners that know of no chunks are given what foreign collectors said.
                 facts = None if "sample_num" in meta else meta
-                self._store(self._ledger.add(data_id, rows, size, facts), columns, envstep)
+                chunk = self._ledger.add(data_id, rows, size, facts)
+                self._rows.push(chunk, columns, envstep)
+                self._largest = max(self._largest, size)
+                self._push_count += rows
+                self._lock.notify_all()
         finally:
             self._files.remove_unused()
-
-    def _store(self, chunk: Chunk, columns: dict[str, Any], envstep: int) -> None:
-        columns["chunk"] = np.full(chunk.rows, chunk.number)
-        try:
-            self._buffer.push(Columns.trusted(columns, chunk.rows), envstep)
-        except Exception:
-            self._ledger.leave(columns["chunk"])
-            raise
-        self._settle()
-        self._largest = max(self._largest, chunk.size)
-        self._push_count += chunk.rows
-        self._lock.notify_all()
 
     # ------------------------------------------------------------------ out
 
@@ -164,10 +134,10 @@ class ChunkBuffer:
                 columns = None
                 # A buffer that is asked too early complains in the log; here that is usual.
                 if self._has_enough(batch_size):
-                    columns = self._draw_alive(batch_size, cur_iter)
+                    columns = self._rows.draw(batch_size, cur_iter)
                 if columns is None:
                     self._refused_at = self._push_count
-                    self._settle()
+                    self._rows.settle()
                     if self._is_starved(batch_size):
                         raise self._too_little_space(batch_size)
                     return None
@@ -177,39 +147,13 @@ class ChunkBuffer:
                 batch_id, self._next_id = self._next_id, self._next_id + 1
                 self._in_flight[batch_id] = numbers
                 names = [self._ledger[number].data_id for number in numbers.tolist()]
-                self._settle()
+                self._rows.settle()
         finally:
             self._files.remove_unused()
         return columns, numbers, index, batch_id, names
 
-    def _draw_alive(self, batch_size: int, cur_iter: int) -> dict[str, Any] | None:
-        """A batch without rows of dropped chunks."""
-        columns = columns_of(self._buffer.sample(batch_size, cur_iter))
-        if columns is None or (self._watched and not self._ledger.dead_rows):
-            return columns
-        kept: list[dict[str, Any]] = []
-        have = 0
-        for _ in range(_ATTEMPTS):
-            alive = np.flatnonzero(self._ledger.alive(np.asarray(columns["chunk"])))
-            if len(alive) == batch_size:
-                return columns
-            kept.append({name: column[alive] for name, column in columns.items()})
-            have += len(alive)
-            if have >= batch_size:
-                break
-            columns = columns_of(self._buffer.sample(batch_size, cur_iter))
-            if columns is None:
-                break
-        if not have:
-            return None
-        joined = join_columns(kept)
-        # Few are left: some are drawn again.
-        at = np.arange(batch_size) % have
-        return {name: column[at] for name, column in joined.items()}
-
     def _has_enough(self, batch_size: int) -> bool:
-        least = batch_size * self._least_part
-        return not self._closed and self.count() >= min(least, self.capacity)
+        return not self._closed and self._rows.has_enough(batch_size)
 
     def _is_starved(self, batch_size: int) -> bool:
         """Whether samples leave for lack of space before there are enough for a batch."""
@@ -269,18 +213,8 @@ class ChunkBuffer:
         """
         if not priority_info or priority_info.get("priority") is None:
             return
-        info = dict(priority_info)
-        try:
-            ids = info.get("replay_unique_id")
-            if isinstance(ids, Mapping):
-                column = ids_of(ids)
-                info["replay_unique_id"] = column if self._watched else column.tolist()
-            with self._lock:
-                self._buffer.update(info)
-        except DataError:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DataError(f"damaged priorities came: {type(error).__name__}: {error}") from error
+        with self._lock:
+            self._rows.update(priority_info)
 
     def drop_chunk(self, data_id: str, cause: str) -> int:
         """Never draw the samples of a chunk again; its file is removed.
@@ -348,63 +282,31 @@ class ChunkBuffer:
         return self._quota.max_bytes - self._ledger.bytes - self._quota.reserved
 
     def _evict(self, n_bytes: int) -> None:
-        """Let the oldest samples leave, until their files make up this many bytes."""
-        rows, doomed = 0, []
-        for chunk in self._ledger.by_age():
-            if n_bytes <= 0:
-                break
-            doomed.append(chunk)
-            n_bytes -= chunk.size if chunk.data_id in self._ledger else 0
-            rows += self._ledger.refs(chunk.number)
-        if not rows:
-            return
-        self._warn_of_limit()
+        fit, before = self._samples_that_fit(), self._evicted
+        rows = self._rows.drop_oldest(n_bytes)
         self._evicted += rows
         self._evicted_unseen += rows
-        if hasattr(self._buffer, "drop_oldest"):
-            self._buffer.drop_oldest(rows)
-            self._settle()
-        else:
-            for chunk in doomed:
-                self._ledger.kill(chunk.number)
-
-    def _warn_of_limit(self) -> None:
-        if not self._evicted:
+        if rows and not before:
             _logger.warning(
                 "%s: path_data_limit=%d bytes has room for about %d samples, fewer than "
                 "replay_buffer_size=%d: the oldest leave early; raise the limit to keep them",
-                *(self._name, self.max_bytes, self._samples_that_fit(), self.capacity),
+                *(self._name, self.max_bytes, fit, self.capacity),
             )
 
     def _samples_that_fit(self) -> int:
         rows = max(self._ledger.file_rows, 1)
         return int((self._quota.max_bytes or 0) * rows / max(self._ledger.bytes, 1))
 
-    # ------------------------------------------------------------------ files
-
-    def _note_left(self, items: Any) -> None:
-        columns = columns_of(items)
-        if columns is not None:
-            self._left.append(np.asarray(columns["chunk"], np.int64))
-
-    def _settle(self) -> None:
-        """Count rows that have left; the lock is held."""
-        if self._left:
-            left, self._left = self._left, []
-            self._ledger.leave(left[0] if len(left) == 1 else np.concatenate(left))
-        if not self._watched:
-            self._ledger.leave_oldest(self._ledger.rows - self._buffer.count())
-
     # ------------------------------------------------------------------ facts
 
     def count(self) -> int:
         """Samples that can be drawn."""
-        return self._buffer.count() - self._ledger.dead_rows
+        return self._rows.count()
 
     @property
     def capacity(self) -> int:
         """Samples that fit."""
-        return getattr(self._buffer, "replay_buffer_size", self._capacity)
+        return self._rows.capacity
 
     @property
     def bytes(self) -> int:
@@ -428,7 +330,7 @@ class ChunkBuffer:
     @property
     def buffer(self) -> Any:
         """The registered buffer itself."""
-        return self._buffer
+        return self._rows.buffer
 
     # ------------------------------------------------------------------ state and end
 
@@ -436,7 +338,7 @@ class ChunkBuffer:
         """All that goes on where this one stood, with the files that are there then."""
         with self._lock:
             return {
-                "buffer": self._buffer.state_dict(),
+                "buffer": self._rows.buffer.state_dict(),
                 "ledger": self._ledger.state_dict(),
                 "next_id": self._next_id,
                 "push_count": self._push_count,
@@ -451,9 +353,8 @@ class ChunkBuffer:
             Chunks that are dropped because their files are missing or have another size.
         """
         with self._lock:
-            self._buffer.load_state_dict(state["buffer"])
+            self._rows.load_state_dict(state["buffer"])
             self._ledger.load_state_dict(state["ledger"])
-            self._left.clear()
             self._in_flight.clear()
             self._next_id = int(state["next_id"])
             self._push_count = int(state["push_count"])
@@ -478,23 +379,7 @@ class ChunkBuffer:
             if self._closed:
                 return
             self._closed = True
-            if self._watched:
-                self._buffer.on_leave = None
+            self._rows.close()
             self._lock.notify_all()
-        if hasattr(self._buffer, "close"):
-            self._buffer.close()
         if remove_files:
             self._files.remove_all(chunk_prefix(self._name))
-
-
-def _build(cfg: Mapping[str, Any], exp_name: str, name: str, tb_logger: Any) -> Any:
-    own = EasyDict(cfg)
-    own.setdefault("type", "advanced")
-    own["enable_track_used_data"] = False  # the files are looked after here
-    kind = get_buffer_cls(own)
-    if isinstance(kind, type) and issubclass(kind, SequenceReplayBuffer | EpisodeReplayBuffer):
-        raise ConfigError(
-            f"policy.other.replay_buffer.type={own.type!r} samples runs of items, parallel mode "
-            f"needs single samples: use 'advanced', 'naive' or 'deque', and unroll_len for runs"
-        )
-    return create_buffer(own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name)

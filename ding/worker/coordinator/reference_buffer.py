@@ -1,0 +1,191 @@
+"""A registered buffer that holds rows of chunks instead of samples."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
+from ding.data.chunks.wire import columns_of, ids_of, join_columns
+from ding.data.columns import Columns
+from ding.utils.errors import ConfigError, DataError
+from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
+from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
+from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
+from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
+
+#: Draws after which a batch is filled with what they gave.
+_ATTEMPTS = 16
+_NO_LIMIT = 1 << 62
+
+
+class ReferenceBuffer:
+    """Keeps the ledger in step with what a registered buffer holds.
+
+    Buffers of this project tell of items that leave (``on_leave``). A class that does not is taken
+    to let its oldest items leave first. It is not safe for threads: its owner has a lock.
+
+    Args:
+        cfg: Config of the buffer; ``type`` names the class.
+        ledger: Of the chunks that its rows are of.
+        exp_name: Folder of the run.
+        name: Name in logs, tags and item ids.
+        tb_logger: Writer of scalars.
+
+    Raises:
+        ConfigError: A buffer that samples something other than single rows.
+    """
+
+    def __init__(
+        self, cfg: Mapping[str, Any], ledger: ChunkLedger, exp_name: str, name: str, tb_logger: Any
+    ) -> None:
+        self._ledger = ledger
+        #: The registered buffer itself.
+        self.buffer: Any = _build(cfg, exp_name, name, tb_logger)
+        # Rows that left during a call of the buffer, as chunk numbers.
+        self._left: list[np.ndarray] = []
+        self._tells = hasattr(self.buffer, "on_leave")
+        if self._tells:
+            self.buffer.on_leave = self._note_left
+        # Others of this project's would take it for a further column, which some rows lack.
+        self._takes_priority = isinstance(self.buffer, AdvancedReplayBuffer) or not self._tells
+        limit = int(cfg.get("replay_buffer_size", _NO_LIMIT))
+        #: Rows that fit.
+        self.capacity = int(getattr(self.buffer, "replay_buffer_size", limit))
+        controller = cfg.get("thruput_controller") or {}
+        # With which part of a batch the buffer begins to serve.
+        self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
+
+    # ------------------------------------------------------------------ in and out
+
+    def push(self, chunk: Chunk, columns: dict[str, Any], envstep: int) -> None:
+        """Store the rows of a chunk that is in the ledger.
+
+        Args:
+            columns: ``row``, ``collect_iter`` and perhaps ``priority``.
+
+        Raises:
+            Exception: What the buffer raises; then nothing refers to the chunk.
+        """
+        columns["chunk"] = np.full(chunk.rows, chunk.number)
+        if not self._takes_priority:
+            columns.pop("priority", None)
+        try:
+            self.buffer.push(Columns.trusted(columns, chunk.rows), envstep)
+        except Exception:
+            self._ledger.leave(columns["chunk"])
+            raise
+        self.settle()
+
+    def has_enough(self, batch_size: int) -> bool:
+        """Whether there are rows for a batch, as far as their number tells."""
+        return self.count() >= min(batch_size * self._least_part, self.capacity)
+
+    def draw(self, batch_size: int, cur_iter: int) -> dict[str, Any] | None:
+        """Columns of a batch without rows of dropped chunks; None if the buffer refuses.
+
+        Rows that have left through it are in the ledger until :meth:`settle`.
+        """
+        columns = columns_of(self.buffer.sample(batch_size, cur_iter))
+        if columns is None or (self._tells and not self._ledger.dead_rows):
+            return columns
+        kept: list[dict[str, Any]] = []
+        have = 0
+        for _ in range(_ATTEMPTS):
+            alive = np.flatnonzero(self._ledger.alive(np.asarray(columns["chunk"])))
+            if len(alive) == batch_size:
+                return columns
+            kept.append({name: column[alive] for name, column in columns.items()})
+            have += len(alive)
+            if have >= batch_size:
+                break
+            columns = columns_of(self.buffer.sample(batch_size, cur_iter))
+            if columns is None:
+                break
+        if not have:
+            return None
+        # Few are left: some come more than once.
+        at = np.arange(batch_size) % have
+        return {name: column[at] for name, column in join_columns(kept).items()}
+
+    def update(self, info: Mapping[str, Any]) -> None:
+        """Pass on what learning told about rows.
+
+        Raises:
+            DataError: It is damaged; nothing is changed then.
+        """
+        info = dict(info)
+        try:
+            ids = info.get("replay_unique_id")
+            if isinstance(ids, Mapping):
+                column = ids_of(ids)
+                info["replay_unique_id"] = column if self._tells else column.tolist()
+            self.buffer.update(info)
+        except DataError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"damaged priorities came: {type(error).__name__}: {error}") from error
+
+    # ------------------------------------------------------------------ rows that leave
+
+    def drop_oldest(self, n_bytes: int) -> int:
+        """Let the oldest rows leave, until their files make up so many bytes; returns how many."""
+        rows, doomed = 0, []
+        for chunk in self._ledger.by_age():
+            if n_bytes <= 0:
+                break
+            doomed.append(chunk)
+            n_bytes -= chunk.size if chunk.data_id in self._ledger else 0
+            rows += self._ledger.refs(chunk.number)
+        if rows and hasattr(self.buffer, "drop_oldest"):
+            self.buffer.drop_oldest(rows)
+            self.settle()
+        elif rows:
+            for chunk in doomed:
+                self._ledger.kill(chunk.number)
+        return rows
+
+    def _note_left(self, items: Any) -> None:
+        columns = columns_of(items)
+        if columns is not None:
+            self._left.append(np.asarray(columns["chunk"], np.int64))
+
+    def settle(self) -> None:
+        """Count the rows that have left."""
+        if self._left:
+            left, self._left = self._left, []
+            self._ledger.leave(left[0] if len(left) == 1 else np.concatenate(left))
+        if not self._tells:
+            self._ledger.leave_oldest(self._ledger.rows - self.buffer.count())
+
+    def count(self) -> int:
+        """Rows that can be drawn."""
+        return self.buffer.count() - self._ledger.dead_rows
+
+    # ------------------------------------------------------------------ state and end
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where the buffer stood; the ledger is loaded by its owner."""
+        self.buffer.load_state_dict(state)
+        self._left.clear()
+
+    def close(self) -> None:
+        """Close the buffer, if it can be; the ledger is not told of its rows."""
+        if self._tells:
+            self.buffer.on_leave = None
+        if hasattr(self.buffer, "close"):
+            self.buffer.close()
+
+
+def _build(cfg: Mapping[str, Any], exp_name: str, name: str, tb_logger: Any) -> Any:
+    own = EasyDict(cfg)
+    own.setdefault("type", "advanced")
+    own["enable_track_used_data"] = False  # the files are looked after here
+    kind = get_buffer_cls(own)
+    if isinstance(kind, type) and issubclass(kind, SequenceReplayBuffer | EpisodeReplayBuffer):
+        raise ConfigError(
+            f"policy.other.replay_buffer.type={own.type!r} samples runs of items, parallel mode "
+            f"needs single samples: use 'advanced', 'naive' or 'deque', and unroll_len for runs"
+        )
+    return create_buffer(own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name)
