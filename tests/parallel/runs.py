@@ -29,6 +29,7 @@ def parallel_config(
     collector_num: int = 2,
     fault: dict[str, Any] | None = None,
     system: dict[str, Any] | None = None,
+    create: dict[str, Any] | None = None,
     **policy: Any,
 ) -> tuple[EasyDict, EasyDict, EasyDict]:
     """A run on `WalkEnv`: ten steps, of which each with action 1 gives 1.
@@ -36,6 +37,7 @@ def parallel_config(
     Args:
         fault: The environment's fault, see `tests.entry.runs.WalkEnv`.
         system: More entries of the system config.
+        create: More entries of the create config.
         policy: More entries of the policy's config.
     """
     main = dict(
@@ -68,7 +70,7 @@ def parallel_config(
     )
     for key, value in policy.items():
         main["policy"][key] = {**main["policy"].get(key, {}), **value}
-    create = dict(
+    create_config = dict(
         env=dict(type="parallel_walk", import_names=["tests.parallel.envs"]),
         env_manager=dict(type="base"),
         policy=dict(type="dqn"),
@@ -78,6 +80,7 @@ def parallel_config(
         comm_learner=dict(type="flask_fs"),
         comm_collector=dict(type="flask_fs"),
     )
+    create_config.update(create or {})
     system_config = {
         "coordinator": {},
         "path_data": f"{exp_name}/data",
@@ -86,7 +89,7 @@ def parallel_config(
         "learner_gpu_num": 0,
         **(system or {}),
     }
-    return EasyDict(main), EasyDict(create), EasyDict(system_config)
+    return EasyDict(main), EasyDict(create_config), EasyDict(system_config)
 
 
 class ParallelRun:

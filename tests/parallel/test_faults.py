@@ -1,5 +1,6 @@
 """Environments, files and tasks that fail in the middle of a parallel run."""
 
+import socket
 import time
 
 import pytest
@@ -75,3 +76,64 @@ def test_little_space_for_samples_is_enough(tmp_path):
             time.sleep(0.02)
         steps = run.status()["envstep"]
         run.wait_for("more steps", lambda s: s["envstep"] > steps + 500, 20)
+
+
+FAULTY_POLICY = {"type": "parallel_faulty", "import_names": ["tests.parallel.envs"]}
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [("raise", "the policy's own words"), ("nan", "total_loss = NaN")]
+)
+def test_a_policy_that_cannot_learn_ends_the_run_with_the_cause(tmp_path, fault, words):
+    with parallel_run(
+        tmp_path, stop_value=100, create={"policy": FAULTY_POLICY}, other={"fault": fault}
+    ) as run:
+        assert run.end(60) == 1
+        assert run.last_line.startswith("failed: ")
+        assert words in run.last_line
+        run.wait_until_alone()
+        assert run.data_files() == []
+
+
+def test_an_update_without_end_is_given_up(tmp_path):
+    with parallel_run(
+        tmp_path,
+        stop_value=100,
+        create={"policy": FAULTY_POLICY},
+        other={"fault": "hang"},
+    ) as run:
+        status = run.wait_for("failure", lambda s: s["failures"], 40)
+        assert status["failures"][0]["worker"] == "learner0"
+        assert "iteration 29 of learner0 has been under way" in status["failures"][0]["cause"]
+        # It goes on from the state before, so that there are thirty more updates.
+        iters = status["train_iter"]
+        run.wait_for("more updates", lambda s: s["train_iter"] > iters, 20)
+
+
+def test_a_slow_network_slows_it_down_and_no_more(tmp_path):
+    create = {"env": {"type": "parallel_walk", "import_names": ["tests.parallel.envs", SLOW]}}
+    with parallel_run(tmp_path, stop_value=100, create=create) as run:
+        iters = run.wait_until_it_learns(20)["train_iter"]
+        status = run.wait_for("more updates", lambda s: s["train_iter"] > iters + 100, 30)
+        assert status["failures"] == []
+
+
+SLOW = "tests.parallel.slow"
+
+
+def test_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with parallel_run(tmp_path, system={"coordinator": {"port": port}}) as run:
+            assert run.end(20) == 1
+            assert f"127.0.0.1:{port}: the port is taken" in run.output
+            run.wait_until_alone()
+
+
+@pytest.mark.parametrize("key", ["path_data", "path_policy"])
+def test_a_folder_that_cannot_be_made(tmp_path, key):
+    (tmp_path / "file").write_text("")
+    with parallel_run(tmp_path, system={key: "file/folder"}) as run:
+        assert run.end(20) == 1
+        assert f"system_config.{key}" in run.last_line
+        run.wait_until_alone()

@@ -36,6 +36,7 @@ class BatchFeed(IDataLoader):
         self._least, self._most = capacity, most or capacity
         self._between = between
         self._step_seconds = AHEAD / capacity
+        self._longest = 0.0
         self._asked: float | None = None
         self._latency = 0.0
         self._ready: deque[Any] = deque()
@@ -78,6 +79,7 @@ class BatchFeed(IDataLoader):
             if self._step_began is not None:
                 took = time.monotonic() - self._step_began
                 self._step_seconds += 0.1 * (took - self._step_seconds)
+                self._longest = max(self._longest, took)
             self._trained, self._step_began = self._taken, None
             self._changed.notify_all()
 
@@ -155,6 +157,11 @@ class BatchFeed(IDataLoader):
         """How long the batch that is being trained on has been; 0 while there is none."""
         began = self._step_began
         return 0.0 if began is None else time.monotonic() - began
+
+    @property
+    def longest_step(self) -> float:
+        """How long training on a batch has taken at most; 0 before the first one."""
+        return self._longest
 
     @property
     def wait_share(self) -> float:

@@ -20,7 +20,7 @@ from ding.worker.learner.comm.batch_source import BatchSource, load_sample
 from ding.worker.learner.comm.learner_slave import LearnerSlave
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_run import ITERATION_TIMEOUT, TrainingRun
+from ding.worker.learner.comm.training_run import TrainingRun
 from ding.worker.learner.learner_hook import LearnerHook
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
@@ -56,7 +56,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._last_run: TrainingRun | None = None
         self._task_info: dict[str, Any] = {}
         self._closing = threading.Event()
-        callbacks = {
+        callbacks: dict[str, Callable] = {
             "deal_with_resource": self.deal_with_resource,
             "deal_with_learner_start": self.deal_with_learner_start,
             "deal_with_get_data": self.deal_with_get_data,
@@ -88,17 +88,9 @@ class FlaskFileSystemLearner(BaseCommLearner):
             return
         super().start()
         self._slave.start()
-        coordinator = self._cfg.get("coordinator")
-        if self._joins and coordinator:
-            host, port = coordinator
-            self._joiner = Joiner(
-                (host, int(port)),
-                "learner",
-                self._name,
-                lambda: self._slave.my_address,
-                self._cfg.get("run_key"),
-                self._cfg.get("channel"),
-                self._fail,
+        if self._joins and self._cfg.get("coordinator"):
+            self._joiner = Joiner.of(
+                self._cfg, "learner", self._name, lambda: self._slave.my_address, self._fail
             )
             self._joiner.start()
 
@@ -207,7 +199,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         if isinstance(data, list):
             number = self._source.feed_samples(run, data)
             if number is not None:
-                run.feed.wait_trained(number, self._iteration_timeout(self._task_info))
+                run.feed.wait_trained(number, run.iteration_timeout)
         elif isinstance(data, dict):
             if isinstance(envstep := data.get("envstep"), int) and envstep >= 0:
                 run.learner.collector_envstep = envstep
@@ -240,9 +232,9 @@ class FlaskFileSystemLearner(BaseCommLearner):
         run.check()
         return number
 
-    def _iteration_timeout(self, task_info: dict[str, Any]) -> float:
+    def _iteration_timeout(self, task_info: dict[str, Any]) -> float | None:
         given = task_info["learner_cfg"].get("iteration_timeout")
-        return float(given or self._cfg.get("iteration_timeout") or ITERATION_TIMEOUT)
+        return given or self._cfg.get("iteration_timeout")
 
     def _state_path(self, task_info: dict[str, Any]) -> str | None:
         """Where the state is kept: in the policies' folder, or that of the run."""

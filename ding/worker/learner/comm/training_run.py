@@ -18,8 +18,10 @@ from ding.worker.learner.comm.policy_publisher import PolicyPublisher
 from ding.worker.learner.comm.send_hooks import SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
 
-#: Seconds that a single iteration may take before it counts as hung.
-ITERATION_TIMEOUT = 300.0
+#: Seconds that the first iteration may take before it counts as hung, for it sets up things, and
+#: those after it; ten times as long as the longest one is always allowed.
+FIRST_ITERATION_TIMEOUT = 60.0
+ITERATION_TIMEOUT = 8.0
 #: Seconds that the training thread may take to end when it is asked to.
 STOP_TIMEOUT = 4.0
 
@@ -33,7 +35,8 @@ class TrainingRun:
         most_prefetch: Batches that may wait ready.
         write_policy: Writes weights and facts where collectors find them.
         allowed: Whether this learner may publish now.
-        iteration_timeout: Seconds that an iteration may take.
+        iteration_timeout: Seconds that an iteration may take; without it, what those before took
+            is gone by.
         drain: Whether a run that is stopped first trains on what waits ready, so that all
             processes that train together make the same number of updates.
         on_end: Called in the training thread when it is over.
@@ -52,7 +55,7 @@ class TrainingRun:
         most_prefetch: int,
         write_policy: Callable[[dict[str, Any], dict[str, Any]], None],
         allowed: Callable[[], bool],
-        iteration_timeout: float = ITERATION_TIMEOUT,
+        iteration_timeout: float | None = None,
         drain: bool = False,
         on_end: Callable[[], object] | None = None,
     ) -> None:
@@ -124,11 +127,24 @@ class TrainingRun:
         Raises:
             TaskFail: With type, message and traceback.
         """
-        if self.failure is None and self.feed.step_seconds > self._iteration_timeout:
-            self.fail(self._hung(f"has been under way for {self.feed.step_seconds:.0f} s"))
+        if self.failure is None and self.feed.step_seconds > self.iteration_timeout:
+            self.fail(
+                self._hung(
+                    f"has been under way for {self.feed.step_seconds:.0f} s (if that is no endless "
+                    "loop, set learn.learner.iteration_timeout)"
+                )
+            )
         if self.failure is not None:
             raise self.failure.task_fail()
         self._publisher.poke()
+
+    @property
+    def iteration_timeout(self) -> float:
+        """Seconds that the iteration under way may take."""
+        if self._iteration_timeout is not None:
+            return self._iteration_timeout
+        longest = self.feed.longest_step
+        return max(ITERATION_TIMEOUT if longest else FIRST_ITERATION_TIMEOUT, 10 * longest)
 
     def fail(self, failure: Failure) -> None:
         """End early; the first failure counts."""
