@@ -131,15 +131,8 @@ class LearnerAggregator:
         self._team.start()
         self._slave.start()
         if self._joins and self._cfg.get("coordinator"):
-            host, port = self._cfg.coordinator
-            self._joiner = Joiner(
-                (host, int(port)),
-                "learner",
-                self._name,
-                lambda: self._slave.my_address,
-                self._cfg.get("run_key"),
-                self._cfg.get("channel"),
-                self._fail,
+            self._joiner = Joiner.of(
+                self._cfg, "learner", self._name, lambda: self._slave.my_address, self._fail
             )
             self._joiner.start()
 
