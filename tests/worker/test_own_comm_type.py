@@ -11,7 +11,7 @@ from easydict import EasyDict
 from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.worker import BaseCommCollector, create_comm_collector
 from tests.worker.collector import parallel_tasks as tasks
-from tests.worker.collector.test_parallel_collector import FINISH_KEYS, _weights
+from tests.worker.collector.parallel_tasks import FINISH_KEYS, weights
 
 
 class Hub:
@@ -60,7 +60,7 @@ def _report(task):
 
 def test_it_collects(worker):
     hub = worker._hub
-    hub.policies["policy_a"] = {**_weights(0.0), "iter": 3}
+    hub.policies["policy_a"] = {**weights(0.0), "iter": 3}
     info = _report(worker.begin_task(tasks.task_info()))
     assert set(info) >= FINISH_KEYS
     sent = [hub.messages.get_nowait() for _ in range(hub.messages.qsize())]
@@ -71,7 +71,7 @@ def test_it_collects(worker):
 
 
 def test_it_evaluates(worker):
-    worker._hub.policies["policy_a"] = {**_weights(0.0), "iter": 3}
+    worker._hub.policies["policy_a"] = {**weights(0.0), "iter": 3}
     info = _report(worker.begin_task(tasks.task_info(eval_flag=True)))
     assert info["reward_raw"] == [15.0] * 3
     assert info["train_iter"] == 3

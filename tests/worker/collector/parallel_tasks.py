@@ -4,13 +4,22 @@ import threading
 import time
 from typing import Any
 
+import torch
 from easydict import EasyDict
 
-from ding.policy import DQNPolicy
+from ding.policy import DQNPolicy, create_policy
 from ding.utils import ENV_REGISTRY
 from ding.worker.collector._parts_cache import PartsCache
 from tests.fakes import DuelLineEnv, LineEnv
 
+#: Of a collector's report.
+FINISH_KEYS = {
+    *("eval_flag", "env_num", "duration", "train_iter", "collector_done"),
+    *("predefined_episode_count", "real_episode_count", "step_count", "sample_count"),
+    *("avg_time_per_episode", "avg_time_per_step", "avg_time_per_train_sample"),
+    *("avg_step_per_episode", "avg_sample_per_episode"),
+    *("reward_mean", "reward_std", "reward_raw", "finish_time", "collect_setting"),
+}
 #: Lets environments that hang go on.
 RELEASE = threading.Event()
 
@@ -81,6 +90,12 @@ def collector_cfg(kind: str = "zergling", **cfg: Any) -> EasyDict:
 
 def task_info(task_id: str = "task", **cfg: Any) -> EasyDict:
     return EasyDict(task_id=task_id, buffer_id="buffer", collector_cfg=collector_cfg(**cfg))
+
+
+def weights(value: float, **cfg: Any) -> dict[str, Any]:
+    """Published weights of the small DQN, all of one value."""
+    state = create_policy(policy_cfg(**cfg), enable_field=["collect"]).collect_mode.state_dict()
+    return {"model": {name: torch.full_like(t, value) for name, t in state["model"].items()}}
 
 
 class MemoryLink:

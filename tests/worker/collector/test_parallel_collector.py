@@ -7,7 +7,6 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.policy import create_policy
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.autolog import TickTime
 from ding.utils.errors import CheckpointError, ConfigError, EnvError
@@ -16,15 +15,14 @@ from ding.worker.collector import _policy_source, _sample_sender, _step_watch
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from tests.worker.collector import parallel_tasks as tasks
-from tests.worker.collector.parallel_tasks import MemoryLink, collector_cfg, env_cfg, policy_cfg
-
-FINISH_KEYS = {
-    *("eval_flag", "env_num", "duration", "train_iter", "collector_done"),
-    *("predefined_episode_count", "real_episode_count", "step_count", "sample_count"),
-    *("avg_time_per_episode", "avg_time_per_step", "avg_time_per_train_sample"),
-    *("avg_step_per_episode", "avg_sample_per_episode"),
-    *("reward_mean", "reward_std", "reward_raw", "finish_time", "collect_setting"),
-}
+from tests.worker.collector.parallel_tasks import (
+    FINISH_KEYS,
+    MemoryLink,
+    collector_cfg,
+    env_cfg,
+    policy_cfg,
+    weights,
+)
 
 
 @pytest.fixture
@@ -38,11 +36,6 @@ def _build(link, **cfg):
     collector = create_parallel_collector(collector_cfg(**cfg))
     collector.attach(link)
     return collector
-
-
-def _weights(value: float, **cfg):
-    state = create_policy(policy_cfg(**cfg), enable_field=["collect"]).collect_mode.state_dict()
-    return {"model": {name: torch.full_like(t, value) for name, t in state["model"].items()}}
 
 
 def _first_weight(collector) -> float:
@@ -85,7 +78,7 @@ def test_without_a_worker_it_says_so():
 
 
 def test_three_functions_are_enough(link):
-    link.policies["policy_a"] = {**_weights(0.0), "iter": 2}
+    link.policies["policy_a"] = {**weights(0.0), "iter": 2}
     collector = create_parallel_collector(collector_cfg())
     for name in ("get_policy_update_info", "send_stepdata", "send_metadata"):
         setattr(collector, name, getattr(link, name))
@@ -114,7 +107,7 @@ def test_a_missing_field_is_named(link, field):
 
 @pytest.mark.parametrize("nstep", [1, 3])
 def test_collects_until_each_env_has_played_its_episodes(link, nstep):
-    link.policies["policy_a"] = {**_weights(0.0), "iter": 7}
+    link.policies["policy_a"] = {**weights(0.0), "iter": 7}
     collector = _build(link, policy=policy_cfg(nstep=nstep))
     collector.start()
     info = collector.get_finish_info()
@@ -165,7 +158,7 @@ def test_infinity_and_none_mean_no_end(link):
 
 def test_evaluation_gives_each_env_its_share(link):
     # Env 0 has short episodes: it must not take more than its two of the three.
-    link.policies["policy_a"] = {**_weights(0.0), "iter": 3}
+    link.policies["policy_a"] = {**weights(0.0), "iter": 3}
     lengths = env_cfg(n_evaluator_episode=3, length=2)
     collector = _build(link, eval_flag=True, env=lengths)
     collector.start()
@@ -202,21 +195,21 @@ def test_a_new_version_is_used_as_soon_as_it_is_there(link):
     collector = _build(link, update_policy_second=0.0)
     collector._begin()
     assert collector.progress()["policy_iter"] == 0
-    link.policies["policy_a"] = {**_weights(0.25), "iter": 5}
+    link.policies["policy_a"] = {**weights(0.25), "iter": 5}
     collector._step()
     assert collector.progress()["policy_iter"] == 5
     assert _first_weight(collector) == 0.25
 
 
 def test_it_looks_no_more_often_than_told(link):
-    link.policies["policy_a"] = {**_weights(0.0), "iter": 1}
+    link.policies["policy_a"] = {**weights(0.0), "iter": 1}
     collector = _build(link, update_policy_second=60)
     collector.start()
     assert len(link.asked) == 1
 
 
 def test_a_damaged_version_leaves_the_old_one_and_is_told_once(link):
-    link.policies["policy_a"] = {**_weights(0.5), "iter": 1}
+    link.policies["policy_a"] = {**weights(0.5), "iter": 1}
     collector = _build(link, update_policy_second=0.0)
     collector._begin()
     link.policies["policy_a"] = CheckpointError("cut short")
@@ -403,7 +396,7 @@ def _duel(**cfg):
 
 
 def test_only_the_learning_player_s_data_is_sent(link):
-    link.policies = {"policy_a": {**_weights(0.0), "iter": 4}, "policy_b": _weights(1.0)}
+    link.policies = {"policy_a": {**weights(0.0), "iter": 4}, "policy_b": weights(1.0)}
     collector = _build(link, **_duel(), update_policy_second=0.0)
     collector.start()
     info = collector.get_finish_info()
@@ -427,7 +420,7 @@ def test_self_play_sends_both_players_data(link):
 
 
 def test_evaluation_of_a_battle_is_of_the_first_player(link):
-    link.policies = {"policy_a": _weights(0.0), "policy_b": _weights(1.0)}
+    link.policies = {"policy_a": weights(0.0), "policy_b": weights(1.0)}
     collector = _build(link, **_duel(), eval_flag=True)
     collector.start()
     info = collector.get_finish_info()
@@ -436,7 +429,7 @@ def test_evaluation_of_a_battle_is_of_the_first_player(link):
 
 
 def test_one_player_plays_what_the_environment_offers(link):
-    link.policies["policy_a"] = _weights(0.0)
+    link.policies["policy_a"] = weights(0.0)
     cfg = dict(kind="marine", agent_num=1, policy_update_path=["policy_a"], eval_flag=True)
     collector = _build(link, **cfg)
     collector.start()

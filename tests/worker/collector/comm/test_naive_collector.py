@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction import Master
 from ding.worker.collector.comm import NaiveCollector
-from tests.worker.collector.test_parallel_collector import FINISH_KEYS
+from tests.worker.collector.parallel_tasks import FINISH_KEYS
 
 
 @contextmanager
