@@ -15,6 +15,7 @@ import requests
 from easydict import EasyDict
 
 REPOSITORY = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-m", "ding.entry.cli")
 
 CONFIG = """\
 from tests.parallel.runs import parallel_config
@@ -102,8 +103,7 @@ class ParallelRun:
         self.output_file = folder / "output.txt"
         with self.output_file.open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "ding.entry.cli"]
-                + ["-m", "parallel", "-c", "config.py", "-s", "0", "--plain"],
+                [*COMMAND, *["-m", "parallel", "-c", "config.py", "-s", "0", "--plain"]],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
                 stdout=output,

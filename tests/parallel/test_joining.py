@@ -3,11 +3,10 @@
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
-from tests.parallel.runs import REPOSITORY, ParallelRun, parallel_run
+from tests.parallel.runs import COMMAND, REPOSITORY, ParallelRun, parallel_run
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -15,8 +14,7 @@ pytestmark = pytest.mark.timeout(120)
 def _collector(run: ParallelRun, name: str, config: str = "run/total_config.py"):
     """A further collector, started as a user would in another shell."""
     return subprocess.Popen(
-        [sys.executable, "-m", "ding.entry.cli", "-m", "dist", "-M", "collector", "-c", config]
-        + ["--module-name", name, "--plain"],
+        [*COMMAND, *f"-m dist -M collector -c {config} --module-name {name} --plain".split()],
         cwd=run.folder,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,

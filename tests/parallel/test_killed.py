@@ -52,7 +52,9 @@ def test_a_run_converges_although_each_worker_is_killed_once(tmp_path):
         for name in ("collector1", "learner0"):
             run.wait_until_it_learns()
             pid = run.kill(name)
-            run.wait_for("new worker", lambda s, p=pid: s["workers"][name]["pid"] != p, RECOVERY)
+            run.wait_for(
+                "new worker", lambda s, n=name, p=pid: s["workers"][n]["pid"] != p, RECOVERY
+            )
         _assert_converges(run)
 
 
