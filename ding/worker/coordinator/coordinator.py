@@ -404,6 +404,9 @@ class Coordinator:
     def _warn(self, worker: str, text: str) -> None:
         self._tell(f"{worker}: {text}")
 
+    def _fatal(self, cause: str) -> None:
+        self.stop(cause, "failed")
+
     def _workers_changed(self) -> None:
         self._wake.set()
 

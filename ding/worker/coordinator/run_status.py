@@ -123,8 +123,8 @@ def worker_lines(status: Mapping[str, Any]) -> list[str]:
         speed = f"{rate[0]:,.0f} samples/s" if rate[0] is not None else ""
         speed = f"{rate[1]:,.0f} updates/s" if rate[1] is not None else speed
         waits = f"waits for {worker['waits_for']}" if worker["waits_for"] else ""
-        words = (f"{name:<12}", f"{worker['state']:<10}", task, speed, waits)
-        lines.append("  ".join(word for word in words if word))
+        words = f"{name:<14}{worker['state']:<11}{task:<34}{speed:<18}{waits}"
+        lines.append(words.rstrip())
     if len(lines) > MAX_LINES:
         lines[MAX_LINES - 1 :] = [f"... and {len(lines) - MAX_LINES + 1} workers more"]
     return lines

@@ -86,6 +86,7 @@ class Link:
         learner_buffer: ``(buffer_id) -> ChunkBuffer | None``.
         envstep: ``()``: env steps that all collectors made.
         warn: ``(worker, text)``: something that a worker wants to be known.
+        fatal: ``(cause)``: the run cannot go on.
         workers_changed: ``()``: a worker came, left or became free.
         failed_worker: ``(failure)``: a worker without a task was lost.
         worker_left: ``(worker)``: it is not there any more, or was replaced.
@@ -98,6 +99,7 @@ class Link:
     learner_buffer: Callable[[str], Any]
     envstep: Callable[[], Any]
     warn: Callable[[str, str], Any]
+    fatal: Callable[[str], Any]
     workers_changed: Callable[[], Any]
     failed_worker: Callable[[Failure], Any]
     worker_left: Callable[[str], Any]

@@ -12,7 +12,7 @@ from ding.interaction.exception.base import ResponseException
 from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRefused
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import TaskStatus
-from ding.utils.errors import InteractionError
+from ding.utils.errors import ConfigError, InteractionError
 
 from .worker_jobs import Job
 from .worker_link import Failure, Link, NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
@@ -248,6 +248,9 @@ class WorkerSession:
             self._go_through(job)
         except WorkerFailed as err:
             return self._fail(job, err)
+        except ConfigError as err:  # of this side: it will not do better with another worker
+            self._hub.link.fatal(str(err))
+            return self._fail(job, WorkerFailed(str(err)))
         except Exception as err:  # a callback's or a bug of ours: the task must not be forgotten
             _logger.exception("task %s at %s failed", job.task_id, self.name)
             return self._fail(job, WorkerFailed(f"{type(err).__name__}: {err}"))

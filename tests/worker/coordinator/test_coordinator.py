@@ -580,3 +580,11 @@ def test_damaged_state_is_an_error_only_if_it_is_wanted():
     with pytest.raises(CheckpointError, match="coordinator_state"):
         other.start()
     other.close()
+
+
+def test_limit_that_can_never_do_ends_the_run_at_once():
+    with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}, path_data_limit=1) as run:
+        status, reason = run.coordinator.wait(20)
+        assert status == "failed"
+        assert reason.startswith(BUFFER)
+        assert "path_data_limit=1 " in reason

@@ -163,7 +163,11 @@ class CollectTask:
                 self._error = self.collector.overdue(self._thread.ident)
                 if self._error or left <= 0:
                     break
-                self._changed.wait(min(left, LOOK_SPAN))
+                # One that waits for space needs the coordinator to know.
+                starved = self._waiting == "space" and not single
+                self._changed.wait(min(left, 2 * GATHER_SPAN if starved else LOOK_SPAN))
+                if starved and self._waiting == "space":
+                    break
             if self._pending and not single:
                 # A question costs more than a message: let those that follow come along.
                 self._changed.wait_for(self._is_eager, min(GATHER_SPAN, wait))
