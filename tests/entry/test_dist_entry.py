@@ -1,0 +1,258 @@
+"""The parts of a run, started by hand from one compiled config."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from ding.config.read import read_compiled
+from ding.config.source import Source
+from ding.entry.dist_entry import (
+    dist_add_replicas,
+    dist_delete_replicas,
+    dist_launch_collector,
+    dist_launch_coordinator,
+    dist_launch_learner,
+    dist_launch_learner_aggregator,
+    dist_launch_spawn_learner,
+    dist_prepare_config,
+    dist_restart_replicas,
+)
+from ding.utils.errors import ConfigError, RunError
+from tests.entry.forked import descendants, forked, is_alive, wait_for
+from tests.entry.parallel_runs import small_configs
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def write_config(**settings):
+    source, names = Source(), ("main_config", "create_config", "system_config")
+    parts = [
+        f"{name} = {source.of(part, name)}\n"
+        for name, part in zip(names, small_configs(**settings))
+    ]
+    Path("config.py").write_text(source.header() + "".join(parts))
+    return "config.py"
+
+
+def prepare(hosts=(None, None, None), ports=(None, None, None), platform="local", **settings):
+    return dist_prepare_config(write_config(**settings), 0, platform, *hosts, *ports)
+
+
+class Parts:
+    """Parts of a run in processes of their own, with a file for the output of each."""
+
+    def __init__(self):
+        self.processes = {}
+
+    def start(self, name, entry, /, *args, **kwargs):
+        self.processes[name] = forked(entry, *args, output=f"{name}.txt", **kwargs)
+
+    def end(self, name, within=60.0):
+        """Exit status and last line."""
+        self.processes[name].join(within)
+        text = self.text(name)
+        assert not self.processes[name].is_alive(), text
+        return self.processes[name].exitcode, text.splitlines()[-1]
+
+    def text(self, name):
+        path = Path(f"{name}.txt")
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def parts():
+    parts = Parts()
+    yield parts
+    for process in parts.processes.values():
+        below = descendants(process.pid)
+        process.kill()
+        process.join()
+        for pid in filter(is_alive, below):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_parts_in_any_order(parts, capsys):
+    path = prepare()
+    assert path == "run/total_config.py"
+    told = capsys.readouterr().out
+    assert f"ding -m dist -c {path} -s 0 -M learner --module-name learner0" in told
+    assert oct(os.stat("run/run.key").st_mode)[-3:] == "600"
+    parts.start("learner", dist_launch_learner, path, 0, None)
+    parts.start("collector", dist_launch_collector, path, 0, None, name="collector0")
+    wait_for(lambda: Path("run/run.key").exists())
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    status, line = parts.end("coordinator")
+    assert (status, line[:24]) == (0, "converged: mean return 9"[:24]) or line.startswith(
+        "converged"
+    )
+    for name, shown in (("learner", "learner0"), ("collector", "collector0")):
+        status, line = parts.end(name, 20)
+        assert status == 0
+        assert line.startswith(f"{shown}: converged: mean return")
+    left = {path.name for path in Path("run").iterdir()}
+    assert not left & {"run.key", "coordinator.json", "data", "policy"}
+
+
+def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
+    path = prepare(stop_value=501)
+    parts.start("learner", dist_launch_learner, path, 0, None)
+    parts.start("collector", dist_launch_collector, path, 0, None)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    state = Path("run/ckpt/coordinator_state.pth.tar")
+    wait_for(lambda: state.exists() and Path("run/metrics.jsonl").exists())
+    parts.processes["coordinator"].kill()
+    parts.processes["coordinator"].join()
+    saved = state.stat().st_mtime_ns
+    parts.start("again", dist_launch_coordinator, path, 0, None, True)
+    wait_for(lambda: state.stat().st_mtime_ns > saved)
+    os.kill(parts.processes["again"].pid, signal.SIGTERM)
+    status, line = parts.end("again")
+    assert status == 143
+    assert line.startswith("interrupted: SIGTERM")
+    assert json.loads(Path("run/run.json").read_text())["envstep"] > 0
+    for name in ("learner", "collector"):
+        assert parts.end(name, 20)[0] == 0
+
+
+def test_ctrl_c_to_a_worker(parts):
+    path = prepare(stop_value=501)
+    parts.start("collector", dist_launch_collector, path, 0, None)
+    wait_for(lambda: Path("run/run.key").exists() and Path("collector.txt").exists())
+    parts.processes["collector"].join(1)  # it tries to join
+    os.kill(parts.processes["collector"].pid, signal.SIGINT)
+    assert parts.end("collector", 10) == (130, "collector0: interrupted: Ctrl-C")
+
+
+def test_a_port_that_is_taken(parts):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        path = prepare()
+        parts.start("coordinator", dist_launch_coordinator, path, 0, port, True)
+        status, line = parts.end("coordinator")
+    assert status == 1
+    assert str(port) in line
+    assert "failed: " in parts.text("coordinator")
+
+
+def test_another_key_is_refused(parts, monkeypatch):
+    path = prepare(stop_value=501)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    wait_for(lambda: Path("run/coordinator.json").exists())
+    monkeypatch.setenv("DING_RUN_KEY", "not the key of this run")
+    parts.start("collector", dist_launch_collector, path, 0, None)
+    status, line = parts.end("collector", 30)
+    assert status == 1
+    assert "collector0" in line or "refuses" in line
+
+
+def test_a_learner_of_two_processes(parts):
+    path = prepare(learner_gpu_num=2)
+    parts.start("aggregator", dist_launch_learner_aggregator, path, 0, None, None)
+    parts.start("learner", dist_launch_spawn_learner, path, 0, None)
+    parts.start("collector", dist_launch_collector, path, 0, None)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    for name in ("coordinator", "aggregator", "learner", "collector"):
+        assert parts.end(name)[0] == 0, (name, parts.text(name))
+
+
+def test_processes_that_learn_together_end_together(parts):
+    path = prepare(learner_gpu_num=2, stop_value=501)
+    parts.start("learner", dist_launch_spawn_learner, path, 0, None)
+    pid = parts.processes["learner"].pid
+    wait_for(lambda: len(descendants(pid)) == 2)
+    children = descendants(pid)
+    os.kill(children[1], signal.SIGKILL)
+    status, line = parts.end("learner", 20)
+    assert status == 1
+    assert "was killed by SIGKILL" in line
+    wait_for(lambda: not any(map(is_alive, children)), 5)
+
+
+def test_a_worker_finds_the_address_that_reaches_the_coordinator():
+    path = prepare(hosts=("192.0.2.1", None, None), ports=(7000, None, None))
+    config = read_compiled(path)
+    assert config.system.collector0.coordinator == ["192.0.2.1", 7000]
+
+
+def test_what_is_no_compiled_config():
+    with pytest.raises(ConfigError, match=r"config.py is no compiled parallel config"):
+        dist_launch_coordinator(write_config(), 0, None, True)
+    path = prepare()
+    with pytest.raises(ConfigError, match="no learner named 'learner_0'; it has learner0"):
+        dist_launch_learner(path, 0, None, name="learner_0")
+
+
+def test_a_worker_that_the_config_does_not_have(parts):
+    path = prepare(stop_value=501)
+    parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)
+    parts.start("learner", dist_launch_learner, path, 0, None)
+    parts.start("collector", dist_launch_collector, path, 0, None, name="collector7")
+    wait_for(lambda: Path("run/metrics.jsonl").exists())
+    os.kill(parts.processes["collector"].pid, signal.SIGTERM)
+    assert parts.end("collector", 10) == (143, "collector7: interrupted: SIGTERM")
+    os.kill(parts.processes["coordinator"].pid, signal.SIGINT)
+    assert parts.end("coordinator", 10)[0] == 130
+    assert parts.end("learner", 20)[0] == 0
+
+
+# ---------------------------------------------------------------------- Kubernetes
+
+KUBECTL = """#!/bin/sh
+echo "$@" > {folder}/arguments
+cat > {folder}/body
+{answer}
+"""
+
+
+@pytest.fixture
+def kubectl(tmp_path, monkeypatch):
+    """A fake; what it was told is in files."""
+
+    def make(answer="echo '{\"success\": true}'"):
+        path = tmp_path / "bin" / "kubectl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(KUBECTL.format(folder=tmp_path, answer=answer))
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+
+    monkeypatch.delenv("KUBERNETES_SERVER_URL", raising=False)
+    return make
+
+
+def test_workers_are_added_through_the_operator(kubectl):
+    kubectl()
+    dist_add_replicas("collector", "k.yaml", 2, "job-coordinator", "space", 4, None, "10Gi")
+    root = "/api/v1/namespaces/di-system/services/di-server:8080/proxy/v1alpha1"
+    arguments = Path("arguments").read_text().split()
+    assert arguments == f"--kubeconfig k.yaml create --raw {root}/replicas -f -".split()
+    assert json.loads(Path("body").read_text()) == {
+        "namespace": "space",
+        "coordinator": "job-coordinator",
+        "collectors": {"replicas": 2, "cpus": 4, "memory": "10Gi"},
+    }
+    dist_delete_replicas("learner", None, 1, "job-coordinator", "space")
+    assert Path("arguments").read_text().split()[:2] == ["delete", "--raw"]
+    assert json.loads(Path("body").read_text())["learners"] == {"replicas": 1}
+    dist_restart_replicas("learner", None, "job-coordinator", "space", "job-learner-1")
+    assert Path("arguments").read_text().split()[2].endswith("/replicas/failed")
+    assert json.loads(Path("body").read_text())["learners"] == ["job-learner-1"]
+
+
+def test_what_kubernetes_refuses(kubectl, monkeypatch):
+    kubectl("echo 'no such service' >&2; exit 1")
+    with pytest.raises(RunError, match="kubectl failed: no such service"):
+        dist_delete_replicas("learner", None, 1, "c", "n")
+    kubectl('echo \'{"success": false, "message": "too many"}\'')
+    with pytest.raises(RunError, match="the operator refuses: too many"):
+        dist_delete_replicas("learner", None, 1, "c", "n")
+    with pytest.raises(ConfigError, match="must be collector or learner, got 'cat'"):
+        dist_delete_replicas("cat", None, 1, "c", "n")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigError, match="kubectl is not installed"):
+        dist_delete_replicas("learner", None, 1, "c", "n")
