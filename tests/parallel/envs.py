@@ -1,6 +1,7 @@
 """Environments and policies of the parallel runs, by the names that their configs use."""
 
 import time
+from pathlib import Path
 
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
@@ -10,7 +11,7 @@ ENV_REGISTRY.register("parallel_walk", force_overwrite=True)(WalkEnv)
 
 
 class _Faulty(DQNCommandModePolicy):
-    """Fails at its thirtieth update, as ``other.fault`` says."""
+    """Fails at its thirtieth update, as ``other.fault`` says; hangs but once in a run."""
 
     def _forward_learn(self, data):
         self._updates = getattr(self, "_updates", 0) + 1
@@ -20,7 +21,8 @@ class _Faulty(DQNCommandModePolicy):
             raise ValueError("the policy's own words")
         if fault == "nan":
             output["total_loss"] = float("nan")
-        if fault == "hang":
+        if fault == "hang" and not Path("has_hung").exists():
+            Path("has_hung").touch()
             time.sleep(1000)
         return output
 
