@@ -79,6 +79,7 @@ POLICY_KEYS: dict[str, Any] = {
             "load_path": None,
             "learner_num": 1,
             "send_policy_freq": 1,
+            "iteration_timeout": 0.0,
             "hook": {**_HOOKS, "keep_ckpt": 0},
         },
     },
