@@ -179,6 +179,8 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
             "-c and -e/-p exclude each other; to change a config's environment: "
             "--set env.env_id=..."
         )
+    if not config and options["mode"] == "parallel":
+        raise click.UsageError("-m parallel needs a config file (-c)")
     if not config and not (env_id and policy) and options["mode"] != "dist":
         raise click.UsageError(
             "what to run? Give a config file (-c), or an environment and a policy (-e and -p)"
@@ -194,8 +196,6 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
     elif options["replay_path"]:
         raise click.UsageError("--replay-path is for -m eval")
     if options["mode"] in ("parallel", "dist"):
-        if not config and options["mode"] == "parallel":
-            raise click.UsageError("-m parallel needs a config file (-c)")
         wrong = [name for name in ("env_step", "load_path") if options[name]]
         if wrong:
             raise click.UsageError(
