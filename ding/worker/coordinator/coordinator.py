@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from easydict import EasyDict
@@ -174,9 +175,9 @@ class Coordinator:
             self._comm.close_tasks(CLOSE_TIMEOUT)
         self._view.draw(self.status, at_end=True)
         if self._run_log is not None:  # first: workers that are let go look there for the reason
-            facts = self._facts
-            counts = {"envstep": facts.envstep, "train_iter": facts.train_iter}
-            self._run_log.finish(*self._end.verdict, best_return=facts.best_return, **counts)
+            assert self._end.verdict is not None
+            status, reason = self._end.verdict
+            self._run_log.finish(status, reason, **self._facts.summary())
         self._comm.close()
         self._remove_files()
 
@@ -196,13 +197,13 @@ class Coordinator:
         policies = self._policies
         for name in self._desk.policy_ids.union(getattr(self._commander, "weights_files", list)()):
             if policies is not None:
-                self._guarded(f"weights file {name}", lambda name=name: policies.remove(name))
+                self._guarded(f"weights file {name}", partial(policies.remove, name))
                 policies.clear(f"{name}.")  # what evaluations that never ended have kept
         if self._at_goal:
             for path in self._desk.state_paths:
-                self._guarded(path, lambda path=path: remove_file(path))
+                self._guarded(path, partial(remove_file, path))
         if self._address_file is not None:
-            self._guarded(self._address_file, lambda: os.remove(self._address_file))
+            self._guarded(self._address_file, partial(os.remove, self._address_file))
 
     @property
     def _at_goal(self) -> bool:
@@ -297,7 +298,8 @@ class Coordinator:
         told = info.get("episode_info")
         for entry in told if isinstance(told, list) else []:
             if isinstance(entry, list) and len(entry) == 3 and None not in map(as_number, entry):
-                self._run_log.episode(source, *entry, *counts)
+                env_id, episode_return, length = entry
+                self._run_log.episode(source, env_id, episode_return, length, *counts)
 
     def _collector_progress(self, task_id: str, info: Mapping[str, Any]) -> None:
         state = self._table.get(task_id, "collector")
@@ -463,7 +465,7 @@ class Coordinator:
         """What another coordinator needs to go on: buffers, tasks and the commander's counters."""
         state = getattr(self._commander, "state_dict", dict)
         with self._commander_lock:
-            commander = state()
+            commander: dict[str, Any] = state()
         return {
             "commander": commander,
             "tasks": self._table.state_dict(),

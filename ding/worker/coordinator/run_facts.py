@@ -146,6 +146,11 @@ class RunFacts:
                 for name, policy in self._policies.items()
             }
 
+    def summary(self) -> dict[str, Any]:
+        """What the run's record tells at its end."""
+        names = ("best_return", "envstep", "train_iter")
+        return {name: getattr(self, name) for name in names}
+
     def state_dict(self) -> dict[str, Any]:
         with self._lock:
             return {name: getattr(self, name) for name in _SAVED}

@@ -43,7 +43,7 @@ class TaskState:
         self, task_id: str, kind: str = "collector", task: dict[str, Any] | None = None
     ) -> None:
         self.task_id, self.kind = task_id, kind
-        self.task = {"task_id": task_id} if task is None else task
+        self.task: dict[str, Any] = {"task_id": task_id} if task is None else task
         self.stage = "queued"
         self.created = self.since = time.monotonic()
         self.worker: str | None = None

@@ -53,6 +53,7 @@ class Job(ABC):
         self.task, self.worker = task, worker
         self.ours, self._resources = bool(resources.get("ours")), resources
         self.task_id: str = task["task_id"]
+        self.buffer_id = str(task.get("buffer_id") or "")
         self.waits_for: str | None = None
         self.info: dict[str, Any] = {}
         self.account = account
@@ -136,7 +137,7 @@ class CollectorJob(Job):
 
     def _quota(self) -> int | None:
         """Bytes that the worker may have written in this task by now."""
-        buffer = self._link.learner_buffer(self.task.get("buffer_id"))
+        buffer = self._link.learner_buffer(self.buffer_id)
         if buffer is None:
             return None
         before = self.account["written"] - self._written
@@ -150,7 +151,7 @@ class CollectorJob(Job):
             raise NonsenseAnswer("collector_data_task: data_id and size are no string and number")
         self._written += size
         self.account["written"] += size
-        buffer_id = meta.get("buffer_id") or self.task.get("buffer_id")
+        buffer_id = meta.get("buffer_id") or self.buffer_id
         self._link.send_data(self.task_id, buffer_id, data_id, meta)
         if "cur_step" in meta:
             self._link.collector_progress(self.task_id, meta)
@@ -186,7 +187,7 @@ class LearnerJob(Job):
             if not self._is_mine(_checked(demand, "learner_get_data_task", "batch_size")):
                 return False
             self._demand = demand
-        buffer_id = self._demand.get("buffer_id") or self.task.get("buffer_id")
+        buffer_id = self._demand.get("buffer_id") or self.buffer_id
         data = self._serve(buffer_id, self._demand)
         if data is None:
             return False
@@ -265,7 +266,7 @@ class LearnerJob(Job):
         return bool(self._link.learner_done(self.task_id, info))
 
     def _release(self, count: int) -> None:
-        buffer = self._link.learner_buffer(self.task.get("buffer_id"))
+        buffer = self._link.learner_buffer(self.buffer_id)
         for _ in range(min(count, len(self._held))):
             wire = self._held.popleft()
             if buffer is not None:

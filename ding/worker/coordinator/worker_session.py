@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import requests
@@ -31,8 +31,11 @@ _UNREACHABLE = (ResponseException, requests.RequestException, InteractionError)
 class Hub(Protocol):
     """What a session needs of the comm part."""
 
-    limits: Mapping[str, float]
     link: Link
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """Seconds that a worker has for each step."""
 
     def connect(self, session: "WorkerSession") -> SlaveConnectionProxy:
         """Connect to its worker."""
@@ -71,7 +74,7 @@ class WorkerSession:
     def __init__(
         self,
         name: str,
-        job_type: Callable[..., Job],
+        job_type: type[Job],
         address: tuple[str, int],
         hub: Hub,
         joined: bool = False,
