@@ -15,7 +15,7 @@ from ding.utils.shared_folder import SharedFolder
 from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.reference_buffer import ReferenceBuffer
-from ding.worker.coordinator.space_quota import UNLIMITED, SpaceQuota
+from ding.worker.coordinator.space_quota import SpaceQuota
 
 _logger = logging.getLogger(__name__)
 
@@ -28,7 +28,8 @@ class ChunkBuffer:
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
         folder: Where the files are; None if there are none to look after.
-        max_bytes: Most bytes that files and grants together may take; None for no limit.
+        max_bytes: Most bytes that files and grants together may take; None for no limit. Buffers
+            that share a folder share a ``SpaceQuota``.
         exp_name: Folder of the run.
         instance_name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
@@ -41,7 +42,7 @@ class ChunkBuffer:
         self,
         cfg: Mapping[str, Any],
         folder: SharedFolder | None,
-        max_bytes: int | None,
+        max_bytes: int | SpaceQuota | None,
         exp_name: str,
         instance_name: str = "buffer",
         tb_logger: Any = None,
@@ -51,7 +52,8 @@ class ChunkBuffer:
         self._files = ChunkFiles(folder, self._lock)
         self._ledger = self._files.ledger
         self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
-        self._quota = SpaceQuota(max_bytes or None)
+        self._quota = max_bytes if isinstance(max_bytes, SpaceQuota) else SpaceQuota(max_bytes)
+        self._quota.join(self)
         self._in_flight: dict[int, np.ndarray] = {}
         self._next_id = 0
         self._push_count = 0
@@ -248,45 +250,28 @@ class ChunkBuffer:
             ConfigError: A chunk that is larger than the limit.
         """
         limit = self._quota.max_bytes
-        if limit is None:
-            return UNLIMITED
-        if need > limit:
+        if limit is not None and need > limit:
             raise ConfigError(
                 f"{self._name}: {worker} has a chunk of {need} bytes, path_data_limit={limit} is "
                 f"less: raise the limit, or collect fewer samples at a time"
             )
-        with self._lock:
-            self._quota.note(worker, written)
-            if need:
-                self._quota.take_back(worker)
-            wish = self._quota.wish(worker, need, self._largest)
-            # Half of the space is for samples, unless somebody can do nothing without it.
-            least = wish if 2 * self._ledger.bytes > limit else min(wish, max(need, self._largest))
-            missing = least - self._free()
-            if 0 < missing <= self._ledger.bytes:
-                self._evict(missing)
-        self._files.remove_unused()
-        with self._lock:
-            more = min(wish, self._free())
-            return self._quota.extend(worker, more if more >= need else 0)
+        return self._quota.grant(worker, written, need, self._largest)
 
     def forget_worker(self, worker: str) -> None:
-        """A collector has left or starts anew: what it had not used is free, what it had written
-        and not reported is removed."""
-        with self._lock:
-            self._quota.forget(worker)
+        """A collector has left or starts anew: what it had written and not reported is removed,
+        and what it had not used is free."""
         self._files.remove_strangers(chunk_prefix(self._name, worker))
+        self._quota.forget(worker)
 
-    def _free(self) -> int:
-        assert self._quota.max_bytes is not None
-        return self._quota.max_bytes - self._ledger.bytes - self._quota.reserved
-
-    def _evict(self, n_bytes: int) -> None:
-        fit, before = self._samples_that_fit(), self._evicted
-        rows = self._rows.drop_oldest(n_bytes)
-        self._evicted += rows
-        self._evicted_unseen += rows
-        if rows and not before:
+    def evict(self, n_bytes: int) -> None:
+        """Let the oldest samples leave, until their files make up so many bytes."""
+        with self._lock:
+            fit, first = self._samples_that_fit(), not self._evicted
+            rows = self._rows.drop_oldest(n_bytes)
+            self._evicted += rows
+            self._evicted_unseen += rows
+        self._files.remove_unused()
+        if rows and first:
             _logger.warning(
                 "%s: path_data_limit=%d bytes has room for about %d samples, fewer than "
                 "replay_buffer_size=%d: the oldest leave early; raise the limit to keep them",
@@ -383,3 +368,4 @@ class ChunkBuffer:
             self._lock.notify_all()
         if remove_files:
             self._files.remove_all(chunk_prefix(self._name))
+        self._quota.leave(self)

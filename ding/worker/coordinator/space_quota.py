@@ -1,6 +1,8 @@
 """How many bytes each collector may write into a folder of bounded size."""
 
+import threading
 from dataclasses import dataclass
+from typing import Protocol
 
 #: What an unlimited folder grants.
 UNLIMITED = 1 << 62
@@ -8,62 +10,120 @@ UNLIMITED = 1 << 62
 _FEWEST = 8
 
 
+class Tenant(Protocol):
+    """What has files in the folder."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    def evict(self, n_bytes: int) -> None:
+        """Let go of the oldest files, about so many bytes."""
+
+
 @dataclass(slots=True)
 class _Account:
     granted: int = 0
     written: int = 0
 
+    @property
+    def left(self) -> int:
+        """Bytes that may be written, or are on the way to be reported."""
+        return self.granted - self.written
+
 
 class SpaceQuota:
-    """Keeps the bytes that may be written, before they are reported, within bounds.
+    """Keeps files and what may be written within bounds, for all buffers of a folder together.
 
-    All figures are sums since the collector came, so that an answer that is lost, or comes twice,
-    does no harm.
+    Figures of a collector are sums since it came, so that an answer that is lost, or comes twice,
+    does no harm. Safe for threads.
 
     Args:
         max_bytes: Size of the folder; None for no limit.
     """
 
     def __init__(self, max_bytes: int | None) -> None:
-        self.max_bytes = max_bytes
+        self.max_bytes = max_bytes or None
+        self._lock = threading.Lock()
         self._accounts: dict[str, _Account] = {}
+        self._tenants: list[Tenant] = []
 
-    @property
-    def reserved(self) -> int:
-        """Bytes that were granted and have not been reported as written."""
-        return sum(a.granted - a.written for a in self._accounts.values())
+    def join(self, tenant: Tenant) -> None:
+        """Count the files of a buffer from now on."""
+        with self._lock:
+            self._tenants.append(tenant)
 
-    def note(self, worker: str, written: int) -> None:
-        """`written` bytes of this worker have been reported so far."""
+    def leave(self, tenant: Tenant) -> None:
+        """The files of a buffer are gone."""
+        with self._lock:
+            self._tenants.remove(tenant)
+
+    def grant(self, worker: str, written: int, need: int, largest: int) -> int:
+        """The bytes that a worker may have written since it came, reported ones included.
+
+        If there is not enough space, old files are let go of, first those of the buffer that has
+        most.
+
+        Args:
+            written: Bytes that it has reported since it came.
+            need: Size of a file that waits for space, 0 if none does. One that waits gets what it
+                needs or nothing: parts for several would keep all of them waiting.
+            largest: Size of the largest file so far.
+        """
+        if self.max_bytes is None:
+            return UNLIMITED
+        with self._lock:
+            account = self._noted(worker, written)
+            if need:
+                account.granted = account.written
+            window = self._window(need, largest)
+            wish = max(window - account.left, 0)
+            # Half of the space is for samples, unless somebody can do nothing without it.
+            crowded = 2 * self._used() > self.max_bytes
+            least = wish if crowded else min(wish, max(need, largest))
+            doomed = self._doomed(least - self._free())
+        for tenant, n_bytes in doomed:
+            tenant.evict(n_bytes)
+        with self._lock:
+            account = self._noted(worker, written)
+            more = min(max(window - account.left, 0), self._free())
+            if more > 0 and more >= need:
+                account.granted += more
+            return account.granted
+
+    def forget(self, worker: str) -> None:
+        """A worker is gone; what it did not use is free again."""
+        with self._lock:
+            self._accounts.pop(worker, None)
+
+    def _noted(self, worker: str, written: int) -> _Account:
         account = self._accounts.setdefault(worker, _Account())
         account.written = max(account.written, written)
         # What was written without being allowed is counted where the files are.
         account.granted = max(account.granted, account.written)
+        return account
 
-    def take_back(self, worker: str) -> None:
-        """A worker waits: what it was granted is too little, and would only keep others waiting."""
-        account = self._accounts[worker]
-        account.granted = account.written
-
-    def wish(self, worker: str, need: int, largest: int) -> int:
-        """Bytes to add, so that a worker can go on while its reports are on the way.
-
-        Args:
-            need: Size of a chunk that waits for space; 0 if none does.
-            largest: Size of the largest chunk so far.
-        """
+    def _window(self, need: int, largest: int) -> int:
+        """Bytes with which a worker can go on while its reports are on the way."""
         assert self.max_bytes is not None
-        account = self._accounts[worker]
         share = self.max_bytes // (8 * max(len(self._accounts), _FEWEST))
-        window = max(need, min(max(share, 2 * largest), self.max_bytes // 2))
-        return max(window - (account.granted - account.written), 0)
+        return max(need, min(max(share, 2 * largest), self.max_bytes // 2))
 
-    def extend(self, worker: str, more: int) -> int:
-        """Grant `more` bytes; returns all that were granted so far."""
-        account = self._accounts[worker]
-        account.granted += max(more, 0)
-        return account.granted
+    def _used(self) -> int:
+        return sum(tenant.bytes for tenant in self._tenants)
 
-    def forget(self, worker: str) -> None:
-        """A worker is gone; what it did not use is free again."""
-        self._accounts.pop(worker, None)
+    def _free(self) -> int:
+        assert self.max_bytes is not None
+        reserved = sum(account.left for account in self._accounts.values())
+        return self.max_bytes - self._used() - reserved
+
+    def _doomed(self, missing: int) -> list[tuple[Tenant, int]]:
+        """Who has to let go of how much; nobody if all of it would not be enough."""
+        if not 0 < missing <= self._used():
+            return []
+        doomed = []
+        for tenant in sorted(self._tenants, key=lambda tenant: -tenant.bytes):
+            n_bytes = min(missing, tenant.bytes)
+            missing -= n_bytes
+            if n_bytes:
+                doomed.append((tenant, n_bytes))
+        return doomed

@@ -18,6 +18,7 @@ from ding.data import Columns
 from ding.data.chunks import ChunkCache, SharedFolder, chunk_name, write_chunk
 from ding.utils import BUFFER_REGISTRY, ConfigError, DataError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.replay_buffer import IBuffer
 
 KINDS = ["advanced", "naive", "deque"]
@@ -580,6 +581,29 @@ def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
         told[served[0]] += size
         assert buffer.bytes <= limit
     buffer.close(remove_files=True)
+
+
+def test_buffers_of_one_folder_share_its_space(folder):
+    size = chunk(folder, 0)["size"]
+    folder.clear("")
+    limit = 12 * size
+    space = SpaceQuota(limit)
+    buffers = [
+        ChunkBuffer({"replay_buffer_size": 10_000}, folder, space, "exp", name, NoWriter())
+        for name in ("first", "second")
+    ]
+    told = 0
+    for serial in range(80):
+        buffer = buffers[serial // 40]
+        assert buffer.grant("collector0", told, need=size) >= told + size
+        buffer.push(chunk(folder, serial), 0)
+        told += size
+        used = sum(os.path.getsize(folder.file(name)) for name in folder.names())
+        assert used == sum(buffer.bytes for buffer in buffers) <= limit
+    assert all(buffer.count() >= 8 for buffer in buffers)
+    for buffer in buffers:
+        buffer.close(remove_files=True)
+    assert folder.names() == []
 
 
 def test_pinned_files_are_not_evicted_and_space_comes_when_they_are_released(folder):
