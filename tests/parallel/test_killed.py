@@ -120,3 +120,16 @@ def test_a_stopped_worker_that_goes_on_is_taken_back(tmp_path, name):
             lambda s: s["workers"][name]["state"] == "running" and s["train_iter"] > iters,
             RECOVERY,
         )
+
+
+def test_a_killed_learner_aggregator_is_replaced(tmp_path):
+    with parallel_run(tmp_path, stop_value=100, system={"learner_gpu_num": 2}) as run:
+        before = run.wait_until_it_learns()
+        name = "learner_aggregator0"
+        pid = run.kill(name)
+        run.wait_for(
+            "updates behind the new aggregator",
+            lambda s: s["workers"][name]["pid"] != pid and s["train_iter"] > before["train_iter"],
+            2 * RECOVERY,
+        )
+        assert _failures(run, name)
