@@ -21,8 +21,9 @@ main_config = EasyDict(
             dueling=True,
         ),
         learn=dict(
-            batch_size=64,
+            batch_size=128,
             learning_rate=0.001,
+            target_update_freq=50,
             learner=dict(learner_num=1, send_policy_freq=10),
         ),
         collect=dict(
@@ -30,8 +31,8 @@ main_config = EasyDict(
             collector=dict(collector_num=2, update_policy_second=0.5),
         ),
         other=dict(
-            eps=dict(type="exp", start=0.95, end=0.1, decay=10000),
-            replay_buffer=dict(replay_buffer_size=20000),
+            eps=dict(type="exp", start=0.95, end=0.05, decay=20000),
+            replay_buffer=dict(replay_buffer_size=50000),
             commander=dict(collector_task_space=2, learner_task_space=1, eval_interval=5),
         ),
     ),
