@@ -137,7 +137,8 @@ def test_live_on_a_terminal_restores_the_cursor(tmp_path, columns):
         "with Console('title', stop_value=10) as console:\n"
         "    assert console.mode == 'live'\n"
         "    for i in range(12):\n"
-        "        console.update(envstep=i * 1000, eval_return=i, buffer_fill=(i, 12))\n"
+        "        console.update(envstep=i * 1000, eval_return=i, buffer_fill=(i, 12),\n"
+        "                       extra=['7 samples/s'], lines=['collector0    running'])\n"
         "        time.sleep(0.03)\n"
         "    console.log('above')\n"
         "    raise RuntimeError('boom')\n"
@@ -166,6 +167,8 @@ def test_live_on_a_terminal_restores_the_cursor(tmp_path, columns):
     if columns == 120:
         assert "title" in text
         assert "100% to return 10" in text
+        assert "7 samples/s" in text
+        assert "collector0    running" in text
 
 
 def test_progress_counts_from_the_first_evaluation_and_never_back():
