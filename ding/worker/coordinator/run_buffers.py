@@ -7,6 +7,7 @@ from ding.utils.errors import ConfigError, DingError
 from ding.utils.shared_folder import SharedFolder
 
 from .chunk_buffer import ChunkBuffer
+from .space_quota import SpaceQuota
 
 
 class RunBuffers:
@@ -14,7 +15,7 @@ class RunBuffers:
 
     Args:
         folder: Where collectors write; ``None``: not where the coordinator can see it.
-        limit: Bytes that the data of each buffer may take.
+        limit: Bytes that the data of all buffers together may take.
         exp_name: The run's folder.
         tb_logger: Where buffers write scalars.
     """
@@ -22,7 +23,7 @@ class RunBuffers:
     def __init__(
         self, folder: SharedFolder | None, limit: int, exp_name: str, tb_logger: Any = None
     ) -> None:
-        self._folder, self._limit = folder, limit
+        self._folder, self._space = folder, SpaceQuota(limit)
         self._exp_name, self._tb_logger = exp_name, tb_logger
         self._buffers: dict[str, ChunkBuffer] = {}
         self._cfgs: dict[str, Any] = {}
@@ -39,7 +40,7 @@ class RunBuffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
         self._buffers[buffer_id] = ChunkBuffer(
-            cfg, self._folder, self._limit, self._exp_name, buffer_id, self._tb_logger
+            cfg, self._folder, self._space, self._exp_name, buffer_id, self._tb_logger
         )
 
     def close(self, buffer_id: str | None = None) -> None:
