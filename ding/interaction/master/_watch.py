@@ -12,7 +12,7 @@ class HeartbeatWatch:
 
     Args:
         connections: Gives all connections.
-        tolerance: Seconds of silence after which a slave is lost.
+        tolerance: Seconds of silence after which a slave is lost, if its connection has no other.
         check_span: Least seconds between two looks at all slaves.
         on_lost: Told of the connection and the cause.
     """
@@ -50,16 +50,17 @@ class HeartbeatWatch:
                 if stalled:
                     connection.seen()
                 silent = now - connection.last_seen
-                if silent > self._tolerance:
-                    self._lose(connection, silent)
+                tolerance = connection.tolerance or self._tolerance
+                if silent > tolerance:
+                    self._lose(connection, silent, tolerance)
                 else:
-                    earliest = min(earliest, connection.last_seen + self._tolerance)
+                    earliest = min(earliest, connection.last_seen + tolerance)
             due = max(earliest, now + self._span)
 
-    def _lose(self, connection: SlaveConnection, silent: float) -> None:
+    def _lose(self, connection: SlaveConnection, silent: float, tolerance: float) -> None:
         cause = (
             f"slave {connection.name} is lost: no heartbeat for {silent:.1f} s, "
-            f"{self._tolerance:g} s are tolerated"
+            f"{tolerance:g} s are tolerated"
         )
         if connection.lose(cause):
             self._on_lost(connection, cause)

@@ -110,6 +110,8 @@ class SlaveConnection(_Connection):
         self._tasks: dict[UUID, Task] = {}
         self._callbacks = SerialExecutor(f"callbacks-{self.name}")
         self.last_seen = time.monotonic()
+        #: Seconds of silence after which the slave is lost; ``None``: as its master has it.
+        self.tolerance: float | None = None
 
     @property
     def is_connected(self) -> bool:  # type: ignore[override]

@@ -140,6 +140,12 @@ class Master(HttpService):
         connection, _ = self._slaves.get(name, (None, None))
         return connection is not None and connection.lose(cause)
 
+    def tolerate(self, name: str, seconds: float) -> None:
+        """Let a slave be silent for longer than others, or for less."""
+        connection, _ = self._slaves.get(name, (None, None))
+        if connection is not None:
+            connection.tolerance = seconds
+
     def _lost_connection(self, name: str, cause: str) -> None:
         """Told when a slave was lost, after its open task has failed; for subclasses."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ding.interaction.base.network import split_http_address
 from ding.interaction.base.service import refusal
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.utils.errors import ConfigError
@@ -66,11 +67,12 @@ class CommCoordinator:
         self._operator = (
             OperatorLink(operator, self._add, self._remove) if wants_operator(operator) else None
         )
+        self._tolerance = float(own.get("heartbeat_tolerance", 4.0))
         port = own.get("port", 0)
         self._master = RunMaster(
             own.get("host"),
             0 if port in (None, "auto") else int(port),
-            heartbeat_tolerance=own.get("heartbeat_tolerance", 4.0),
+            heartbeat_tolerance=self._tolerance,
             heartbeat_check_span=own.get("heartbeat_check_span", 0.5),
             request_retries=own.get("request_retries", 2),
             request_retry_waiting=own.get("request_retry_waiting", 0.3),
@@ -250,6 +252,9 @@ class CommCoordinator:
 
     def came(self, session: WorkerSession) -> None:
         """A worker is connected."""
+        if not session.resources.get("ours"):
+            # Those of others beat when they like, by default every 3 s.
+            self._master.tolerate(session.name, max(self._tolerance, DEFAULT_HEARTBEAT_TOLERANCE))
         with self._lock:
             self._present.add(session.name)
         self._logger.info("%s at %s:%d is connected", session.name, *session.address)

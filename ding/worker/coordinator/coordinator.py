@@ -388,6 +388,7 @@ class Coordinator:
             state.task_id, "failed", failure.worker, failure.cause
         ):
             return
+        self._facts.forget(state.task_id)
         if self._end.verdict is None:
             group = "evaluation" if state.is_eval else state.kind
             self._facts.failed(failure)

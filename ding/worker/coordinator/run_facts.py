@@ -91,6 +91,11 @@ class RunFacts:
             self.best_return = reward if is_best else self.best_return
             return is_best
 
+    def forget(self, task_id: str) -> None:
+        """A task has failed; its steps were made."""
+        with self._lock:
+            self._steps.pop(task_id, None)
+
     def trained(self, worker: str | None, policy_id: str, info: Mapping[str, Any]) -> int:
         """A learner told of its training; returns its step."""
         step = as_count(info.get("learner_step"))

@@ -227,7 +227,10 @@ class LearnerJob(Job):
         if not all(isinstance(n, int) for n in (size, step, 0 if wanted is None else wanted)):
             raise NonsenseAnswer("learner_get_data_task: batch_size or cur_learner_iter: no number")
         while True:
-            if wanted is None:
+            buffer = self._link.learner_buffer(buffer_id)
+            if wanted and buffer is not None and not buffer.wait(size, 0.0):
+                data = None  # asking it in vain is logged
+            elif wanted is None:
                 data = self._link.get_data(self.task_id, buffer_id, size, step)
             else:
                 data = self._batches(buffer_id, size, step, wanted)
@@ -237,7 +240,6 @@ class LearnerJob(Job):
                     self._held.append(data)
                 return data
             self.waits_for = "data"
-            buffer = self._link.learner_buffer(buffer_id)
             if self._pause(POLL_SECONDS if buffer is None else 0.0):
                 return None
             if buffer is not None:
