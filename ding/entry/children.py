@@ -112,12 +112,12 @@ class Child:
         if self.link is not None:
             self.link.close()
             self.link = None
-        if self.process is not None:
+        if self.process is not None and self.process.pid is not None:
             self.process.join()
             self.exit_status = self.process.exitcode
             self.how = self._how()
             self.process.close()
-            self.process = None
+        self.process = None
         return self.how
 
     def _how(self) -> str:

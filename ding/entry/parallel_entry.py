@@ -20,6 +20,7 @@ from ding.entry.closing_words import print_ending
 from ding.entry.part_process import STOP_SECONDS, run_part
 from ding.entry.part_runs import build_worker, exit_status, run_coordinator
 from ding.entry.run_folders import RunFolders, settle_record
+from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
 from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError, RunError
@@ -49,10 +50,19 @@ def parallel_pipeline(
         RunError: The run failed.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ConfigError(
+            "this script is being imported by a process that parallel_pipeline started: put the "
+            'call under `if __name__ == "__main__":`'
+        )
     main, create, system = read_parallel(input_cfg)
     config = compile_joining(main, create, system, seed)
     config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}
-    status, reason = run_parallel(config)
+    with StopSignal() as stop:
+        try:
+            status, reason = run_parallel(config, stop)
+        except StopNow as signalled:
+            raise SystemExit(128 + signalled.number) from None
     if status == "failed":
         raise RunError(reason)
     code = exit_status(status, reason)
@@ -82,8 +92,12 @@ def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:
     )
 
 
-def run_parallel(config: EasyDict) -> tuple[str, str]:
+def run_parallel(config: EasyDict, stop: StopSignal) -> tuple[str, str]:
     """Run a compiled config on this machine; returns status and reason, which it also prints.
+
+    Args:
+        config: ``main`` and ``system``; workers' ports on ``'auto'``.
+        stop: The signals.
 
     Raises:
         ConfigError: A folder cannot be written.
@@ -95,7 +109,7 @@ def run_parallel(config: EasyDict) -> tuple[str, str]:
         save_parallel(config)
         key = make_run_key(exp_name)
         resume = bool(at(config.main, "policy.learn.resume_training"))
-        status, reason = Supervisor(config, key, resume).run()
+        status, reason = Supervisor(config, key, resume).run(stop)
     finally:
         folders.clean()
     settle_record(exp_name, status, reason)

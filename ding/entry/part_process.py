@@ -36,7 +36,7 @@ class PartHandle:
         self._lock = threading.Lock()
         self._stop: StopFunction | None = None
         self._asked: tuple[str, str] | None = None
-        self._note: Callable[[str], object] = lambda line: print(line, file=sys.stderr, flush=True)
+        self._worker_ended: Callable[[str, str], object] = _print_end
 
     @property
     def stopping(self) -> tuple[str, str] | None:
@@ -50,9 +50,9 @@ class PartHandle:
         if asked is not None:
             self._call(stop, asked)
 
-    def on_note(self, note: Callable[[str], object]) -> None:
-        """Have the supervisor's lines for the operator shown by ``note``."""
-        self._note = note
+    def on_worker_ended(self, tell: Callable[[str, str], object]) -> None:
+        """Have ``tell`` called with name and cause when the supervisor has seen a worker's end."""
+        self._worker_ended = tell
 
     def tell(self, word: str, *facts: Any) -> None:
         """Send a word to the supervisor, if there is one."""
@@ -74,8 +74,8 @@ class PartHandle:
         word, *facts = message
         if word == "stop":
             self.ask_to_stop(*facts)
-        elif word == "note":
-            self._note(*facts)
+        elif word == "ended":
+            self._worker_ended(*facts)
 
     def _call(self, stop: StopFunction, asked: tuple[str, str]) -> None:
         threading.Thread(target=stop, args=asked, name="stop", daemon=True).start()
@@ -127,6 +127,10 @@ def run_part(
     os.close(done_read)
     os.close(done_write)
     return ended[0]
+
+
+def _print_end(name: str, cause: str) -> None:
+    print(f"{name} {cause}", file=sys.stderr, flush=True)
 
 
 class _Guard:
@@ -197,7 +201,12 @@ def _signals(heeds_sigint: bool) -> Iterator[int]:
     read, write = os.pipe()
     os.set_blocking(write, False)
     before_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    handlers = {signal.SIGTERM: _noted, signal.SIGINT: _noted if heeds_sigint else signal.SIG_IGN}
+    handlers: dict[int, Any] = {signal.SIGTERM: _noted, signal.SIGINT: _noted}
+    if not heeds_sigint:
+        # The supervisor decides; when a closed terminal ends it, there is time to clean up.
+        handlers = {signal.SIGTERM: _noted, signal.SIGINT: signal.SIG_IGN}
+        if hasattr(signal, "SIGHUP"):
+            handlers[signal.SIGHUP] = signal.SIG_IGN
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield read

@@ -64,7 +64,7 @@ def run_coordinator(
         coordinator = Coordinator(config, run_log=log, console=console)
         try:
             coordinator.start()
-            handle.on_note(coordinator.info)
+            handle.on_worker_ended(coordinator.worker_ended)
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
             handle.tell("up", coordinator.address[1])
             verdict = coordinator.wait()

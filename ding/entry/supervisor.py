@@ -60,9 +60,13 @@ class Supervisor(ChildGroup):
         self._cause: tuple[str, str] | None = None  # why the run is ended from here
         self._verdict: tuple[str, str] | None = None  # the coordinator's
 
-    def run(self) -> tuple[str, str]:
-        """Run to the end; returns status and reason. All processes are gone then."""
-        with StopSignal() as stop, woken_by_signals() as self._alarm:
+    def run(self, stop: StopSignal) -> tuple[str, str]:
+        """Run to the end; returns status and reason. All processes are gone then.
+
+        Args:
+            stop: The signals, which it takes over.
+        """
+        with woken_by_signals() as self._alarm:
             stop.patient = True
             try:
                 self._start(self._coordinator)
@@ -158,9 +162,9 @@ class Supervisor(ChildGroup):
 
     def _on_death(self, child: Child) -> None:
         how = child.reap()
-        if not child.up and child.error:
+        if not child.up and (child.error or child.exit_status > 0):
             # What fails while it is built fails again.
-            self._fail(f"{child.name}: {child.error}")
+            self._fail(f"{child.name}: {child.error}" if child.error else f"{child.name} {how}")
             return
         if time.monotonic() - child.started > _GOOD_LIFE:
             child.restarts = 0
@@ -172,24 +176,24 @@ class Supervisor(ChildGroup):
         child.restarts += 1
         pause = _WAITS[min(child.restarts, len(_WAITS)) - 1]
         self._due[child.name] = time.monotonic() + pause
-        self._note(f"{child.name} {how}; starting it again ({child.restarts} of {most})")
+        self._tell_end(child, f"{how}; starting it again ({child.restarts} of {most})")
 
     def _give_up(self, child: Child, how: str) -> None:
         times = f"died {child.restarts + 1} times, at last: " if child.restarts else ""
         self._given_up.add(child.name)
-        words = f"{child.name} {times}{how}"
+        words = f"{times}{how}"
         others = {kind_of(name) for name in self._workers if name not in self._given_up}
         if kind_of(child.name) in others and not aggregator_of(child.name, self._config.system):
-            self._note(f"{words}; going on without it")
+            self._tell_end(child, f"{words}; going on without it")
         else:
-            self._fail(words)
+            self._fail(f"{child.name} {words}")
 
-    def _note(self, line: str) -> None:
-        """Show a line to the operator; the coordinator owns the terminal while it lives."""
+    def _tell_end(self, child: Child, words: str) -> None:
+        """Tell the coordinator of a worker's end, and it the operator, whose terminal it owns."""
         if self._coordinator.alive and self._coordinator.up:
-            self._coordinator.tell("note", line)
+            self._coordinator.tell("ended", child.name, words)
         else:
-            print(line, file=sys.stderr, flush=True)
+            print(f"{child.name} {words}", file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ the end
 

@@ -191,3 +191,40 @@ def test_a_coordinator_whose_worker_does_not_start():
     learner = launch_learner(0, config)
     with pytest.raises(RunError, match="learner0 ended before it listened"):
         launch_coordinator(0, config, learner_handle=[learner])
+
+
+def test_learners_of_two_processes():
+    configs = small_configs(stop_value=501, learner_gpu_num=2)
+    configs[0].policy.learn.learner.train_iterations = 30
+    run = forked(parallel_pipeline, configs, 0)
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert (record()["status"], record()["train_iter"]) == ("finished", 30)
+    assert left_over() == []
+
+
+SPAWNING = """
+import sys
+from ding.entry import child_group, parallel_pipeline
+from tests.entry.parallel_runs import small_configs
+
+child_group.start_method = lambda: "spawn"  # as where a CUDA context is there already
+if sys.argv[1] == "unguarded" or __name__ == "__main__":
+    parallel_pipeline(small_configs(), 0)
+"""
+
+
+@pytest.mark.parametrize(("how", "status"), [("guarded", 0), ("unguarded", 1)])
+def test_processes_that_are_not_forked(how, status):
+    Path("train.py").write_text(SPAWNING)
+    done = subprocess.run(
+        [sys.executable, "train.py", how],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "DING_CONSOLE": "quiet"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == status, done.stdout
+    assert ('put the call under `if __name__ == "__main__":`' in done.stdout) == bool(status)
+    assert len(list(Path().glob("run*"))) == 1
