@@ -14,7 +14,9 @@ from ding.worker.comm_join import Joiner
 
 #: Seconds that learners may take for a step that answers at once, and to start or end a task.
 STEP_TIMEOUT = 6.0
-START_TIMEOUT = 50.0
+START_TIMEOUT = 30.0
+#: Seconds that a task waits for learners that are missing.
+GATHER_TIMEOUT = 25.0
 CLOSE_TIMEOUT = 15.0
 #: Seconds that one batch may take when it is answered after training.
 LEARN_TIMEOUT = 600.0
@@ -105,6 +107,8 @@ class LearnerAggregator:
             own.get("host"), port, cfg.get("heartbeat_span"), callback_fn=callbacks, **common
         )
         self._joiner: Joiner | None = None
+        self._gathering: threading.Thread | None = None
+        self._alone = threading.Event()
         self._identity: dict[str, Any] = {}
         self._left: list[dict[str, Any]] = []
         self._sizes: dict[str, int] = {}
@@ -134,17 +138,34 @@ class LearnerAggregator:
             self._joiner = Joiner.of(
                 self._cfg, "learner", self._name, lambda: self._slave.my_address, self._fail
             )
-            self._joiner.start()
+            self._alone.set()
+            self._gathering = threading.Thread(
+                target=self._join_with_all, args=(self._joiner,), name="gather", daemon=True
+            )
+            self._gathering.start()
+
+    def _join_with_all(self, joiner: Joiner) -> None:
+        """Join the coordinator, each time when all learners are there."""
+        join: Callable[[], None] = joiner.start
+        while self._alone.wait() and not self._end_flag:
+            self._alone.clear()
+            if self._team.wait(None):
+                return
+            join()
+            join = joiner.lost
 
     def close(self) -> None:
         """Let the learners go and stop listening. Closing twice does nothing."""
         if self._end_flag:
             return
         self._end_flag = True
+        self._alone.set()
         if self._joiner is not None:
             self._joiner.close()
         self._team.close()
         self._slave.close()
+        if self._gathering is not None:
+            self._gathering.join(STEP_TIMEOUT)
         self._ended.set()
 
     def join(self, timeout: float | None = None) -> bool:
@@ -173,7 +194,7 @@ class LearnerAggregator:
         info = info if isinstance(info, dict) else {}
         self._identity = {name: info.get(name) for name in ("task_id", "buffer_id")}
         self._left = []
-        missing = self._team.wait(START_TIMEOUT / 2)
+        missing = self._team.wait(GATHER_TIMEOUT)
         if missing:
             raise self._missing(missing)
         # Two tries of a task must not meet in each other's group.
@@ -261,15 +282,15 @@ class LearnerAggregator:
         return answers
 
     def _missing(self, names: list[str]) -> TaskFail:
-        return Failure("LearnerMissing", f"not connected: {', '.join(names)}").task_fail()
+        # To the coordinator it is as if the aggregator were not there.
+        return Failure("ConnectionLost", f"not connected: {', '.join(names)}").task_fail()
 
     def _deal_with_left(self) -> None:
         self._ended.set()
 
     def _deal_with_lost(self) -> None:
         self._team.abort()
-        if self._joiner is not None:
-            self._joiner.lost()
+        self._alone.set()
 
     @staticmethod
     def merge_info(info: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from ding.utils import pytorch_ddp_dist_helper as dist_helper
 from ding.utils.errors import InteractionError
 from ding.worker.comm_failure import Failure
 from ding.worker.coordinator.run_master import JoinMessage, RunMaster
+from ding.worker.learner.comm.training_run import HUNG
 
 _logger = logging.getLogger(__name__)
 
 #: Seconds between tries to connect to a learner, the first and the longest.
 CONNECT_PAUSES = (0.1, 2.0)
 #: Seconds that ending tasks of the others may take when one has failed.
-ABORT_TIMEOUT = 6.0
+ABORT_TIMEOUT = 16.0
 #: What a step of a slave that is gone fails of.
 _LOST = frozenset({"ConnectionLost", "SlaveShutDown"})
 #: Seconds to look for what made the others fail.
@@ -87,15 +88,18 @@ class LearnerTeam:
         for thread in self._threads:
             thread.join(ABORT_TIMEOUT)
 
-    def wait(self, timeout: float) -> list[str]:
-        """The learners that are not there, or not yet, after ``timeout`` seconds at most."""
-        deadline = time.monotonic() + timeout
+    def wait(self, timeout: float | None) -> list[str]:
+        """The learners that are not there, or not yet, after ``timeout`` seconds at most.
+
+        Args:
+            timeout: Without one it waits until all are there, or `close` is called.
+        """
+        begun = time.monotonic()
         if self._aborting is not None:
             self._aborting.join(timeout)
+        left = None if timeout is None else max(0.0, begun + timeout - time.monotonic())
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._closing or not self._missing(), max(0.0, deadline - time.monotonic())
-            )
+            self._changed.wait_for(lambda: self._closing or not self._missing(), left)
             return self._missing()
 
     def ask(self, requests_of: Mapping[str, Mapping[str, Any]], timeout: float) -> dict[str, Any]:
@@ -143,17 +147,18 @@ class LearnerTeam:
         deadline = time.monotonic() + ABORT_TIMEOUT
         for task in self._open.values():
             task.join(max(0.0, deadline - time.monotonic()))  # one step at a time
-        closing = []
+        closing: dict[str, Task] = {}
         for name in self.names:
             connection = self._connections.get(name)
             if connection is None or not connection.is_connected:
                 continue
             try:
-                closing.append(connection.new_task({"name": "learner_close_task"}).start())
+                closing[name] = connection.new_task({"name": "learner_close_task"}).start()
             except (ResponseException, requests.RequestException, InteractionError) as error:
                 _logger.info("%s did not end its task: %s", name, error)
-        for task in closing:
+        for name, task in closing.items():
             task.join(max(0.0, deadline - time.monotonic()))
+            self._note_end(name, task)
 
     # Steps
 
@@ -199,10 +204,14 @@ class LearnerTeam:
             self._lose(name, cause)
         return _fail("NoAnswer", f"{', '.join(names)}: {cause}")
 
-    @staticmethod
-    def _answer(name: str, task: Task) -> Any:
+    def _note_end(self, name: str, task: Task) -> None:
+        if isinstance(task.result, dict) and task.result.get("type") == HUNG:
+            self._lose(name, str(task.cause))  # its process ends, and is started again
+
+    def _answer(self, name: str, task: Task) -> Any:
         if task.status is TaskStatus.COMPLETED:
             return task.result
+        self._note_end(name, task)
         told = task.result if isinstance(task.result, dict) else {}
         kind, message = told.get("type", "TaskFail"), told.get("message", task.cause)
         if kind in _LOST:

@@ -9,6 +9,7 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction.slave import Slave
 from ding.worker.adapter import LearnerAggregator
+from ding.worker.coordinator.run_master import JoinMessage, RunMaster
 from ding.worker.learner.comm import NaiveLearner, create_comm_learner
 from tests.worker.learner.comm.rig import BATCH, Asker, Failed, rows, task_info, until, wire
 
@@ -135,7 +136,7 @@ class TestMissingLearners:
     def test_are_named(self, monkeypatch):
         monkeypatch.setattr("ding.worker.adapter.learner_aggregator.STEP_TIMEOUT", 0.3)
         names = dict(learner_names=["learner0", "learner1"])
-        told = pytest.raises(Failed, match="LearnerMissing: not connected: learner1")
+        told = pytest.raises(Failed, match="ConnectionLost: not connected: learner1")
         with naive_learners(1, **names) as coordinator, told:
             coordinator.ask("resource")
 
@@ -191,6 +192,46 @@ class TestMissingLearners:
                 assert learner.join(5)  # so has theirs
                 assert learner.failed is None
                 learner.close()
+
+
+def test_joins_the_coordinator_each_time_when_all_learners_are_there():
+    joined = []
+    coordinator = RunMaster(
+        port=0,
+        key="k",
+        on_join=lambda message: (connect(message), joined.append(message)),
+        on_lost=lambda *_: None,
+        status=dict,
+    )
+
+    def connect(message):
+        name = f"{message.name}_{len(joined)}"
+        coordinator.new_connection(name, message.host, message.port).connect()
+
+    with coordinator, Recorder("127.0.0.1", 0, key="k") as learner:
+        cfg = dict(port="auto", master=dict(port="auto"), name="aggregator0", heartbeat_span=0.2)
+        cfg.update(learner={"learner0": ["learner0", "127.0.0.1", learner.port]})
+        cfg.update(learner_names=["learner0", "learner1"], run_key="k")
+        aggregator = LearnerAggregator(EasyDict(cfg, coordinator=["127.0.0.1", coordinator.port]))
+        aggregator.start()
+        try:
+            until(lambda: aggregator._team._missing() == ["learner1"])
+            assert not joined
+            late = Recorder("127.0.0.1", 0, key="k")
+            late.start()
+            try:
+                aggregator._team._join(
+                    JoinMessage("learner", "learner1", "127.0.0.1", late.port, 1)
+                )
+                until(lambda: len(joined) == 1)
+                assert (joined[0].kind, joined[0].name) == ("learner", "aggregator0")
+                coordinator.lose("aggregator0_0", "as a test")
+                until(lambda: len(joined) == 2)
+            finally:
+                late.close()
+        finally:
+            aggregator.close()
+    assert not [t for t in threading.enumerate() if t.name in ("gather", "join-aggregator0")]
 
 
 class TestOwnLearners:

@@ -20,7 +20,7 @@ from ding.worker.learner.comm.batch_source import BatchSource, load_sample
 from ding.worker.learner.comm.learner_slave import LearnerSlave
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_run import TrainingRun
+from ding.worker.learner.comm.training_run import STOP_TIMEOUT, TrainingRun
 from ding.worker.learner.learner_hook import LearnerHook
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
@@ -104,7 +104,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._leave_run()
         self._slave.close()
         if self._last_run is not None:
-            self._last_run.join()
+            self._last_run.join(STOP_TIMEOUT if self.failed is None else 0.1)
         super().close()
 
     # Tasks of the coordinator

@@ -6,7 +6,9 @@ from typing import Any
 
 from ding.utils import dist_finalize, dist_init, launched_as
 
-#: Seconds that a process waits for the others: to come, and in each reduction.
+#: Seconds that a process waits for the others to come: all are told to at the same time.
+MEET_TIMEOUT = 10.0
+#: Seconds that it waits for them in each reduction.
 TIMEOUT = 20.0
 
 
@@ -33,8 +35,12 @@ class LearnerGroup:
         from torch.distributed import PrefixStore
 
         dist_finalize()
-        if self.launched_as[1] > 1:
+        rank, size = self.launched_as
+        if size > 1:
             store = PrefixStore(name, self._store())
+            store.set(f"here_{rank}", "")
+            everybody = [f"here_{other}" for other in range(size)]
+            store.wait(everybody, datetime.timedelta(seconds=MEET_TIMEOUT))
             dist_init(timeout=datetime.timedelta(seconds=TIMEOUT), store=store)
 
     @staticmethod
@@ -55,7 +61,7 @@ class LearnerGroup:
         rank, size = self.launched_as
         host = os.environ.get("MASTER_ADDR", "127.0.0.1")
         port = int(os.environ.get("MASTER_PORT", "10314"))
-        timeout = datetime.timedelta(seconds=TIMEOUT)
+        timeout = datetime.timedelta(seconds=MEET_TIMEOUT)
         store = TCPStore(host, port, size, rank == 0, timeout, wait_for_workers=False)
         if rank == 0:
             self._server = store  # it serves the others in later tasks as well

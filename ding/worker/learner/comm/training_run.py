@@ -22,6 +22,8 @@ from ding.worker.learner.comm.state_keeper import StateKeeper
 #: those after it; ten times as long as the longest one is always allowed.
 FIRST_ITERATION_TIMEOUT = 60.0
 ITERATION_TIMEOUT = 8.0
+#: What an update that does not end fails of; the process has to end with it.
+HUNG = "LearnerHung"
 #: Seconds that the training thread may take to end when it is asked to.
 STOP_TIMEOUT = 4.0
 
@@ -232,7 +234,7 @@ class TrainingRun:
         stack = traceback.extract_stack(frame)
         place = f", at {os.path.basename(stack[-1].filename)}:{stack[-1].lineno}" if frame else ""
         message = f"iteration {self.learner.train_iter} of {self._name} {what}{place}"
-        return Failure("LearnerHung", message, "".join(traceback.format_list(stack[-8:])))
+        return Failure(HUNG, message, "".join(traceback.format_list(stack[-8:])))
 
 
 def _copied(value: Any) -> Any:
