@@ -328,7 +328,8 @@ class Coordinator:
             return
         buffer = self._buffers.get(buffer_id)
         if buffer is not None:
-            if info.get("priority_info"):
+            # Learners tell of priorities whether or not the config wants them to be used.
+            if info.get("priority_info") and state.task.get("policy", {}).get("priority"):
                 buffer.update(info["priority_info"])
             for data_id, cause in info.get("bad_chunks") or []:
                 count = buffer.drop_chunk(data_id, cause)

@@ -216,7 +216,7 @@ class ScriptedCommander(BaseCommander):
 
     def get_learner_task(self) -> dict | None:
         buffer_cfg = dict(self.cfg.get("buffer", {"type": "naive", "replay_buffer_size": 1000}))
-        ids = {"policy_id": POLICY, "buffer_id": BUFFER}
+        ids = {"policy_id": POLICY, "buffer_id": BUFFER, "policy": dict(self.cfg.get("policy", {}))}
         return self._task("learner", replay_buffer_cfg=buffer_cfg, learner_cfg={}, **ids)
 
     def _task(self, kind: str, **fields: Any) -> dict | None:

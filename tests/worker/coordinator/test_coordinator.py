@@ -19,6 +19,7 @@ from ding.utils.run_log import RunLog
 from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
+from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.learner.comm import NaiveLearner
 from tests.worker.coordinator.fake_workers import (
     BUFFER,
@@ -335,6 +336,25 @@ def test_chunk_that_the_learner_cannot_read_is_dropped():
         assert all(bad not in batch["chunks"] for batch in learner.batches[10:])
         assert bad not in os.listdir("data")
         assert run.coordinator.verdict is None
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_priorities_count_if_the_policy_wants_them(wanted, monkeypatch):
+    updates = []
+    monkeypatch.setattr(ChunkBuffer, "update", lambda self, info: updates.append(info))
+    learner = FakeLearner(iterations=1e9)
+    step = learner._learn
+
+    def learn(task):
+        answer = step(task)
+        answer["info"]["priority_info"] = {"priority": [2.0]}
+        return answer
+
+    learner.on["learn"] = learn
+    commander = {"policy": {"priority": wanted}}
+    with Run({"c": FakeCollector(chunks=4), "l": learner}, commander=commander) as run:
+        eventually(lambda: run.coordinator.status()["train_iter"] > 3)
+    assert bool(updates) is wanted
 
 
 # ---------------------------------------------------------------------- joining
