@@ -119,6 +119,8 @@ class ChunkLedger:
 
     def leave(self, numbers: np.ndarray) -> None:
         """Rows are no longer in the buffer: the chunk number of each."""
+        if not len(numbers):
+            return
         found, counts, _ = distinct(numbers)
         at = found - self._base
         self.rows -= len(numbers)
@@ -129,13 +131,15 @@ class ChunkLedger:
 
     def leave_oldest(self, n: int) -> None:
         """The n oldest rows are no longer in the buffer."""
-        for chunk in list(self._chunks.values()):
+        gone: list[np.ndarray] = []
+        for number in self._chunks:
             if n <= 0:
-                return
-            gone = min(n, self.refs(chunk.number))
-            if gone:
-                self.leave(np.full(gone, chunk.number))
-            n -= gone
+                break
+            rows = min(n, self.refs(number))
+            gone.append(np.full(rows, number))
+            n -= rows
+        if gone:
+            self.leave(np.concatenate(gone))
 
     def pin(self, numbers: np.ndarray) -> None:
         """Keep the files of these chunks (each named once)."""

@@ -251,6 +251,16 @@ def test_no_permission(folder):
         write_chunk(folder, "c", transitions())
 
 
+def test_a_folder_that_may_not_be_written_to(folder, monkeypatch):
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(CheckpointWriteError, match="Permission denied") as caught:
+        write_chunk(folder, "c", transitions())
+    assert folder.path in str(caught.value)
+
+
 @pytest.mark.parametrize("data", [transitions(), [{"a": 1}, {"b": 2}]], ids=["columns", "rows"])
 def test_a_full_disk_leaves_nothing(folder, monkeypatch, data):
     real = os.fdopen
