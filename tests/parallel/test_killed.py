@@ -24,8 +24,12 @@ def _failures(run: ParallelRun, worker: str) -> list[str]:
     """The causes that the operator was told, one line each."""
     told = [failure for failure in run.status()["failures"] if failure["worker"] == worker]
     for failure in told:
+        # The line says who got the task, and waits for that.
+        run.wait_for("line", lambda s, cause=failure["cause"]: cause in run.output, RECOVERY)
         lines = [line for line in run.output.splitlines() if failure["cause"] in line]
         assert len(lines) == 1, (failure, run.output)
+        assert worker in lines[0]
+        assert failure["task"] in lines[0]
     return [failure["cause"] for failure in told]
 
 
@@ -42,7 +46,8 @@ def test_a_killed_collector_is_replaced(tmp_path):
             ),
             RECOVERY,
         )
-        assert _failures(run, "collector0")
+        [cause] = _failures(run, "collector0")
+        assert cause == "was killed by SIGKILL; starting it again (1 of 5)"
         for name, buffer in before.items():
             assert status["buffers"][name]["count"] >= buffer["count"]
 
@@ -132,4 +137,4 @@ def test_a_killed_learner_aggregator_is_replaced(tmp_path):
             lambda s: s["workers"][name]["pid"] != pid and s["train_iter"] > before["train_iter"],
             2 * RECOVERY,
         )
-        assert _failures(run, name)
+        assert len(_failures(run, name)) == 1

@@ -216,6 +216,14 @@ class CommCoordinator:
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
         session.start()
 
+    def worker_ended(self, name: str, cause: str) -> bool:
+        """A worker's process has ended; whether its loss is still to be told."""
+        session = self._sessions.get(name)
+        if session is None or not session.tell_lost(cause):
+            return False
+        self._master.lose(name, cause)
+        return True
+
     def _check_replacement(self, old: WorkerSession, message: JoinMessage) -> None:
         host, port = old.address
         same = old.address == (message.host, message.port)

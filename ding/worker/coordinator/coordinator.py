@@ -438,6 +438,11 @@ class Coordinator:
             if reason is not None:
                 self.stop(str(reason), status)
 
+    def worker_ended(self, name: str, cause: str) -> None:
+        """Whoever started a worker's process has seen its end: its task is free at once."""
+        if not self._comm.worker_ended(name, cause):
+            self.error(f"{name} {cause}")
+
     def info(self, s: str) -> None:
         """Show a line to the operator."""
         self._view.log(s)

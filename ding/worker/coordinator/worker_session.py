@@ -23,6 +23,8 @@ _logger = logging.getLogger(__name__)
 CONNECT_PAUSES = (0.1, 2.0)
 #: Seconds that a worker rests after failures in a row, the first and the longest.
 RESTS = (0.2, 10.0)
+#: Seconds in which whoever started a worker that does not listen any more may tell why.
+CAUSE_SECONDS = 0.5
 #: Seconds that a worker which comes again has to end what it did before.
 END_SECONDS = 4.0
 _UNREACHABLE = (ResponseException, requests.RequestException, InteractionError)
@@ -124,11 +126,13 @@ class WorkerSession:
         with self._changed:
             return self._changed.wait_for(lambda: not self.busy, max(0.0, timeout))
 
-    def tell_lost(self, cause: str) -> None:
-        """Its worker is lost; an open step has failed."""
+    def tell_lost(self, cause: str) -> bool:
+        """Its worker is lost; an open step has failed. Whether that is news."""
         with self._changed:
+            is_news = self._lost is None and self.state != "gone"
             self._lost = self._lost or cause
             self._changed.notify_all()
+        return is_news
 
     def end(self, cause: str) -> None:
         """End it; does not wait."""
@@ -227,6 +231,7 @@ class WorkerSession:
                 cause = self._do(task)
                 if cause is not None:
                     return cause
+                self._rest()
             elif self._ended is not None:
                 return self._ended
             else:
@@ -287,10 +292,14 @@ class WorkerSession:
         if lost:
             return err.cause
         self._failures += 1
-        self._set("resting")
-        first, longest = RESTS
-        self._wait(min(first * 2 ** (self._failures - 1), longest), until_close=False)
         return None
+
+    def _rest(self) -> None:
+        """Let others try, if its worker failed."""
+        if self._failures:
+            first, longest = RESTS
+            self._set("resting")
+            self._wait(min(first * 2 ** (self._failures - 1), longest), until_close=False)
 
     def _quiet_close(self, job: Job) -> bool:
         """Whether a worker that gave nonsense has at least ended its task."""
@@ -319,6 +328,8 @@ class WorkerSession:
         except SlaveTaskRefused as err:
             raise WorkerFailed(f"it refuses {data['name']}: {err}", told=True) from err
         except _UNREACHABLE as err:
+            # Somebody may know better why it does not listen any more.
+            self._wait(CAUSE_SECONDS, until_close=False)
             raise WorkerLost(self._lost or _text(err)) from err
         task.join(limit)
         if task.status is TaskStatus.COMPLETED:
@@ -354,4 +365,6 @@ def loss_in_words(cause: str) -> str:
 def _text(err: BaseException) -> str:
     if isinstance(err, WorkerFailed):
         return err.cause
+    if isinstance(err, requests.ConnectionError):
+        return "it does not listen any more"
     return f"{type(err).__name__}: {str(err)[:300]}"
