@@ -92,6 +92,7 @@ def test_data_go_from_collector_to_learner(ours):
                 "collector"
             }
             assert collector.quotas[0] is None
+            assert collector.info["collector_cfg"]["compressor"] == "none"
     assert left_files() == []
     assert not os.path.exists("exp/coordinator.json")
     assert not os.path.exists("exp/ckpt/coordinator_state.pth.tar")
