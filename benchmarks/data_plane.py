@@ -185,7 +185,10 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
     with _scratch_folder():
         speeds = in_turns(__file__, dict.fromkeys(WORKS), rounds, seconds)
     figures = []
-    for kind, unit, limit in (("CartPole", "samples/s", 50_000.0), ("84x84x4", "MB/s", 300.0)):
+    for kind, unit, limit, part in (
+        ("CartPole", "samples/s", 50_000.0, 0.01),
+        ("84x84x4", "MB/s", 300.0, 0.1),
+    ):
         factor = 1.0 if unit == "samples/s" else mega_bytes(kind)
         of = {side: [factor * speed for speed in speeds[f"{side}, {kind}"]] for side in SIDES}
         pickled, floor = of["a pickled file per sample"], of["in memory"]
@@ -194,7 +197,7 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
             figures += [
                 Figure(name, of[side], [limit] * rounds, "limit", 1.0, unit),
                 Figure(name, of[side], pickled, "a pickled file per sample", 5.0, unit),
-                Figure(name, of[side], floor, "in memory", 0.05, unit),
+                Figure(name, of[side], floor, "in memory", part, unit),
             ]
     return figures
 
