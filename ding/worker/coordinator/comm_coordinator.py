@@ -214,7 +214,12 @@ class CommCoordinator:
             self._logger.debug(cause)
             status = HTTPStatus.SERVICE_UNAVAILABLE
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
-        session.start()
+        with self._lock:
+            if self._sessions.get(message.name) is session and not self._closing:
+                session.start()
+                return
+        # It joined once more meanwhile, and was lost by that; or all are let go.
+        raise refusal(Code.TASK_DATA_INVALID, "join again", HTTPStatus.SERVICE_UNAVAILABLE)
 
     def worker_ended(self, name: str, cause: str) -> bool:
         """A worker's process has ended; whether its loss is still to be told."""

@@ -319,8 +319,8 @@ class WorkerSession:
             WorkerFailed: It says that it failed or refuses.
         """
         limit = self._hub.limits[step]
-        if self._lost is not None or self.connection is None:
-            raise WorkerLost(self._lost or "it is not connected")
+        if (gone := self._lost or self._ended) is not None or self.connection is None:
+            raise WorkerLost(gone or "it is not connected")
         try:
             task = self.connection.new_task(data).start()
         except SlaveTaskAlreadyExist as err:

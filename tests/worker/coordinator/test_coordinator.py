@@ -609,3 +609,17 @@ def test_limit_that_can_never_do_ends_the_run_at_once():
         assert status == "failed"
         assert reason.startswith(BUFFER)
         assert "path_data_limit=1 " in reason
+
+
+def test_worker_that_joins_twice_at_once_works_once():
+    with Run(run_key=KEY) as run:
+        worker = endless(key=KEY)
+        worker.start()
+        causes = [worker.join_at(run.coordinator, "c0", KEY)]
+        first = worker.joiner
+        causes.append(worker.join_at(run.coordinator, "c0", KEY))
+        run.workers["c0"] = worker
+        eventually(lambda: worker.sent > 5)
+        eventually(lambda: run.status()["workers"]["c0"]["state"] == "running")
+        assert causes == [[], []]
+        first.close()
