@@ -2,16 +2,18 @@
 
 import copy
 import glob
+import math
 import os
 import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from easydict import EasyDict
 
 from ding.torch_utils import to_device
-from ding.utils import read_file, save_file
-from ding.utils.errors import CheckpointError
+from ding.utils import allreduce_data, get_world_size, read_file, save_file
+from ding.utils.errors import CheckpointError, DataError
 from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
 
 #: Seconds from one file to the next, at least.
@@ -35,7 +37,6 @@ class StateKeeper(LearnerHook):
         self._path, self._warn = path, warn
         self._writes = writes and path is not None
         self._due = time.monotonic() + INTERVAL
-        self.restored = False
 
     def save_if_due(self, learner: Any) -> None:
         """Save, unless it was done a short time ago; between updates only."""
@@ -56,18 +57,27 @@ class StateKeeper(LearnerHook):
         self._due = start + took + max(INTERVAL, took / MAX_SHARE)
 
     def __call__(self, engine: Any) -> None:
-        """Go on from the file; if it is damaged, from the newest checkpoint, or from the start."""
-        if self._path is None or not os.path.exists(self._path):
+        """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.
+
+        Raises:
+            DataError: Others that train together with this process go on from something else.
+        """
+        if self._path is None:
             return
+        if os.path.exists(self._path):
+            self._restore(engine, self._path)
+        if get_world_size() > 1:
+            _check_agreement(engine)
+
+    def _restore(self, engine: Any, path: str) -> None:
         initial = copy.deepcopy(engine.policy.state_dict())
         try:
-            state = read_file(self._path)
+            state = read_file(path)
             engine.policy.load_state_dict(state["policy"])
             engine.load_state_dict(state["learner"])
-            self.restored = True
             engine.info(f"{engine.instance_name} goes on from iteration {engine.train_iter}")
         except Exception as error:  # a damaged file may raise anything
-            self._warn(f"the learner's state {self._path} cannot be used: {error}")
+            self._warn(f"the learner's state {path} cannot be used: {error}")
             engine.policy.load_state_dict(initial)
             self._load_checkpoint(engine)
 
@@ -83,3 +93,15 @@ class StateKeeper(LearnerHook):
                 self._warn(f"the learner goes on from {path}, iteration {engine.train_iter}")
                 return
         self._warn("no checkpoint can be used: the learner starts anew")
+
+
+def _check_agreement(engine: Any) -> None:
+    model = engine.policy.state_dict().get("model", {})
+    weights = [leaf for leaf in model.values() if isinstance(leaf, torch.Tensor)]
+    own = engine.train_iter + sum(leaf.double().abs().sum().item() for leaf in weights)
+    mean = allreduce_data(float(own), "avg")
+    if not math.isclose(own, mean, rel_tol=1e-9):
+        raise DataError(
+            f"rank {engine.rank} goes on from iteration {engine.train_iter}, other ranks from "
+            "another state: look whether all of them can read the same state_path"
+        )

@@ -209,6 +209,15 @@ class TestState:
             rig.begin(state_path="state", policy=dict(model=model))
             rig.feed(["c0"], batches=3)
 
+    def test_processes_that_go_on_from_different_states_are_told(self, tmp_path, monkeypatch):
+        module = "ding.worker.learner.comm.state_keeper"
+        monkeypatch.setattr(f"{module}.get_world_size", lambda: 2)
+        monkeypatch.setattr(f"{module}.allreduce_data", lambda value, op: value + 0.5)
+        with Rig(tmp_path) as rig:
+            rig.begin(state_path="state")
+            with pytest.raises(Failed, match=r"DataError: rank 0 .* another state"):
+                until(lambda: rig.ask("learner_get_data_task") is None)
+
     def test_iterations_count_over_all_tries(self, tmp_path):
         with Rig(tmp_path) as rig:
             step = self.run_some(rig)
