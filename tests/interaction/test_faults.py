@@ -154,7 +154,7 @@ def test_a_stopped_master_keeps_its_slaves():
 class SilentConnection:
     """A connected slave that says nothing."""
 
-    name, is_connected = "silent", True
+    name, is_connected, tolerance = "silent", True, None
 
     def __init__(self) -> None:
         self.last_seen, self.lost = time.monotonic(), threading.Event()
