@@ -1,6 +1,8 @@
 """The coordinator's buffer of references to files."""
 
+import itertools
 import json
+import multiprocessing
 import os
 import random
 import threading
@@ -193,7 +195,7 @@ def test_priorities_come_back_and_count(folder, kind, cfg, as_texts):
         "replay_unique_id": ids.tolist()
         if as_texts
         else {"prefix": ids.prefix, "numbers": ids.numbers.tolist()},
-        "priority": (1000.0 * (columns["x"] == 3005)).tolist(),
+        "priority": (1e9 * (columns["x"] == 3005)).tolist(),
     }
     buffer.update(over_the_wire(info))
     buffer.update({})
@@ -228,8 +230,8 @@ def test_damaged_priorities_are_refused(folder, change):
 
 def test_priorities_of_the_collector_are_taken(folder):
     buffer, cache = make(folder), ChunkCache(folder, 40)
-    buffer.push(chunk(folder, 0, priority=1e-9), 0)
-    buffer.push(chunk(folder, 1, priority=[0.0] * 7 + [1000.0]), 0)
+    buffer.push(chunk(folder, 0, priority=0.0), 0)
+    buffer.push(chunk(folder, 1, priority=[0.0] * 7 + [1e9]), 0)
     assert set(cache.batch(buffer.sample(16, 0)).columns["x"].tolist()) == {1007}
     buffer.close(remove_files=True)
 
@@ -649,6 +651,34 @@ def test_no_limit_and_no_folder(folder):
     assert (buffer.bytes, buffer.files) == (100, 1)
     buffer.release(buffer.sample(8, 0))
     buffer.close(remove_files=True)
+
+
+def test_writers_that_are_killed_leave_nothing(folder):
+    context = multiprocessing.get_context("fork")
+    buffer = make(folder, size=10_000)
+    for serial in range(4):
+        near, far = context.Pipe()
+
+        def write(serial=serial, far=far):
+            for i in itertools.count(1000 * serial):
+                far.send(chunk(folder, i, 200, worker="victim"))
+
+        writer = context.Process(target=write, daemon=True)
+        writer.start()
+        for _ in range(5):
+            assert near.poll(30)
+            buffer.push(near.recv(), 0)
+        writer.kill()
+        writer.join(30)
+        near.close()
+        far.close()
+        buffer.forget_worker("victim")
+        assert folder.leftovers() == []
+        assert len(folder.names()) == buffer.files == 5 * (serial + 1)
+    wire = buffer.sample(64, 0)
+    assert len(ChunkCache(folder, 10_000).batch(wire)) == 64
+    buffer.close(remove_files=True)
+    assert os.listdir(folder.path) == []
 
 
 # ---------------------------------------------------------------------- state
