@@ -9,6 +9,7 @@ from easydict import EasyDict
 from ding.interaction.base import random_token
 from ding.interaction.slave import Slave, TaskFail
 from ding.worker.adapter.learner_team import LearnerTeam
+from ding.worker.adapter.merged_info import merged_info
 from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
 
@@ -294,39 +295,8 @@ class LearnerAggregator:
 
     @staticmethod
     def merge_info(info: list[dict[str, Any]]) -> dict[str, Any]:
-        """The results of several learners as those of one.
-
-        ``learner_step`` and other counters that all share: the least; ``trained``: the sum;
-        ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
-        whether all are; ``waiting``: what any waits for; other numbers: the mean.
-        """
-        merged: dict[str, Any] = {}
-        for name in dict.fromkeys(key for part in info for key in part):
-            values = [part[name] for part in info if part.get(name) is not None]
-            merged[name] = _merged(name, values, len(info)) if values else None
-        return merged
-
-
-_LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_num", "envstep"})
-
-
-def _merged(name: str, values: list[Any], count: int) -> Any:
-    first = values[0]
-    if name == "learner_done":
-        return len(values) == count and all(values)
-    if all(isinstance(value, dict) for value in values):
-        keys = dict.fromkeys(key for value in values for key in value)
-        return {
-            key: _merged(key, [value[key] for value in values if key in value], len(values))
-            for key in keys
-        }
-    if all(isinstance(value, list) for value in values):
-        return [item for value in values for item in value]
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-        return first
-    if name in _LEAST:
-        return min(values)
-    return sum(values) if name == "trained" else sum(values) / len(values)
+        """The results of several learners as those of one; see `merged_info`."""
+        return merged_info(info)
 
 
 def _number(answer: Mapping[str, Any], name: str) -> int:
