@@ -74,15 +74,16 @@ class FakeCoordinator(_Part):
             self.verdict = self.verdict or (status, reason)
             self.ended.set()
 
-    def info(self, line: str) -> None:
-        self.say(line)
+    def worker_ended(self, name: str, cause: str) -> None:
+        self.say(f"{name} {cause}")
 
     def wait(self) -> tuple[str, str]:
         self.ended.wait()
         return self.verdict
 
     def close(self) -> None:
-        self.run_log.finish(*self.verdict)
+        if self.verdict is not None:
+            self.run_log.finish(*self.verdict)
         self.say("closed")
 
 
