@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 #: Seconds between looks at the commander, whose tasks may depend on the time, and the table.
 TICK = 0.2
 #: Seconds that the loop, and then the open tasks, have to end at the end of the run.
-CLOSE_TIMEOUT = 1.5
+CLOSE_TIMEOUT = 1.0
 _AT_GOAL = ("converged", "finished")
 
 

@@ -38,6 +38,10 @@ class NonsenseAnswer(WorkerFailed):
     """A worker gave an answer that its task does not have."""
 
 
+class SideFailed(WorkerFailed):
+    """The coordinator itself could not go on with a worker's task."""
+
+
 class WorkerBusy(WorkerFailed):
     """A worker has not ended an earlier step."""
 

@@ -15,7 +15,15 @@ from ding.interaction.master.task import TaskStatus
 from ding.utils.errors import ConfigError, InteractionError
 
 from .worker_jobs import Job
-from .worker_link import Failure, Link, NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
+from .worker_link import (
+    Failure,
+    Link,
+    NonsenseAnswer,
+    SideFailed,
+    WorkerBusy,
+    WorkerFailed,
+    WorkerLost,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -240,8 +248,11 @@ class WorkerSession:
                 return cause
 
     def _next_task(self) -> dict[str, Any] | None:
-        self._set("idle")
-        self._hub.ready(self)
+        with self._changed:
+            free = self._ended is None and self._lost is None
+            self._set("idle")
+        if free:
+            self._hub.ready(self)
         with self._changed:
             self._changed.wait_for(lambda: self._next or self._ended or self._lost)
             return self._next
@@ -258,10 +269,10 @@ class WorkerSession:
             return self._fail(job, err)
         except ConfigError as err:  # of this side: it will not do better with another worker
             self._hub.link.fatal(str(err))
-            return self._fail(job, WorkerFailed(str(err)))
+            return self._fail(job, SideFailed(str(err)))
         except Exception as err:  # a callback's or a bug of ours: the task must not be forgotten
             _logger.exception("task %s at %s failed", job.task_id, self.name)
-            return self._fail(job, WorkerFailed(f"{type(err).__name__}: {err}"))
+            return self._fail(job, SideFailed(f"{type(err).__name__}: {err}"))
         else:
             self._failures = 0
             return None
@@ -285,7 +296,7 @@ class WorkerSession:
 
     def _fail(self, job: Job, err: WorkerFailed) -> str | None:
         lost = isinstance(err, WorkerLost)
-        if isinstance(err, NonsenseAnswer):
+        if isinstance(err, NonsenseAnswer | SideFailed):  # the worker knows of no end yet
             lost = not self._quiet_close(job)
         failure = Failure(self.name, err.cause, job.task_id, lost, err.told, err.detail)
         self._hub.link.task_failed(failure)
@@ -302,7 +313,7 @@ class WorkerSession:
             self._wait(min(first * 2 ** (self._failures - 1), longest), until_close=False)
 
     def _quiet_close(self, job: Job) -> bool:
-        """Whether a worker that gave nonsense has at least ended its task."""
+        """Whether a worker whose task has failed at this side has ended it, too."""
         try:
             self._ask({"name": f"{job.kind}_close_task"}, "close")
         except WorkerLost:
