@@ -21,6 +21,10 @@ from ding.utils.shared_folder import SharedFolder
 
 #: Bad chunks that are not tried again.
 _MOST_BAD = 4096
+_CONTAINER_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
 
 
 class ChunkCache:
@@ -191,11 +195,18 @@ def _with_texts(data: Any, texts: Mapping[str, np.ndarray]) -> list[dict[str, An
 
 
 def _memory() -> int:
-    """Bytes of memory that this machine has."""
+    """Bytes of memory that this machine, or container, has."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        return 16 << 30
+        found = 16 << 30
+    for path in _CONTAINER_LIMITS:
+        try:
+            with open(path) as file:
+                found = min(found, int(file.read()))
+        except (OSError, ValueError):
+            continue  # no container, or none with a limit
+    return found
 
 
 def _row_bytes(column: Any) -> int:
