@@ -1,14 +1,13 @@
 """Where the processes of a parallel run listen: on this machine, on Slurm nodes, in Kubernetes."""
 
 import itertools
-import os
-import re
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from easydict import EasyDict
 
+from ding.config.slurm_nodes import job_nodes
 from ding.config.system import aggregator_of, kind_of, worker_entry, worker_names
 from ding.utils import find_free_port, find_free_port_slurm, node_to_host
 from ding.utils.errors import ConfigError
@@ -26,7 +25,6 @@ _EVERYWHERE = "0.0.0.0"
 _LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
 #: Ports that are chosen when a part starts.
 _OPEN = ("auto", 0, None)
-_NODE_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 
 Hosts = str | Sequence[str] | None
 
@@ -85,8 +83,10 @@ def set_host_port_slurm(
             return _free_port(host, taken)
         return find_free_port_slurm(nodes[host]) if host in nodes else "auto"
 
-    hosts = [[node_to_host(node) for node in _listed(n)] for n in (learner_node, collector_node)]
-    return _place(cfg, coordinator_host, *hosts, free)
+    learners, collectors = (
+        [node_to_host(node) for node in _listed(given)] for given in (learner_node, collector_node)
+    )
+    return _place(cfg, coordinator_host, learners, collectors, free)
 
 
 def set_host_port_k8s(
@@ -179,52 +179,6 @@ def parallel_transform_k8s(
 ) -> EasyDict:
     """Complete ``cfg`` for Kubernetes, in place; returns it."""
     return _transform(cfg, set_host_port_k8s, coordinator_port, learner_port, collector_port)
-
-
-def job_nodes() -> list[str]:
-    """The nodes of the Slurm job that this process runs in.
-
-    Raises:
-        ConfigError: It runs in none.
-    """
-    for name in _NODE_VARIABLES:
-        if os.environ.get(name):
-            return expand_nodes(os.environ[name])
-    raise ConfigError(
-        f"no Slurm nodes: run inside a job ({' or '.join(_NODE_VARIABLES)} is set there), or name "
-        "the hosts of learners and collectors"
-    )
-
-
-def expand_nodes(text: str) -> list[str]:
-    """The nodes of a Slurm list such as ``gpu[01-03,7],login-a``.
-
-    Raises:
-        ConfigError: Brackets that do not match.
-    """
-    nodes: list[str] = []
-    if set(re.sub(r"\[[^\[\]]*\]", "", text)) & set("[]"):
-        raise ConfigError(f"cannot read the list of Slurm nodes {text!r}")
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        pieces = re.split(r"\[([^\]]*)\]", part.strip())
-        choices = [
-            [piece] if index % 2 == 0 else list(_numbers(piece))
-            for index, piece in enumerate(pieces)
-        ]
-        nodes += ["".join(chosen) for chosen in itertools.product(*choices)]
-    return nodes
-
-
-def _numbers(text: str) -> Iterator[str]:
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not dash:
-            yield first
-            continue
-        if not (first.isdigit() and last.isdigit()):
-            raise ConfigError(f"cannot read the range {part!r} in a list of Slurm nodes")
-        for number in range(int(first), int(last) + 1):
-            yield str(number).zfill(len(first))
 
 
 def is_local(host: str | None) -> bool:

@@ -16,8 +16,6 @@ COORDINATOR_DEFAULTS: dict[str, Any] = {
     **Coordinator.default_config(),
     "host": None,
     "port": "auto",
-    # Seconds between two signs of life of a worker.
-    "heartbeat_span": 1.0,
 }
 COORDINATOR_DEFAULTS.pop("cfg_type")
 SYSTEM_DEFAULTS: dict[str, Any] = {

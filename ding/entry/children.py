@@ -31,7 +31,7 @@ class Child:
         error: What it told to have failed of.
         started: When it was, by the monotonic clock.
         restarts: How often it was started again.
-        exit_status: As of a process of `multiprocessing`; ``None`` until it is reaped.
+        exit_status: As of a process of `multiprocessing`; 0 until it is reaped.
         how: Signal or exit status, and the error behind it.
     """
 
@@ -44,7 +44,7 @@ class Child:
 
     def _reset(self) -> None:
         self.up, self.error, self.started = False, "", time.monotonic()
-        self.exit_status: int | None = None
+        self.exit_status = 0
         self.how = ""
 
     def start(self, main: PartMain, lifeline: tuple[Connection, Connection], method: str) -> None:
@@ -82,8 +82,10 @@ class Child:
     def heard(self) -> list[tuple]:
         """All words that the child has sent and that were not read yet."""
         words: list[tuple] = []
+        if self.link is None:
+            return words
         try:
-            while self.link is not None and self.link.poll():
+            while self.link.poll():
                 words.append(self.link.recv())
         except (EOFError, OSError):
             self.link.close()
@@ -114,7 +116,7 @@ class Child:
             self.link = None
         if self.process is not None and self.process.pid is not None:
             self.process.join()
-            self.exit_status = self.process.exitcode
+            self.exit_status = self.process.exitcode or 0
             self.how = self._how()
             self.process.close()
         self.process = None
@@ -122,8 +124,8 @@ class Child:
 
     def _how(self) -> str:
         code = self.exit_status
-        if code is None or code < 0:
-            return f"was killed by {_signal_name(-(code or 0))}"
+        if code < 0:
+            return f"was killed by {_signal_name(-code)}"
         error = self.error or (last_error_line(self.output) if self.output and code else "")
         return f"ended with status {code}" + (f": {error}" if error else "")
 

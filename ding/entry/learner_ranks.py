@@ -33,8 +33,9 @@ def run_ranks(
         port: Of the first process, and so on upwards; else what the config says.
     """
     names = _ranks_of(config, name)
-    for offset, one in enumerate(names if port else []):
-        config.system[one].port = port + offset
+    if port:
+        for offset, one in enumerate(names):
+            config.system[one].port = port + offset
     return _Ranks(config, key, names).run()
 
 

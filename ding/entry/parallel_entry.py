@@ -249,7 +249,7 @@ def _launch(
         entry = worker_of(_whole_config(config, filename), kind, name)
     if not isinstance(entry, Mapping):
         raise ConfigError(f"launch_{kind} needs config or filename, got neither")
-    context = multiprocessing.get_context(start_method())
+    context: Any = multiprocessing.get_context(start_method())
     started, closing = PipeEvent(), PipeEvent()
     arguments = (target, EasyDict(entry), seed, started, closing)
     process: Any = context.Process(target=_launched, args=arguments, name=entry.get("name", kind))

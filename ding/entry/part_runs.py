@@ -67,13 +67,13 @@ def run_coordinator(
             handle.on_worker_ended(coordinator.worker_ended)
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
             handle.tell("up", coordinator.address[1])
-            verdict = coordinator.wait()
-            handle.tell("verdict", *verdict)  # what comes now is the end
+            status, reason = coordinator.wait() or ("failed", "no verdict")
+            handle.tell("verdict", status, reason)  # what comes now is the end
         finally:
             coordinator.close()
     if on_verdict is not None:
-        on_verdict(tuple(verdict))
-    return exit_status(*verdict)
+        on_verdict((status, reason))
+    return exit_status(status, reason)
 
 
 def run_worker(

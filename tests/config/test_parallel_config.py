@@ -16,9 +16,9 @@ from ding.config import (
     save_config,
 )
 from ding.config.compile_parallel import compile_joining, complete_parallel, place_parts
-from ding.config.hosts import expand_nodes, job_nodes
 from ding.config.read import read_compiled
 from ding.config.serial_form import is_parallel, serial_form
+from ding.config.slurm_nodes import expand_nodes, job_nodes
 from ding.config.utils import (
     parallel_test_create_config,
     parallel_test_main_config,
