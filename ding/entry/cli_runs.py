@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import json
 import os
 import statistics
 import sys
@@ -21,6 +20,7 @@ from ding.entry.application_entry import evaluate
 from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline
 from ding.entry.quick_config import quick_config
+from ding.entry.run_files import read_record
 from ding.entry.serial_entry import serial_pipeline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
@@ -181,7 +181,7 @@ def _print_summary(folders: dict[int, str]) -> None:
     rows = [("seed", "status", "best return", "env steps", "updates", "folder")]
     best = []
     for seed, folder in folders.items():
-        facts = _facts(folder)
+        facts = read_record(folder)
         value = facts.get("best_return")
         if value is not None:
             best.append(value)
@@ -205,11 +205,3 @@ def _print_summary(folders: dict[int, str]) -> None:
 
 
 _COUNTS = ("envstep", "train_iter")
-
-
-def _facts(folder: str) -> dict[str, Any]:
-    try:
-        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return {}

@@ -1,17 +1,18 @@
 """What a parallel run says at its end."""
 
-import json
 import os
 import shlex
 from collections.abc import Mapping
 from typing import Any
+
+from ding.entry.run_files import read_record
 
 STATE_FILE = os.path.join("ckpt", "coordinator_state.pth.tar")
 
 
 def how_it_ended(exp_name: str) -> tuple[str, str]:
     """Status and reason of a run whose coordinator has let its workers go."""
-    record = _record(exp_name)
+    record = read_record(exp_name)
     if record.get("status") in (None, "running"):
         return "finished", "the coordinator has ended"
     return record["status"], record.get("reason", "")
@@ -39,16 +40,8 @@ def print_ending(main: Mapping[str, Any], status: str, reason: str, mode: str = 
             how = f"dist -M coordinator -c {shlex.quote(os.path.join(exp, 'total_config.py'))}"
         lines.append(f"  go on       ding -m {how} -s {main['seed']} --resume")
     lines.append(f"  curves      tensorboard --logdir {shlex.quote(exp)}")
-    best = _record(exp).get("best_return")
+    best = read_record(exp).get("best_return")
     ending = f"{status}: {reason}"
     if best is not None and "best mean return" not in reason:
         ending += f"; best mean return {best:.4g}"
     print("\n".join([*lines, ending]), flush=True)
-
-
-def _record(exp_name: str) -> dict[str, Any]:
-    try:
-        with open(os.path.join(exp_name, "run.json"), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return {}

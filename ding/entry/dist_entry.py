@@ -21,8 +21,8 @@ from ding.entry.learner_ranks import run_ranks
 from ding.entry.parallel_entry import worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import exit_status, run_coordinator, run_worker
-from ding.entry.run_folders import RunFolders, settle_record
-from ding.entry.run_report import coordinator_address
+from ding.entry.run_files import coordinator_address, settle_record
+from ding.entry.run_folders import RunFolders
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key
 

@@ -19,7 +19,8 @@ from ding.entry.children import PipeEvent
 from ding.entry.closing_words import print_ending
 from ding.entry.part_process import STOP_SECONDS, run_part
 from ding.entry.part_runs import build_worker, exit_status, run_coordinator
-from ding.entry.run_folders import RunFolders, settle_record
+from ding.entry.run_files import settle_record
+from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
 from ding.utils import set_pkg_seed

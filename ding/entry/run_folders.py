@@ -1,19 +1,17 @@
 """The folders of a parallel run: made at its start, and left at its end as they were found."""
 
 import contextlib
-import json
 import os
+import socket
 import tempfile
-import time
-from datetime import datetime, timezone
 
 from easydict import EasyDict
 
+from ding.entry.run_files import COORDINATOR_FILE, coordinator_address
 from ding.utils.errors import ConfigError
-from ding.utils.log_file import write_atomically
 from ding.utils.run_key import remove_run_key
 
-COORDINATOR_FILE = "coordinator.json"
+_CONNECT_SECONDS = 2.0
 _SHARED = ("path_data", "path_policy")
 
 
@@ -33,8 +31,15 @@ class RunFolders:
         """Make the folders.
 
         Raises:
-            ConfigError: One cannot be made or written; names the key.
+            ConfigError: One cannot be made or written; names the key. Or the run is going on.
         """
+        other = coordinator_address(self._exp)
+        if other is not None and _answers(other["host"], other["port"]):
+            raise ConfigError(
+                f"the run in {self._exp!r} is going on: its coordinator at {other['host']}:"
+                f"{other['port']} is process {other.get('pid')}; stop that first, or choose another "
+                "exp_name"
+            )
         self._make(self._exp, "main_config.exp_name")
         for key, path in self._shared.items():
             self._make(path, f"system_config.{key}")
@@ -75,6 +80,14 @@ class RunFolders:
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))
 
 
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
 def _empty(folder: str) -> None:
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
@@ -90,18 +103,3 @@ def _remove_temporary(folder: str) -> None:
         for entry in os.scandir(folder):
             if entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False):
                 os.remove(entry.path)
-
-
-def settle_record(exp_name: str, status: str, reason: str) -> None:
-    """Write how a run ended into its ``run.json`` if the coordinator died before it could."""
-    path = os.path.join(exp_name, "run.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            record = json.load(file)
-        if record.get("status") != "running":
-            return
-        now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
-        record.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
-        write_atomically(path, json.dumps(record, indent=2) + "\n")
-    except (OSError, ValueError):
-        return

@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from ding.entry.run_folders import COORDINATOR_FILE
+from ding.entry.run_files import coordinator_address, read_record
 from ding.utils.errors import RunError
 
 _SECONDS = 5.0
@@ -32,26 +32,12 @@ def report(exp_name: str, as_json: bool = False) -> str:
             return json.dumps(status, indent=2) if as_json else _running(status)
         except RunError as error:
             problem = str(error)
-    record = _json_file(os.path.join(exp_name, "run.json"))
-    if record is None:
+    record = read_record(exp_name)
+    if not record:
         raise RunError(problem or f"no run in {os.path.abspath(exp_name)!r}: there is no run.json")
     if record.get("status") == "running":
         raise RunError(problem or f"{exp_name} is being started, or was killed: no coordinator")
     return json.dumps(record, indent=2) if as_json else _ended(exp_name, record)
-
-
-def coordinator_address(exp_name: str) -> dict[str, Any] | None:
-    """``host``, ``port`` and ``pid`` of a run's coordinator; ``None`` if there is none."""
-    return _json_file(os.path.join(exp_name, COORDINATOR_FILE))
-
-
-def _json_file(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _ask(address: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""Small files of facts in a run's folder."""
+
+import json
+import os
+import time
+from datetime import datetime, timezone
+from typing import Any
+
+from ding.utils.log_file import write_atomically
+
+COORDINATOR_FILE = "coordinator.json"
+RECORD_FILE = "run.json"
+
+
+def coordinator_address(exp_name: str) -> dict[str, Any] | None:
+    """``host``, ``port`` and ``pid`` of a run's coordinator; ``None`` if there is none."""
+    found = _json_file(os.path.join(exp_name, COORDINATOR_FILE))
+    return found if {"host", "port"} <= set(found) else None
+
+
+def read_record(exp_name: str) -> dict[str, Any]:
+    """What ``run.json`` tells of a run; empty if there is none."""
+    return _json_file(os.path.join(exp_name, RECORD_FILE))
+
+
+def settle_record(exp_name: str, status: str, reason: str) -> None:
+    """Write how a run ended into its ``run.json`` if the coordinator died before it could."""
+    record = read_record(exp_name)
+    if record.get("status") != "running":
+        return
+    now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
+    record.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
+    write_atomically(os.path.join(exp_name, RECORD_FILE), json.dumps(record, indent=2) + "\n")
+
+
+def _json_file(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
