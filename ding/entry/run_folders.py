@@ -37,8 +37,8 @@ class RunFolders:
         if other is not None and _answers(other["host"], other["port"]):
             raise ConfigError(
                 f"the run in {self._exp!r} is going on: its coordinator at {other['host']}:"
-                f"{other['port']} is process {other.get('pid')}; stop that first, or choose another "
-                "exp_name"
+                f"{other['port']} is process {other.get('pid')}; stop that first, or choose "
+                "another exp_name"
             )
         self._make(self._exp, "main_config.exp_name")
         for key, path in self._shared.items():
