@@ -27,7 +27,7 @@ from .run_status import run_status
 from .run_view import RunView, write_address
 from .task_desk import KINDS, TaskDesk
 from .task_table import LIVE, TaskState, TaskTable
-from .worker_link import CALLBACKS, Failure, Link
+from .worker_link import CALLBACKS, Failure, Link, one_line
 
 __all__ = ["Coordinator", "TaskState", "Verdict"]
 
@@ -160,7 +160,7 @@ class Coordinator:
 
     def stop(self, reason: str, status: str = "interrupted") -> None:
         """End the run; does not wait. The first reason counts."""
-        self._end.give(status, reason)
+        self._end.give(status, one_line(reason))
         self._wake.set()
 
     def close(self) -> None:
@@ -463,7 +463,7 @@ class Coordinator:
             "exp_name": self._exp_name,
             "state": "running" if verdict is None else verdict.status,
             "reason": None if verdict is None else verdict.reason,
-            "stop_value": self._main.get("env", {}).get("stop_value"),
+            "stop_value": as_number(self._main.get("env", {}).get("stop_value")),
             **run_status(self._facts, self._table, self._comm.workers(), self._buffers.all()),
             **({} if verdict is None else {"waits": "the run is over"}),
         }

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from .worker_link import Failure
+from .worker_link import Failure, one_line
 
 RATE_SECONDS = 5.0
 KEPT_FAILURES = 10
@@ -118,7 +118,7 @@ class RunFacts:
             "time": round(time.time(), 3),
             "worker": failure.worker,
             "task": failure.task_id,
-            "cause": failure.cause,
+            "cause": one_line(failure.cause),
         }
         with self._lock:
             self.failures.append(entry)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .run_facts import RunFacts
+from .run_facts import RunFacts, as_number
 from .task_table import TaskTable
 from .worker_session import WorkerSession
 
@@ -30,7 +30,7 @@ def worker_status(session: WorkerSession, facts: RunFacts) -> dict[str, Any]:
         status["is_eval"] = bool(job and job.task.get("collector_cfg", {}).get("eval_flag"))
     else:
         status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
-        status["wait_share"] = job and job.info.get("wait_share")
+        status["wait_share"] = as_number(job and job.info.get("wait_share"))
     return status
 
 
@@ -131,4 +131,5 @@ def worker_lines(status: Mapping[str, Any]) -> list[str]:
 
 
 def _rounded(value: Any) -> float | None:
-    return round(value, 1) if isinstance(value, int | float) else None
+    number = as_number(value)
+    return None if number is None else round(number, 1)

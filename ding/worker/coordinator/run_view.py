@@ -13,7 +13,7 @@ from ding.utils.errors import CheckpointWriteError
 from ding.utils.log_file import write_atomically
 
 from .run_status import brief_facts, worker_lines
-from .worker_link import Failure
+from .worker_link import Failure, one_line
 
 #: Seconds that the line of a failure waits for news of who gets the task.
 LINE_SECONDS = 2.0
@@ -34,6 +34,7 @@ class RunView:
 
     def log(self, text: str, warning: bool = False) -> None:
         """One line with its time."""
+        text = one_line(text)
         self._logger.log(logging.WARNING if warning else logging.INFO, text)
         if self._console is not None:
             self._console.log(f"{time.strftime('%H:%M:%S')} {text}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .run_facts import as_count
-from .worker_link import Ask, Link, NonsenseAnswer, WorkerFailed
+from .worker_link import Ask, Link, NonsenseAnswer, WorkerFailed, one_line
 
 _logger = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ class CollectorJob(Job):
 
     def _heed(self, progress: dict[str, Any], alone: bool) -> bool:
         self.info, waiting = progress, progress.get("waiting")
-        self.waits_for = None if waiting is None else str(waiting)
+        self.waits_for = None if waiting is None else one_line(waiting, 40)
         self._link.collector_progress(self.task_id, progress)
         if progress.get("warning"):
             self._link.warn(self.worker, str(progress["warning"]))
@@ -274,7 +274,7 @@ class LearnerJob(Job):
         if info.get("error"):
             raise WorkerFailed(str(info["error"]), info, told=True)
         self.info, waiting = info, info.get("waiting")
-        self.waits_for = None if waiting is None else str(waiting)
+        self.waits_for = None if waiting is None else one_line(waiting, 40)
         self._link.send_info(self.task_id, buffer_id, info)
         return bool(self._link.learner_done(self.task_id, info))
 

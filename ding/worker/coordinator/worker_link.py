@@ -62,6 +62,12 @@ class Failure:
     detail: Any = None
 
 
+def one_line(text: Any, most: int = 600) -> str:
+    """What somebody else told, fit for a terminal: no control characters, and not too long."""
+    words = " ".join(str(text).split())
+    return "".join(letter for letter in words if letter.isprintable())[:most]
+
+
 class Ask(Protocol):
     """Gives a worker one step of its task and waits for the answer.
 

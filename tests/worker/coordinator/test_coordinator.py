@@ -260,13 +260,13 @@ def test_slow_network_only_slows_down():
 def test_failure_that_every_worker_has_ends_the_run_with_its_cause():
     workers = {f"c{i}": FakeCollector() for i in range(2)}
     for worker in workers.values():
-        worker.on["data"] = fail_task("EnvError: env 3: no such level")
+        worker.on["data"] = fail_task("EnvError: env 3:\n\x1b[31m no such level")
     begin = time.monotonic()
     with Run(workers) as run:
         status, reason = run.coordinator.wait(20)
         assert time.monotonic() - begin < 10
         assert status == "failed"
-        assert "no such level" in reason
+        assert reason.endswith("EnvError: env 3: [31m no such level")
         assert len(run.commander.failed) == 4
     assert os.path.exists("exp/ckpt/coordinator_state.pth.tar")
 
