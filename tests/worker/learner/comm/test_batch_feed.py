@@ -35,32 +35,51 @@ def test_wants_more_when_half_is_used_up():
     assert feed.demand(10) == 4
 
 
-def test_wants_more_of_what_is_quickly_trained_on():
-    feed = BatchFeed(8, most=32)
-    assert feed.demand(0) == 8
-    for i in range(100):
+class Clock:
+    """Stands in for ``time``; it goes on when it is told to."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("ding.worker.learner.comm.batch_feed.time", clock)
+    return clock
+
+
+def train(feed, clock, n, seconds):
+    for i in range(n):
         feed.put(i)
         next(feed)
+        clock.now += seconds
+        feed._note_trained()
+
+
+def test_wants_more_of_what_is_quickly_trained_on(clock):
+    feed = BatchFeed(8, most=32)
+    assert feed.demand(0) == 8
+    train(feed, clock, 100, seconds=0.005)
+    assert feed.demand(0) == 19
+    train(feed, clock, 100, seconds=0.001)
     assert feed.demand(0) == 32
-    slow = BatchFeed(2, most=32)
-    for i in range(20):
-        slow.put(i)
-        next(slow)
-        time.sleep(0.03)
-    assert slow.demand(0) < 12
+    train(feed, clock, 100, seconds=1.0)
+    assert feed.demand(0) == 8
 
 
-def test_wants_more_of_what_comes_slowly():
+def test_wants_more_of_what_comes_slowly(clock):
     feed = BatchFeed(8, most=100)
-    for i in range(4):
+    train(feed, clock, 100, seconds=0.01)
+    assert feed.demand(0) in (9, 10)
+    for i in range(20):
         feed.demand(0)
-        time.sleep(0.1)
-        for _ in range(8):
-            feed.put(i)
-    for _ in range(32):
-        next(feed)
-        time.sleep(0.01)
-    assert 15 < feed.demand(0) <= 100
+        clock.now += 0.2
+        feed.put(i)
+    take(feed, 20)
+    assert 40 < feed.demand(0) <= 50
 
 
 def test_wakes_who_waits_for_demand_and_for_batches():
