@@ -2,8 +2,6 @@
 
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 #: The moves that a task may make.
@@ -64,8 +62,8 @@ class TaskTable:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._tasks: dict[str, TaskState] = {}
-        self._ended: deque[str] = deque()
+        self._live: dict[str, TaskState] = {}
+        self._ended: dict[str, TaskState] = {}
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
 
     def add(self, kind: str, task: dict[str, Any]) -> TaskState:
@@ -80,15 +78,17 @@ class TaskTable:
                 f"the commander gave a {kind} task with task_id {task_id!r}, expected a string"
             )
         with self._lock:
-            known = self._tasks.get(task_id)
-            if known is not None and known.stage in LIVE:
-                raise ValueError(f"the commander gave task {task_id} again: it is {known.stage}")
-            state = self._tasks[task_id] = TaskState(task_id, kind, task)
+            if task_id in self._live:
+                stage = self._live[task_id].stage
+                raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
+            self._ended.pop(task_id, None)
+            state = self._live[task_id] = TaskState(task_id, kind, task)
             return state
 
     def get(self, task_id: str, kind: str | None = None) -> TaskState | None:
         """A task of that kind, also one that has ended lately."""
-        state = self._tasks.get(task_id) if isinstance(task_id, str) else None
+        with self._lock:
+            state = self._find(task_id)
         return state if state is not None and kind in (None, state.kind) else None
 
     def move(
@@ -96,7 +96,7 @@ class TaskTable:
     ) -> bool:
         """Whether the task was where that move is allowed; only then it is made."""
         with self._lock:
-            state = self._tasks.get(task_id)
+            state = self._find(task_id)
             if state is None or stage not in MOVES[state.stage]:
                 return False
             state.stage, state.since = stage, time.monotonic()
@@ -108,19 +108,25 @@ class TaskTable:
                 state.worker = None
             elif stage in self._totals:
                 self._totals[stage] += 1
-                self._remember(task_id)
+                self._ended[task_id] = self._live.pop(task_id)
+                if len(self._ended) > MEMORY:
+                    del self._ended[next(iter(self._ended))]
             return True
 
     def live(self, kind: str | None = None, stage: str | None = None) -> list[TaskState]:
         """The tasks that have not ended, oldest first."""
         with self._lock:
-            return list(self._live(kind, stage))
+            return [
+                state
+                for state in self._live.values()
+                if kind in (None, state.kind) and stage in (None, state.stage)
+            ]
 
     def counts(self) -> dict[str, int]:
         """How many tasks are in each stage; of those that ended, how many ever came there."""
         with self._lock:
             counts = dict.fromkeys(LIVE, 0) | self._totals
-            for state in self._live(None, None):
+            for state in self._live.values():
                 counts[state.stage] += 1
             return counts
 
@@ -128,30 +134,21 @@ class TaskTable:
         with self._lock:
             live = [
                 {"task_id": state.task_id, "kind": state.kind, "buffer_id": state.buffer_id or ""}
-                for state in self._live(None, None)
+                for state in self._live.values()
             ]
             return {"live": live, "totals": dict(self._totals)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Tasks that were open when the state was taken have failed: their answers are stale."""
         with self._lock:
-            self._tasks.clear()
+            self._live.clear()
             self._ended.clear()
             self._totals.update(state_dict["totals"])
             for saved in state_dict["live"]:
                 self.add(saved["kind"], {k: saved[k] for k in ("task_id", "buffer_id")})
                 self.move(saved["task_id"], "failed", cause="the coordinator was started again")
 
-    def _live(self, kind: str | None, stage: str | None) -> Iterator[TaskState]:
-        for state in self._tasks.values():
-            right_kind = kind in (None, state.kind)
-            if right_kind and (state.stage == stage if stage else state.stage in LIVE):
-                yield state
-
-    def _remember(self, task_id: str) -> None:
-        self._ended.append(task_id)
-        if len(self._ended) > MEMORY:
-            old = self._ended.popleft()
-            state = self._tasks.get(old)
-            if state is not None and state.stage not in LIVE and old not in self._ended:
-                del self._tasks[old]
+    def _find(self, task_id: Any) -> TaskState | None:
+        if not isinstance(task_id, str):
+            return None
+        return self._live.get(task_id) or self._ended.get(task_id)
