@@ -1,5 +1,6 @@
 """The buffer type `deque`: uniform or prioritised replay under a short config."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -138,11 +139,19 @@ class DequeBufferWrapper(RingBuffer):
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""
         with self._lock:
-            slots = self._by_age()[:n]
-            self._discard(slots)
-            self._ring.drop(slots)
-            self._priorities.vacate(slots)
-            self._monitor.note(removed=len(slots))
+            self._remove(self._by_age()[:n])
+
+    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
+        with self._lock:
+            slots = self._priorities.slots()
+            if len(slots):
+                self._remove(slots[test(self._ring.take(slots))])
+
+    def _remove(self, slots: np.ndarray) -> None:
+        self._discard(slots)
+        self._ring.drop(slots)
+        self._priorities.vacate(slots)
+        self._monitor.note(removed=len(slots))
 
     def _by_age(self) -> np.ndarray:
         slots = self._ring.by_age()

@@ -118,6 +118,14 @@ class RingBuffer:
         """Let the n oldest items leave, or all if there are fewer."""
         raise NotImplementedError
 
+    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
+        """Let items leave, wherever they are.
+
+        Args:
+            test: Takes items (a list or ``Columns``) and says of each whether it leaves; bool [n].
+        """
+        raise NotImplementedError
+
     @property
     def _is_watched(self) -> bool:
         """Whether anybody wants to know of items that leave."""

@@ -229,6 +229,7 @@ class ChunkBuffer:
             if chunk is None:
                 return 0
             rows = self._ledger.kill(chunk.number)
+            self._rows.drop_dead()
         self._files.remove_unused()
         _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
         return rows
@@ -349,6 +350,7 @@ class ChunkBuffer:
             gone = [chunk for chunk in there if not self._files.is_whole(chunk)]
             for chunk in gone:
                 self._ledger.kill(chunk.number)
+            self._rows.drop_dead()
             self._lock.notify_all()
         self._files.remove_unused()
         self._files.remove_strangers(chunk_prefix(self._name))

@@ -146,6 +146,17 @@ class ReferenceBuffer:
                 self._ledger.kill(chunk.number)
         return rows
 
+    def drop_dead(self) -> None:
+        """Let rows of dropped chunks leave, if the buffer can; else they are never drawn."""
+        if self._ledger.dead_rows and hasattr(self.buffer, "remove_if"):
+            self.buffer.remove_if(self._are_dead)
+            self.settle()
+
+    def _are_dead(self, items: Any) -> np.ndarray:
+        columns = columns_of(items)
+        assert columns is not None
+        return ~self._ledger.alive(np.asarray(columns["chunk"], np.int64))
+
     def _note_left(self, items: Any) -> None:
         columns = columns_of(items)
         if columns is not None:

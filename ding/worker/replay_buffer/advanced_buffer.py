@@ -1,6 +1,6 @@
 """Prioritised replay with limits on use, age and throughput."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -294,6 +294,12 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         with self._lock:
             slots = self._ring.by_age()
             self._remove(slots[self._priorities.occupied[slots]][:n])
+
+    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
+        with self._lock:
+            slots = self._priorities.slots()
+            if len(slots):
+                self._remove(slots[test(self._ring.take(slots))])
 
     def _remove(self, slots: np.ndarray) -> None:
         if not len(slots):

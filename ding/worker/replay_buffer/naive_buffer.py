@@ -107,6 +107,19 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
             self._ring.forget_oldest(n)
             self._monitor.note(removed=n)
 
+    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
+        with self._lock:
+            if not self.count():
+                return
+            slots = self._ring.by_age()
+            leaving = test(self._ring.take(slots))
+            self._discard(slots[leaving])
+            self._monitor.note(removed=int(leaving.sum()))
+            kept = self._ring.take(slots[~leaving])
+            # There are no gaps in a ring of which only the oldest leave.
+            self._ring.clear()
+            self._ring.push(kept)
+
     def count(self) -> int:
         return self._ring.filled - self._ring.forgotten
 

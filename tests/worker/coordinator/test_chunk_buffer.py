@@ -728,6 +728,23 @@ def test_chunks_whose_files_are_gone_are_dropped_and_named(folder):
     buffer.close(remove_files=True)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_samples_are_drawn_evenly_when_all_old_files_are_gone(folder, kind):
+    buffer = make(folder, kind, size=4000)
+    for i in range(20):
+        buffer.push(chunk(folder, i, 200), 0)
+    state = buffer.state_dict()
+    buffer.close(remove_files=True)
+    buffer = make(folder, kind, size=4000)
+    assert len(buffer.load_state_dict(state)) == 20
+    assert (buffer.count(), buffer.files, buffer.bytes) == (0, 0, 0)
+    buffer.push(chunk(folder, 50, 100), 0)
+    wire = buffer.sample(64, 0)
+    assert len(set(wire["row"])) == 64
+    assert buffer.count() == 100
+    buffer.close(remove_files=True)
+
+
 def test_the_end_removes_all_files_of_this_run_and_no_other(folder):
     buffer = make(folder)
     buffer.push(chunk(folder, 0), 0)

@@ -106,6 +106,28 @@ def test_pushed_items_are_held_or_have_left(kind, columnar, steps):
     buffer.close()
 
 
+@pytest.mark.parametrize("columnar", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_items_that_leave_from_the_middle(kind, columnar):
+    def is_odd(found) -> np.ndarray:
+        return np.array([row["x"] % 2 == 1 for row in list(found)])
+
+    buffer, gone = make(kind)
+    buffer.remove_if(is_odd)
+    buffer.push(items(range(13), columnar), 0)
+    buffer.remove_if(is_odd)
+    assert gone == collections.Counter([0, 1, 2, 3, 5, 7, 9, 11])
+    assert held(buffer) == {4, 6, 8, 10, 12}
+    buffer.push(items(range(100, 104), columnar), 0)
+    assert held(buffer) >= {10, 12, 100, 101, 102, 103}
+    buffer.remove_if(lambda found: np.ones(len(found), bool))
+    assert buffer.count() == 0
+    buffer.push(items(range(200, 203), columnar), 0)
+    assert held(buffer) == {200, 201, 202}
+    assert all(count == 1 for count in gone.values())
+    buffer.close()
+
+
 def test_used_up_and_too_old():
     buffer, gone = make("advanced", max_use=2, max_staleness=5)
     buffer.push(items(range(8)), 0)
