@@ -200,22 +200,28 @@ def _signals(heeds_sigint: bool) -> Iterator[int]:
     """A descriptor from which the numbers of signals can be read."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    before_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    handlers: dict[int, Any] = {signal.SIGTERM: _noted, signal.SIGINT: _noted}
-    if not heeds_sigint:
-        # The supervisor decides; when a closed terminal ends it, there is time to clean up.
-        handlers = {signal.SIGTERM: _noted, signal.SIGINT: signal.SIG_IGN}
-        if hasattr(signal, "SIGHUP"):
-            handlers[signal.SIGHUP] = signal.SIG_IGN
+    # Elsewhere than in the main thread, signals are the caller's business.
+    is_main = threading.current_thread() is threading.main_thread()
+    handlers = _handlers(heeds_sigint) if is_main else {}
+    before_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False) if is_main else -1
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield read
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        signal.set_wakeup_fd(before_fd)
+        if is_main:
+            signal.set_wakeup_fd(before_fd)
         os.close(read)
         os.close(write)
+
+
+def _handlers(heeds_sigint: bool) -> dict[int, Any]:
+    if heeds_sigint:
+        return {signal.SIGTERM: _noted, signal.SIGINT: _noted}
+    # The supervisor decides; when a closed terminal ends it, there is time to clean up.
+    ignored = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    return {signal.SIGTERM: _noted, **dict.fromkeys(ignored, signal.SIG_IGN)}
 
 
 def _noted(number: int, frame: Any) -> None:
