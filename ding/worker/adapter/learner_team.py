@@ -262,7 +262,7 @@ class LearnerTeam:
             self._connect(message.name, message.host, message.port)
         except (ResponseException, requests.RequestException, InteractionError) as error:
             cause = f"{message.name} cannot be connected: {error}"
-            status = HTTPStatus.SERVICE_UNAVAILABLE
+            status = HTTPStatus.FAILED_DEPENDENCY
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from error
 
     def _lose(self, name: str, cause: str) -> None:

@@ -212,14 +212,14 @@ class CommCoordinator:
             self._count_collectors()
             cause = f"{message.name} at {message.host}:{message.port} cannot be connected: {err}"
             self._logger.debug(cause)
-            status = HTTPStatus.SERVICE_UNAVAILABLE
+            status = HTTPStatus.FAILED_DEPENDENCY
             raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
         with self._lock:
             if self._sessions.get(message.name) is session and not self._closing:
                 session.start()
                 return
         # It joined once more meanwhile, and was lost by that; or all are let go.
-        raise refusal(Code.TASK_DATA_INVALID, "join again", HTTPStatus.SERVICE_UNAVAILABLE)
+        raise refusal(Code.TASK_DATA_INVALID, "join again", HTTPStatus.FAILED_DEPENDENCY)
 
     def worker_ended(self, name: str, cause: str) -> bool:
         """A worker's process has ended; whether its loss is still to be told."""

@@ -1,6 +1,7 @@
 """The coordinator's master: workers join at it, and anybody may ask it for the run's status."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,8 +17,9 @@ from ding.worker.comm_join import JOIN_PATH
 
 STATUS_PATH = "/status"
 KINDS = ("collector", "learner")
-#: Characters of a name that others see in lists and lines.
+#: Characters of a name that others see in lists and lines, and in names of files.
 MAX_NAME = 64
+_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,10 @@ class JoinMessage:
         port, pid = worker.get("port"), worker.get("pid", 0)
         if kind not in KINDS:
             raise BadMessageError(f"kind is {str(kind)[:80]!r}, expected {' or '.join(KINDS)}")
-        if not (isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()):
-            raise BadMessageError(f"name is {str(name)[:80]!r}, expected up to {MAX_NAME} letters")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise BadMessageError(
+                f"name is {str(name)[:80]!r}, expected up to {MAX_NAME} letters, digits and ._-"
+            )
         if not (isinstance(host, str) and 0 < len(host) <= 255 and host.isprintable()):
             raise BadMessageError(f"host is {str(host)[:80]!r}, expected an address")
         if type(port) is not int or not 0 < port < 65536 or type(pid) is not int:
