@@ -21,7 +21,7 @@ main_config = EasyDict(
             dueling=True,
         ),
         learn=dict(
-            batch_size=128,
+            batch_size=256,
             learning_rate=0.001,
             target_update_freq=50,
             learner=dict(learner_num=1, send_policy_freq=10),
