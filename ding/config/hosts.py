@@ -24,7 +24,7 @@ LOOPBACK = "127.0.0.1"
 _EVERYWHERE = "0.0.0.0"
 _LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
 #: Ports that are chosen when a part starts.
-_OPEN = ("auto", 0, None)
+OPEN_PORTS = ("auto", 0, None)
 
 Hosts = str | Sequence[str] | None
 
@@ -234,7 +234,7 @@ def place_joining(
         cfg.system.coordinator,
         *(cfg.system[name].master for name in _workers(cfg, "learner_aggregator")),
     ):
-        if entry.port in _OPEN:
+        if entry.port in OPEN_PORTS:
             local = is_local(entry.host)
             entry.port = _free_port(entry.host, taken) if local else DEFAULT_K8S_COORDINATOR_PORT
     fill_tables(cfg)
@@ -254,7 +254,7 @@ def point_workers(cfg: EasyDict) -> None:
         aggregator = aggregator_of(name, system)
         master = system.coordinator if aggregator is None else system[aggregator].get("master", {})
         port = master.get("port")
-        if system[name].port in _OPEN and port not in _OPEN:
+        if system[name].port in OPEN_PORTS and port not in OPEN_PORTS:
             system[name].coordinator = [reachable(master.host), port]
 
 
@@ -269,7 +269,7 @@ def _place(
     coordinator = system.coordinator
     hosts = _listed(coordinator_host)
     coordinator.host = hosts[0] if hosts else coordinator.host or LOOPBACK
-    if coordinator.port in _OPEN:
+    if coordinator.port in OPEN_PORTS:
         coordinator.port = free_port(coordinator.host)
     for kind, given in (
         *(("learner", learner_host), ("learner_aggregator", learner_host)),
@@ -279,7 +279,7 @@ def _place(
         for name in _workers(cfg, kind):
             entry, host = system[name], next(turn)
             entry.host = host or entry.host or LOOPBACK
-            if entry.port in _OPEN:
+            if entry.port in OPEN_PORTS:
                 entry.port = free_port(entry.host)
             if kind == "learner_aggregator" and "master" not in entry:
                 entry.master = EasyDict(host=entry.host, port=free_port(entry.host))
@@ -300,7 +300,7 @@ def _table(cfg: EasyDict, names: list[str]) -> EasyDict:
     table = EasyDict()
     for name in names:
         entry = cfg.system[name]
-        if entry.port not in _OPEN and entry.host != _EVERYWHERE:
+        if entry.port not in OPEN_PORTS and entry.host != _EVERYWHERE:
             table[name] = [name, entry.host or LOOPBACK, entry.port]
     return table
 

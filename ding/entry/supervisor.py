@@ -8,7 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.hosts import LOOPBACK, reachable
+from ding.config.hosts import LOOPBACK, OPEN_PORTS, reachable
 from ding.config.system import (
     aggregator_of,
     kind_of,
@@ -139,7 +139,8 @@ class Supervisor(ChildGroup):
         for other in self._workers.values():
             if (aggregator_of(other.name, system) or _COORDINATOR) != child.name:
                 continue
-            system[other.name].coordinator = address
+            if system[other.name].port in OPEN_PORTS:  # to others the coordinator connects
+                system[other.name].coordinator = address
             if other.process is None and other.name not in {*self._due, *self._given_up}:
                 self._start(other)
 

@@ -5,8 +5,8 @@ import copy
 from easydict import EasyDict
 
 
-def small_configs(exp_name="run", stop_value=9, **system):
-    """CartPole, on which any policy reaches 9 and none 501."""
+def small_configs(exp_name="run", stop_value=5, **system):
+    """CartPole, on which any policy reaches 5 and none 501."""
     main = dict(
         exp_name=exp_name,
         env=dict(

@@ -90,7 +90,7 @@ def test_going_on_after_ctrl_c_from_another_folder(monkeypatch):
     monkeypatch.chdir("other")
     process = in_process(
         *("-m", "parallel", "-c", "../run/formatted_total_config.py", "--resume"),
-        *("--set", "env.stop_value=9"),
+        *("--set", "env.stop_value=5"),
     )
     process.join(60)
     assert process.exitcode == 0, Path("output.txt").read_text()

@@ -17,6 +17,7 @@ from ding.entry.parallel_entry import (
     launch_learner,
     worker_of,
 )
+from ding.utils import find_free_port
 from ding.utils.errors import ConfigError, RunError
 from tests.entry.forked import descendants, forked, is_alive, wait_for
 from tests.entry.parallel_runs import small_configs
@@ -53,6 +54,14 @@ def test_a_run_that_converges():
     assert (record()["status"], record()["seed"]) == ("converged", 0)
     assert (Path("run") / "ckpt" / "ckpt_best.pth.tar").exists()
     assert left_over() == []
+
+
+def test_a_worker_with_a_port_of_its_own():
+    port = find_free_port("127.0.0.1")
+    run = forked(parallel_pipeline, small_configs(collector0=dict(port=port)), 0)
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert last_line().startswith("converged: mean return")
 
 
 def test_a_script_without_a_main_guard():
@@ -94,7 +103,7 @@ def test_a_signal_and_going_on_from_there(number, status):
     before = record()["train_iter"]
 
     main.policy.learn.resume_training = True
-    main.env.stop_value = 9
+    main.env.stop_value = 5
     run = forked(parallel_pipeline, (main, create, system), 0)
     run.join(60)
     assert run.exitcode == 0, Path("output.txt").read_text()
