@@ -1,15 +1,14 @@
 """The centre of a parallel run: it hands out tasks, and data goes through its buffers."""
 
 import logging
-import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from easydict import EasyDict
 
-from ding.utils import deep_merge_dicts, remove_file
+from ding.utils import deep_merge_dicts
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
 from ding.utils.run_log import RunLog
@@ -23,6 +22,7 @@ from .retry_limit import RetryLimit
 from .run_buffers import RunBuffers, shared_folder
 from .run_end import RunEnd, Verdict
 from .run_facts import RunFacts, as_count, as_number
+from .run_files import RunFiles
 from .run_status import run_status
 from .run_view import RunView, write_address
 from .task_desk import KINDS, TaskDesk
@@ -90,7 +90,8 @@ class Coordinator:
         self._commander = create_parallel_commander(self._main)
         if run_log is not None:
             self._commander.tb_logger = run_log.writer
-        self._policies = shared_folder(cfg["system"], "path_policy")
+        policies = shared_folder(cfg["system"], "path_policy")
+        self._files = RunFiles(policies, self._tell)
         self._buffers = RunBuffers(
             shared_folder(cfg["system"], "path_data"),
             int(self._cfg.path_data_limit),
@@ -99,7 +100,7 @@ class Coordinator:
         )
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(int(self._cfg.max_task_retry))
-        self._best = BestPolicy(self._exp_name, self._policies)
+        self._best = BestPolicy(self._exp_name, policies)
         self._state = CoordinatorState(
             self._exp_name, self._main, float(self._cfg.save_state_second), self._tell
         )
@@ -183,7 +184,7 @@ class Coordinator:
 
     def _keep_state(self) -> None:
         if self._at_goal:
-            self._guarded(self._state.path, self._state.remove)
+            self._files.remove(self._state.path, self._state.remove)
         else:
             # Without buffers: the end removes the files that they refer to.
             self._state.save(lambda: {**self.state_dict(), "buffers": {}})
@@ -194,27 +195,17 @@ class Coordinator:
 
     def _remove_files(self) -> None:
         self._buffers.close()
-        policies = self._policies
-        for name in self._desk.policy_ids.union(getattr(self._commander, "weights_files", list)()):
-            if policies is not None:
-                self._guarded(f"weights file {name}", partial(policies.remove, name))
-                policies.clear(f"{name}.")  # what evaluations that never ended have kept
+        weights_files = getattr(self._commander, "weights_files", list)
+        self._files.remove_weights(self._desk.policy_ids.union(weights_files()))
         if self._at_goal:
-            for path in self._desk.state_paths:
-                self._guarded(path, partial(remove_file, path))
+            self._files.remove_paths(self._desk.state_paths)
         if self._address_file is not None:
-            self._guarded(self._address_file, partial(os.remove, self._address_file))
+            self._files.remove_paths([self._address_file])
 
     @property
     def _at_goal(self) -> bool:
         """Whether there is nothing to go on with."""
         return self._end.verdict is not None and self._end.verdict.status in _AT_GOAL
-
-    def _guarded(self, what: str, remove: Callable[[], object]) -> None:
-        try:
-            remove()
-        except Exception as err:  # the end must not fail for a file that is left
-            self._tell(f"{what} was not removed: {err}")
 
     # ------------------------------------------------------------------ the loop
 
@@ -253,7 +244,7 @@ class Coordinator:
         buffer = self._buffers.get(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
             _logger.debug("data %s of task %s has no buffer", data_id, task_id)
-            self._guarded(f"data {data_id}", lambda: self._buffers.discard(data_id))
+            self._files.remove(f"data {data_id}", partial(self._buffers.discard, data_id))
             return
         samples = as_count(data.get("sample_num", 1))
         envstep = self._facts.stepped(task_id, data.get("cur_step"))

@@ -81,7 +81,7 @@ class TaskDesk:
             policy_id = task.get("policy_id")
             if policy_id:
                 self.policy_ids.add(policy_id)
-                name = f"learner_{policy_id}.pth.tar"
+                name = f"learner_{str(policy_id).replace(os.sep, '_')}.pth.tar"
                 path = task.setdefault("state_path", os.path.join(self._exp_name, "ckpt", name))
                 self.state_paths.add(path)
             self._buffers.open(task.get("buffer_id"), task.get("replay_buffer_cfg", {}))
