@@ -1,14 +1,19 @@
 """A worker finds its coordinator, waits for it, and gives up with a cause."""
 
+import contextlib
+import json
 import socket
 import threading
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ding.interaction.base.messages import BadMessageError
 from ding.interaction.base.service import refusal
 from ding.worker.comm_join import Joiner
-from ding.worker.coordinator.run_master import RunMaster
+from ding.worker.coordinator.run_master import JoinMessage, RunMaster
 from tests.worker.coordinator.fake_workers import eventually
 
 KEY = "the key"
@@ -120,6 +125,9 @@ def test_it_gives_up_when_there_is_no_coordinator_for_too_long(make_joiner):
         {"kind": "cook", "name": "a", "host": "h", "port": 1},
         {"kind": "learner", "name": "", "host": "h", "port": 1},
         {"kind": "learner", "name": "a\n", "host": "h", "port": 1},
+        {"kind": "learner", "name": "../a", "host": "h", "port": 1},
+        {"kind": "learner", "name": "a" * 65, "host": "h", "port": 1},
+        {"kind": "learner", "name": "a", "host": "h", "port": True},
         {"kind": "learner", "name": "a", "host": "", "port": 1},
         {"kind": "learner", "name": "a", "host": "h", "port": 0},
         {"kind": "learner", "name": "a", "host": "h", "port": "1"},
@@ -142,3 +150,20 @@ def test_closing_ends_it_while_it_tries(make_joiner):
     joiner.close()
     assert threading.active_count() <= threads
     assert causes == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+FIELDS = ("kind", "name", "host", "port", "pid")
+WORKERS = st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, JSON))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.binary(max_size=64) | st.builds(json.dumps, JSON | st.builds(dict, worker=WORKERS)))
+def test_whatever_comes_is_parsed_or_refused(body):
+    content = body if isinstance(body, bytes) else body.encode()
+    with contextlib.suppress(BadMessageError):
+        assert JoinMessage.parse(content).kind in ("collector", "learner")
