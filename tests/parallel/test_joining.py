@@ -59,5 +59,5 @@ def test_a_worker_without_the_key_is_refused(tmp_path):
         key = run.exp / "run.key"
         key.write_text("another key\n")
         stranger = _collector(run, "collector7")
-        assert stranger.wait(20) == 1
+        assert stranger.wait(60) == 1
         assert "collector7" not in run.status()["workers"]
