@@ -29,9 +29,14 @@ StopFunction = Callable[[str, str], object]
 
 
 class PartHandle:
-    """What a part knows of the process around it."""
+    """What a part knows of the process around it.
+
+    Attributes:
+        is_orphan: Whether the supervisor is gone.
+    """
 
     def __init__(self, link: Connection | None) -> None:
+        self.is_orphan = False
         self._link = link
         self._lock = threading.Lock()
         self._stop: StopFunction | None = None
@@ -180,6 +185,7 @@ class _Guard:
                 self._sources.remove(self._link)
         else:
             self._sources.remove(self._lifeline)
+            self._handle.is_orphan = True
             self._handle.ask_to_stop("interrupted", "the process that started the run is gone")
 
     def _heed_signals(self, numbers: bytes) -> None:

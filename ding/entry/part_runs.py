@@ -14,6 +14,7 @@ from ding.config.check import at
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
 from ding.entry.part_process import PartHandle
+from ding.entry.run_folders import RunFolders
 from ding.utils import set_pkg_seed
 from ding.utils.console import Console
 from ding.utils.run_log import RunLog
@@ -71,6 +72,8 @@ def run_coordinator(
             handle.tell("verdict", status, reason)  # what comes now is the end
         finally:
             coordinator.close()
+    if handle.is_orphan:  # nobody else will
+        RunFolders(config).clean()
     if on_verdict is not None:
         on_verdict((status, reason))
     return exit_status(status, reason)
