@@ -142,7 +142,9 @@ class CommCoordinator:
 
     def present(self, kind: str) -> int:
         """How many workers of that kind are connected."""
-        return sum(self._sessions[name].kind == kind for name in tuple(self._present))
+        with self._lock:
+            sessions = self._sessions.values()
+            return sum(one.kind == kind and one.name in self._present for one in sessions)
 
     def close_tasks(self, timeout: float) -> bool:
         """Let all open tasks end; whether they have within so many seconds."""
@@ -264,12 +266,14 @@ class CommCoordinator:
             self._master.lose(session.name, cause)
 
     def came(self, session: WorkerSession) -> None:
-        """A worker is connected."""
+        """A worker is connected, unless it was replaced or given up meanwhile."""
+        with self._lock:
+            if self._sessions.get(session.name) is not session:
+                return
+            self._present.add(session.name)
         if not session.resources.get("ours"):
             # Those of others beat when they like, by default every 3 s.
             self._master.tolerate(session.name, max(self._tolerance, DEFAULT_HEARTBEAT_TOLERANCE))
-        with self._lock:
-            self._present.add(session.name)
         self._logger.info("%s at %s:%d is connected", session.name, *session.address)
         self._count_collectors()
 

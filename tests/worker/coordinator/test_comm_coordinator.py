@@ -118,3 +118,16 @@ def test_worker_that_comes_later_is_connected_then(make_comm):
     eventually(lambda: comm.present("collector") == 1)
     late.close()
     eventually(lambda: comm.present("collector") == 0)
+
+
+def test_worker_that_was_let_go_while_it_came_does_not_count(make_comm):
+    comm = make_comm({"c": FakeCollector()})
+    eventually(lambda: comm.present("collector") == 1)
+    session = comm.workers()["c"]
+    with comm._lock:
+        del comm._sessions["c"]
+    assert comm.present("collector") == 0
+    comm.came(session)
+    assert comm.present("collector") == 0
+    assert "c" not in comm.workers()
+    comm._sessions["c"] = session  # to be closed with the others
