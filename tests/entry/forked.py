@@ -25,7 +25,7 @@ def _main(target, output, args, kwargs):
     target(*args, **kwargs)
 
 
-def wait_for(condition, seconds=40.0):
+def wait_for(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
