@@ -52,7 +52,7 @@ def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
     try:
         if type(value) is int:
             return np.full(rows, value, dtype)
-        array = np.asarray(-1 if value is None else value, dtype)
+        array: np.ndarray = np.asarray(-1 if value is None else value, dtype)
         if array.shape in ((), (rows,)):
             return np.array(np.broadcast_to(array, (rows,)))
     except (TypeError, ValueError, OverflowError):
