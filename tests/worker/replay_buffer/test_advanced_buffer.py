@@ -163,7 +163,7 @@ class TestPriority:
         else:
             for r in batch:
                 buffer.push(r, 0)
-        seen = {r["collect_iter"]: r["priority"] for _ in range(20) for r in buffer.sample(2, 0)}
+        seen = {r["collect_iter"]: r["priority"] for _ in range(200) for r in buffer.sample(2, 0)}
         assert seen == {0: 1.0, 1: 9.0}
 
     def test_replaced_items_are_not_updated(self, make):
