@@ -35,9 +35,12 @@ class _Part:
             file.write(word + "\n")
 
     def start(self) -> None:
+        self.note_pid()
+        self.watcher.start()
+
+    def note_pid(self) -> None:
         with open(self.path("pid"), "a") as file:
             file.write(f"{os.getpid()}\n")
-        self.watcher.start()
 
     def _watch(self) -> None:
         while not self.ended.wait(0.02):
@@ -106,7 +109,11 @@ class FakeWorker(_Part):
         elif order == "leave":
             self.ended.set()
 
+    def start(self) -> None:
+        self.note_pid()
+
     def join(self) -> None:
+        self.watcher.start()  # it obeys when it has told that it works
         self.ended.wait()
 
     def close(self) -> None:

@@ -144,6 +144,7 @@ class Rig(Asker):
         self.trained = 0
         self.infos = []
         self.leaves_threads = False
+        self._threads = set(threading.enumerate())
 
     def __enter__(self):
         self.learner.start()
@@ -153,7 +154,8 @@ class Rig(Asker):
     def __exit__(self, *args):
         self.learner.close()
         super().__exit__(*args)
-        left = [t.name for t in threading.enumerate() if t.name.startswith(OWN_THREADS)]
+        new = set(threading.enumerate()) - self._threads
+        left = [t.name for t in new if t.name.startswith(OWN_THREADS)]
         assert not left or self.leaves_threads, f"left threads {left}"
 
     def begin(self, **kwargs):
