@@ -48,6 +48,8 @@ class InProcessLearner(BaseCommLearner):
 
     def work(self, task_info):
         learner = self._create_learner(task_info)
+        for hook in self.hooks4call:
+            learner.register_hook(hook)
         try:
             learner.start()
         finally:
@@ -67,6 +69,9 @@ def own_module():
 def test_is_found_by_its_type_and_trains(own_module):
     learner = create_comm_learner(EasyDict(type="in_process", import_names=[own_module]))
     assert isinstance(learner, BaseCommLearner)
+    with learner._timer:  # what subclasses find in the base class
+        assert learner._learner_uid
+    assert learner._timer.value > 0
     learner.start()
     learner.batches = [rows(8, seed=i) for i in range(3)]
     task = {"learner_cfg": learner_cfg(train_iterations=3), "policy": policy_cfg()}

@@ -1,5 +1,6 @@
 """What the buffers over one ring share: lock, log, throughput, files, and their end."""
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -87,22 +88,22 @@ class RingBuffer:
 
     def close(self) -> None:
         """Forget all items and end what runs in the background; again does nothing."""
+        self._end(wait=True)
+
+    def __del__(self) -> None:
+        # A constructor that raised leaves no `_closed`; an interpreter that ends may lack modules.
+        with contextlib.suppress(Exception):
+            self._end(wait=False)
+
+    def _end(self, wait: bool) -> None:
         if self._closed:
             return
         self._closed = True
         self.clear()
         if self._remover is not None:
-            self._remover.close()
+            self._remover.close(wait)
         self._monitor.close()
         self._log.close()
-
-    def __del__(self) -> None:
-        # A constructor that raised leaves no `_closed`; an interpreter that ends may lack modules.
-        try:
-            if not getattr(self, "_closed", True):
-                self.close()
-        except Exception:
-            pass
 
     @property
     def replay_buffer_size(self) -> int:

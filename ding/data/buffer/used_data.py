@@ -29,11 +29,17 @@ class UsedDataRemover:
             self._thread = threading.Thread(target=self._run, name="used-data-remover", daemon=True)
             self._thread.start()
 
-    def close(self) -> None:
-        """Remove what is queued and end the thread; a disk that hangs is not waited for long."""
+    def close(self, wait: bool = True) -> None:
+        """Remove what is queued and end the thread; a disk that hangs is not waited for long.
+
+        Args:
+            wait: Whether to wait for the files that are queued.
+        """
         thread, self._thread = self._thread, None
-        if thread is not None:
-            self._queue.put(None)
+        if thread is None:
+            return
+        self._queue.put(None)
+        if wait:
             thread.join(_LAST_SECONDS)
             if thread.is_alive():
                 _logger.warning(

@@ -171,10 +171,17 @@ class BaseEnvManager(EnvRequests):
 
     def close(self) -> None:
         """Close all environments. May be called at any time, more than once."""
+        self._end(wait=True)
+
+    def abandon(self) -> None:
+        """Close all environments without waiting for those that are at work."""
+        self._end(wait=False)
+
+    def _end(self, wait: bool) -> None:
         if self._closed and self._env_ref is None:
             return
         self._closed = True
-        self._stop()
+        self._stop(wait)
         if self._env_ref is not None:
             ref, self._env_ref = self._env_ref, None
             close_quietly(ref, "env_ref")
@@ -296,7 +303,7 @@ class BaseEnvManager(EnvRequests):
         for name in SPACES:
             self._spaces[name] = find_space(self._group.envs[0], name)
 
-    def _stop(self) -> None:
+    def _stop(self, wait: bool) -> None:
         if self._group is not None:
             self._group.close()
 

@@ -89,7 +89,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
                 return venv
         return vector_env_of(self._env_fn, cfg.shared_memory, cfg.shared_memory)
 
-    def _stop(self) -> None:
+    def _stop(self, wait: bool) -> None:
         if self._venv is not None:
             close_quietly(self._venv, "vector")
 

@@ -209,9 +209,9 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         self._env_states = self._pool.states
         self._spaces.update(self._pool.start())
 
-    def _stop(self) -> None:
+    def _stop(self, wait: bool) -> None:
         if self._pool is not None:
-            self._pool.close(_CLOSE_PATIENCE_S)
+            self._pool.close(_CLOSE_PATIENCE_S if wait else 0.0)
             self._finalizer.detach()
 
     def _forget_envs(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
 from ding.utils.errors import ConfigError
+from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.eval_rollout import EvalRollout
 from ding.worker.collector.serial_evaluator import SerialEvaluator
 from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
@@ -22,7 +23,7 @@ class EpisodeEvaluator(SerialEvaluator):
     def reset_env(self, _env: BaseEnvManager | None = None) -> None:
         """Reset the environments, or replace and launch them."""
         if _env is not None:
-            self._env = _env
+            self._env, self._env_use = _env, EnvUse(_env)
             if _env.closed:
                 _env.launch()
                 return

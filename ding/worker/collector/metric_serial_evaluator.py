@@ -7,6 +7,7 @@ from typing import Any
 
 from ding.torch_utils import to_device, to_item, to_tensor
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
+from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.serial_evaluator import SerialEvaluator
 
 
@@ -38,7 +39,7 @@ class MetricSerialEvaluator(SerialEvaluator):
     def reset_env(self, _env: tuple[Any, IMetric] | None = None) -> None:
         """Replace loader and metric."""
         if _env is not None:
-            self._env = _env
+            self._env, self._env_use = _env, EnvUse(_env)
             self._dataloader, self._metric = _env
 
     def reset_policy(self, _policy: Any = None) -> None:

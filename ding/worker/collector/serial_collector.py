@@ -13,6 +13,7 @@ from easydict import EasyDict
 from ding.envs import BaseEnvManager
 from ding.utils import build_logger, get_rank
 from ding.utils.errors import ConfigError, EnvError
+from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.collect_stats import CollectStats, CollectTally
 from ding.worker.collector.rollout import Rollout, StepResult, make_rollout
@@ -51,6 +52,7 @@ class SerialCollector(ISerialCollector):
         self._tb_logger = tb_logger
         self._logger: logging.Logger | None = None
         self._env: Any = None
+        self._env_use = EnvUse(None)
         self._policies: list[Any] = []
         self._rollout: Rollout | None = None
         if get_rank() == 0:
@@ -64,7 +66,7 @@ class SerialCollector(ISerialCollector):
     def reset_env(self, _env: BaseEnvManager | None = None) -> None:
         """Reset the environments, or replace and launch them; running trajectories are lost."""
         if _env is not None:
-            self._env = _env
+            self._env, self._env_use = _env, EnvUse(_env)
             if _env.closed:
                 _env.launch()
             else:
@@ -233,6 +235,17 @@ class SerialCollector(ISerialCollector):
         self._end_flag = True
         if self._env is not None:
             self._env.close()
+        self._close_writer()
+
+    def __del__(self) -> None:
+        # Half-built objects and interpreters that end lack this and that; nobody waits here.
+        with contextlib.suppress(Exception):
+            if not self._end_flag:
+                self._end_flag = True
+                self._env_use.end()
+                self._close_writer()
+
+    def _close_writer(self) -> None:
         if self._owns_writer and self._tb_logger is not None:
             self._tb_logger.flush()
             self._tb_logger.close()

@@ -10,6 +10,7 @@ from easydict import EasyDict
 
 from ding.utils import broadcast_object_list, build_logger, get_rank, get_world_size
 from ding.utils.errors import ConfigError, EnvError
+from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.base_serial_evaluator import ISerialEvaluator
 
 
@@ -41,6 +42,7 @@ class SerialEvaluator(ISerialEvaluator):
         self._tb_logger = tb_logger
         self._logger: logging.Logger | None = None
         self._env: Any = None
+        self._env_use = EnvUse(None)
         self._policy: Any = None
         self._default_n_episode = self._cfg.get("n_episode")
         self._stop_value = self._cfg.get("stop_value", float("inf"))
@@ -158,6 +160,17 @@ class SerialEvaluator(ISerialEvaluator):
         self._end_flag = True
         if hasattr(self._env, "close"):
             self._env.close()
+        self._close_writer()
+
+    def __del__(self) -> None:
+        # Half-built objects and interpreters that end lack this and that; nobody waits here.
+        with contextlib.suppress(Exception):
+            if not self._end_flag:
+                self._end_flag = True
+                self._env_use.end()
+                self._close_writer()
+
+    def _close_writer(self) -> None:
         if self._owns_writer and self._tb_logger is not None:
             self._tb_logger.flush()
             self._tb_logger.close()

@@ -1,5 +1,6 @@
 """The centre of a parallel run: it hands out tasks, and data goes through its buffers."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Mapping
@@ -190,8 +191,10 @@ class Coordinator:
             self._state.save(lambda: {**self.state_dict(), "buffers": {}})
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True) and self._loop_thread is not None:
-            self.close()
+        # The run is told to end; letting workers go and joining threads is for `close`.
+        with contextlib.suppress(Exception):
+            if not self._closed:
+                self.stop("the coordinator was deleted")
 
     def _remove_files(self) -> None:
         self._buffers.close()

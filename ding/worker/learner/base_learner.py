@@ -117,13 +117,18 @@ class BaseLearner:
 
     # ------------------------------------------------------------------ training
 
-    def train(self, data: Any, envstep: int = -1, policy_kwargs: dict | None = None) -> None:
+    def train(
+        self, data: Any, envstep: int = -1, policy_kwargs: dict | None = None
+    ) -> list[dict[str, Any]]:
         """Update the policy once with a batch (an on-policy policy may make many updates of it).
 
         Args:
             data: What the replay buffer sampled or the collector returned: rows or columns.
             envstep: Environment steps collected so far, for the log; below 0 for unknown.
             policy_kwargs: Keyword arguments of the policy's ``forward``.
+
+        Returns:
+            What the policy logged, without priorities: one dict for each of its updates.
 
         Raises:
             ConfigError: No policy is set.
@@ -141,10 +146,12 @@ class BaseLearner:
         identity = _identity(data)
         output = self._policy.forward(data, **(policy_kwargs or {}))
         self._train_time = time.perf_counter() - start
-        for log_vars in output if isinstance(output, list) else [output]:
+        logged = output if isinstance(output, list) else [output]
+        for log_vars in logged:
             self._take_log(log_vars, identity)
             self.call_hook("after_iter")
             self._last_iter.add(1)
+        return [_without_priority(log_vars) for log_vars in logged]
 
     def _take_log(self, log_vars: dict[str, Any], identity: dict[str, Any]) -> None:
         scalar = self._log_buffer["scalar"]
@@ -424,6 +431,12 @@ class BaseLearner:
     @ckpt_name.setter
     def ckpt_name(self, _ckpt_name: str | None) -> None:
         self._ckpt_name = _ckpt_name
+
+
+def _without_priority(log_vars: dict[str, Any]) -> dict[str, Any]:
+    if "priority" not in log_vars:
+        return log_vars
+    return {name: value for name, value in log_vars.items() if name != "priority"}
 
 
 _IDENTITY = ("replay_buffer_idx", "replay_unique_id")

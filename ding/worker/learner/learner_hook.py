@@ -4,6 +4,7 @@ import glob
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -96,8 +97,8 @@ class SaveCkptHook(LearnerHook):
     """Saves policy and counters to ``<exp_name>/ckpt/``.
 
     Args:
-        ext_args: ``freq``, iterations between two files (for ``after_iter``); ``keep``, how many
-            of the numbered files stay, the newest (all when it is 0).
+        ext_args: ``freq``, iterations between two files (for ``after_iter``), never when it is 0;
+            ``keep``, how many of the numbered files stay, the newest (all when it is 0).
 
     Between iterations a file that cannot be written is a warning, and training goes on; anywhere
     else it is an error.
@@ -109,7 +110,7 @@ class SaveCkptHook(LearnerHook):
         self._keep = ext_args.get("keep", 0)
 
     def __call__(self, engine: Any) -> None:
-        if engine.rank != 0 or engine.last_iter.val % self._freq != 0:
+        if engine.rank != 0 or not _is_due(engine, self._freq):
             return
         folder = os.path.join(".", engine.exp_name, "ckpt")
         name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
@@ -123,6 +124,10 @@ class SaveCkptHook(LearnerHook):
             if self.position != "after_iter":
                 raise
             engine.logger.warning("%s; training goes on", error)
+
+    def keep_newest(self, count: int) -> None:
+        """Let only so many numbered files stay; all when it is 0."""
+        self._keep = count
 
     def _prune(self, folder: str) -> None:
         numbered = []
@@ -147,17 +152,16 @@ def checkpoint_state(engine: Any) -> dict[str, Any]:
 
 
 class LogShowHook(LearnerHook):
-    """Writes the averages of the monitor every ``ext_args.freq`` iterations."""
+    """Writes the averages of the monitor every ``ext_args.freq`` iterations, never when it is 0."""
 
     def __init__(self, *args: Any, ext_args: EasyDict = EasyDict(), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._freq = ext_args.get("freq", 1)
 
     def __call__(self, engine: Any) -> None:
-        due = engine.last_iter.val % self._freq == 0
         if engine.rank == 0 or not engine.only_monitor_rank0:
             engine.update_monitor()
-            if due:
+            if _is_due(engine, self._freq):
                 engine.log_monitor()
         for buffer in engine.log_buffer.values():
             buffer.clear()
@@ -173,6 +177,10 @@ class LogReduceHook(LearnerHook):
         if get_world_size() > 1:
             for name, buffer in engine.log_buffer.items():
                 engine.log_buffer[name] = {key: _mean(value) for key, value in buffer.items()}
+
+
+def _is_due(engine: Any, freq: int | None) -> bool:
+    return bool(freq) and engine.last_iter.val % freq == 0
 
 
 def _mean(value: Any) -> Any:
@@ -192,14 +200,26 @@ hook_mapping: dict[str, type] = {
     "log_reduce": LogReduceHook,
 }
 
-#: The short forms: config key to (type, position, priority, name of the value in ext_args).
-_SHORT_FORMS = {
-    "load_ckpt_before_run": ("load_ckpt", "before_run", 20, "load_path"),
-    "save_ckpt_after_iter": ("save_ckpt", "after_iter", 20, "freq"),
-    "save_ckpt_after_run": ("save_ckpt", "after_run", 20, None),
-    "log_reduce_after_iter": ("log_reduce", "after_iter", 10, None),
-    "log_show_after_iter": ("log_show", "after_iter", 20, "freq"),
+#: The short forms: config key to what builds the hook from the key's value. ``False`` or an empty
+#: value builds it as well; one with nothing to do (no path, a frequency of 0) does nothing.
+simplified_hook_mapping: dict[str, Callable[[Any], LearnerHook]] = {
+    "load_ckpt_before_run": lambda path: _short(
+        "load_ckpt", "load_ckpt", "before_run", load_path=path
+    ),
+    "log_show_after_iter": lambda freq: _short("log_show", "log_show", "after_iter", freq=freq),
+    "save_ckpt_after_iter": lambda freq: _short(
+        "save_ckpt", "save_ckpt_after_iter", "after_iter", freq=freq
+    ),
+    "save_ckpt_after_run": lambda _: _short("save_ckpt", "save_ckpt_after_run", "after_run"),
+    # Averaging over ranks comes before what shows the averages.
+    "log_reduce_after_iter": lambda _: _short(
+        "log_reduce", "log_reduce_after_iter", "after_iter", priority=10
+    ),
 }
+
+
+def _short(kind: str, name: str, position: str, priority: int = 20, **ext_args: Any) -> LearnerHook:
+    return hook_mapping[kind](name, priority, position=position, ext_args=EasyDict(ext_args))
 
 
 def register_learner_hook(name: str, hook_type: type) -> None:
@@ -229,10 +249,11 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
     """Build hooks from their config.
 
     Args:
-        cfg: Hook names to either a full description (``type, priority, position, ext_args``), or
-            the value of a short form: ``load_ckpt_before_run`` (path), ``save_ckpt_after_iter``
-            and ``log_show_after_iter`` (iterations between two), ``save_ckpt_after_run`` and
-            ``log_reduce_after_iter`` (bool). ``keep_ckpt`` is how many numbered checkpoints stay.
+        cfg: Hook names to either a full description (``type, position``, and as you like ``name,
+            priority`` (100) and ``ext_args``), or the value of a short form, one of
+            `simplified_hook_mapping`: ``load_ckpt_before_run`` (path), ``save_ckpt_after_iter`` and
+            ``log_show_after_iter`` (iterations between two), ``save_ckpt_after_run`` and
+            ``log_reduce_after_iter``. ``keep_ckpt`` is how many numbered checkpoints stay.
 
     Returns:
         Hooks by position, lowest priority value first.
@@ -241,25 +262,22 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
         ConfigError: A name that is neither, or an unknown hook type.
     """
     hooks: dict[str, list[Hook]] = {position: [] for position in POSITIONS}
-    keep = cfg.get("keep_ckpt", 0)
     for name, value in cfg.items():
         if name == "keep_ckpt":
             continue
         if isinstance(value, dict):
             add_learner_hook(hooks, _build_hook(name, value))
-        elif name not in _SHORT_FORMS:
-            raise ConfigError(
-                f"unknown hook {name!r} = {value!r}: expected one of {sorted(_SHORT_FORMS)}, or a "
-                "dict with type, priority, position and ext_args"
-            )
-        elif value:
-            kind, position, priority, arg = _SHORT_FORMS[name]
-            ext_args = {} if arg is None else {arg: value}
-            if kind == "save_ckpt":
-                ext_args["keep"] = keep
-            args = EasyDict(ext_args)
-            hook = hook_mapping[kind](name, priority, position=position, ext_args=args)
+        elif name in simplified_hook_mapping:
+            hook = simplified_hook_mapping[name](value)
+            if isinstance(hook, SaveCkptHook):
+                hook.keep_newest(cfg.get("keep_ckpt", 0))
             add_learner_hook(hooks, hook)
+        else:
+            raise ConfigError(
+                f"unknown hook {name!r} = {value!r}: expected one of "
+                f"{sorted(simplified_hook_mapping)}, or a dict with type, priority, position and "
+                "ext_args"
+            )
     return hooks
 
 
@@ -269,7 +287,7 @@ def _build_hook(name: str, cfg: dict[str, Any]) -> LearnerHook:
         raise ConfigError(f"hook {name!r}: unknown type {kind!r}, known are {sorted(hook_mapping)}")
     rest = {key: value for key, value in cfg.items() if key != "type"}
     rest["ext_args"] = EasyDict(rest.get("ext_args", {}))
-    return hook_mapping[kind](rest.pop("name", name), rest.pop("priority", 20), **rest)
+    return hook_mapping[kind](rest.pop("name", name), rest.pop("priority", 100), **rest)
 
 
 def add_learner_hook(hooks: dict[str, list[Hook]], hook: LearnerHook) -> None:

@@ -106,6 +106,11 @@ class TestTrain:
         learner.train(data)
         assert learner.priority_info == {}  # the old ones are not this batch's
 
+    def test_returns_the_logs_of_its_updates(self):
+        answers = [{"total_loss": 1.0, "priority": [1.0]}, {"total_loss": 3.0}]
+        assert make(answers).train(rows(1)) == [{"total_loss": 1.0}, {"total_loss": 3.0}]
+        assert make({"total_loss": 1.0}).train(rows(1)) == [{"total_loss": 1.0}]
+
     def test_answer_is_left_alone(self):
         answer = {"total_loss": 1.0, "priority": [1.0]}
         make(answer).train(rows(1))

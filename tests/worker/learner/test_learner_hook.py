@@ -19,10 +19,12 @@ from ding.worker.learner import (
     add_learner_hook,
     build_learner_hook_by_cfg,
     find_char,
+    learner_hook,
     merge_hooks,
     register_learner_hook,
     show_hooks,
 )
+from ding.worker.learner.learner_hook import simplified_hook_mapping
 
 
 class Note(LearnerHook):
@@ -44,6 +46,13 @@ class Engine:
         self.policy, self.weight = self, torch.zeros(2)
         self.logger = SimpleNamespace(warning=lambda text, *args: self.lines.append(text % args))
         self.log_buffer = {"scalar": build_log_buffer()}
+        self.only_monitor_rank0, self.shown = True, 0
+
+    def update_monitor(self):
+        pass
+
+    def log_monitor(self):
+        self.shown += 1
 
     def info(self, line):
         self.lines.append(line)
@@ -72,17 +81,68 @@ class TestBuild:
                 log_reduce_after_iter=True,
             )
         )
-        assert names(hooks, "before_run") == ["load_ckpt_before_run"]
+        assert names(hooks, "before_run") == ["load_ckpt"]
         assert names(hooks, "before_iter") == []
         assert names(hooks, "after_run") == ["save_ckpt_after_run"]
         # Averaging over ranks comes before what shows the averages.
         assert names(hooks, "after_iter") == [
-            *("log_reduce_after_iter", "log_show_after_iter", "save_ckpt_after_iter"),
+            *("log_reduce_after_iter", "log_show", "save_ckpt_after_iter"),
         ]
+        priorities = {hook.name: hook.priority for place in hooks.values() for hook in place}
+        assert priorities == {
+            "load_ckpt": 20,
+            "save_ckpt_after_run": 20,
+            "log_reduce_after_iter": 10,
+            "log_show": 20,
+            "save_ckpt_after_iter": 20,
+        }
 
-    def test_what_is_off_is_not_built(self):
-        off = EasyDict(load_ckpt_before_run="", save_ckpt_after_run=False, log_show_after_iter=None)
-        assert not any(build_learner_hook_by_cfg(off).values())
+    def test_false_values_build_their_hooks_too(self):
+        off = EasyDict(
+            load_ckpt_before_run="",
+            save_ckpt_after_run=False,
+            log_show_after_iter=0,
+            save_ckpt_after_iter=None,
+            log_reduce_after_iter=False,
+        )
+        hooks = build_learner_hook_by_cfg(off)
+        assert names(hooks, "before_run") == ["load_ckpt"]
+        assert names(hooks, "after_run") == ["save_ckpt_after_run"]
+        assert names(hooks, "after_iter") == [
+            *("log_reduce_after_iter", "log_show", "save_ckpt_after_iter"),
+        ]
+        engine = Engine()
+        hooks["before_run"][0](engine)  # no path: nothing to load
+        for hook in hooks["after_iter"]:  # a frequency of 0: never
+            hook(engine)
+        assert not os.path.exists("exp/ckpt")
+        assert engine.shown == 0
+        hooks["after_run"][0](engine)
+        assert os.listdir("exp/ckpt") == ["iteration_0.pth.tar"]
+
+    def test_short_forms_are_open(self, monkeypatch):
+        short = {"note_after_iter": lambda value: Note("note", value, position="after_iter")}
+        monkeypatch.setattr(
+            learner_hook, "simplified_hook_mapping", {**simplified_hook_mapping, **short}
+        )
+        (hook,) = build_learner_hook_by_cfg(EasyDict(note_after_iter=7))["after_iter"]
+        assert (hook.name, hook.priority) == ("note", 7)
+        assert isinstance(simplified_hook_mapping["load_ckpt_before_run"]("path"), LoadCkptHook)
+
+    def test_keeping_checkpoints_in_short_form(self):
+        cfg = EasyDict(keep_ckpt=2, save_ckpt_after_iter=1)
+        (hook,) = build_learner_hook_by_cfg(cfg)["after_iter"]
+        engine = Engine()
+        for number in range(4):
+            engine.last_iter.update(number)
+            hook(engine)
+        kept = sorted(os.listdir("exp/ckpt"))
+        assert kept == ["iteration_2.pth.tar", "iteration_3.pth.tar"]
+
+    def test_full_form_without_a_priority_comes_last(self):
+        full = EasyDict(type="save_ckpt", position="after_iter", name="mine")
+        (hook,) = build_learner_hook_by_cfg(EasyDict(anything=full))["after_iter"]
+        assert (hook.name, hook.priority) == ("mine", 100)
 
     def test_full_form(self):
         register_learner_hook("note", Note)

@@ -1,5 +1,6 @@
 """A collector worker: tasks over HTTP, samples and policies through shared folders."""
 
+import contextlib
 import logging
 import os
 import shutil
@@ -118,6 +119,13 @@ class FlaskFileSystemCollector(BaseCommCollector):
         if not self._end_flag:
             self._slave.close()
         super().close()
+
+    def __del__(self) -> None:
+        # Whoever waits here could wait for ever: the task is asked to end, no more.
+        with contextlib.suppress(Exception):
+            if self._task is not None:
+                self._task.collector.close()
+            self._ended.set()
 
     def _give_up(self, cause: str) -> None:
         self._failed = cause

@@ -8,10 +8,7 @@ from easydict import EasyDict
 
 from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
-from ding.utils import (
-    COMM_LEARNER_REGISTRY,
-    import_module,
-)
+from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, get_task_uid, import_module
 from ding.utils.data import IDataLoader
 from ding.worker.learner.base_learner import BaseLearner, create_learner
 from ding.worker.learner.comm.learner_group import LearnerGroup
@@ -41,6 +38,8 @@ class BaseCommLearner(ABC):
 
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = cfg
+        self._learner_uid = get_task_uid()
+        self._timer = EasyTimer()  # for subclasses
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
         self._group = LearnerGroup() if self._multi_gpu else None
         self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
@@ -88,7 +87,7 @@ class BaseCommLearner(ABC):
     @property
     @abstractmethod
     def hooks4call(self) -> list[LearnerHook]:
-        """Hooks that are added to each learner that is made."""
+        """Hooks to register in a learner that was made, so that it gives what it has learned."""
 
     def _create_learner(
         self,
@@ -96,7 +95,7 @@ class BaseCommLearner(ABC):
         link: LearnerLink | None = None,
         loader: IDataLoader | None = None,
     ) -> BaseLearner:
-        """Make the learner of a task.
+        """Make the learner of a task; its hooks are the caller's to register.
 
         Args:
             task_info: ``learner_cfg`` (with ``exp_name``) and ``policy``.
@@ -117,8 +116,6 @@ class BaseCommLearner(ABC):
         learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
         fit_threads(learner.policy.get_attribute("model"))
         learner.setup_dataloader(loader)
-        for hook in self.hooks4call:
-            learner.register_hook(hook)
         return learner
 
 

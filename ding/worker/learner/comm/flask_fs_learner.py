@@ -1,5 +1,6 @@
 """The learner that is told by HTTP what to do, and shares a folder with the collectors."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -107,6 +108,14 @@ class FlaskFileSystemLearner(BaseCommLearner):
             self._last_run.join(STOP_TIMEOUT if self.failed is None else 0.1)
         super().close()
 
+    def __del__(self) -> None:
+        # Whoever waits here could wait for ever: training is asked to end, no more.
+        with contextlib.suppress(Exception):
+            if not self._end_flag:
+                self._closing.set()
+                self._leave_run()
+                self._ended.set()
+
     # Tasks of the coordinator
 
     def deal_with_resource(self) -> dict[str, Any]:
@@ -163,7 +172,10 @@ class FlaskFileSystemLearner(BaseCommLearner):
         keeper = StateKeeper(path, run.report.warn, self._rank == 0)
         if self._group is not None:
             self._group.meet(str(task_info.get("meeting") or task_info.get("task_id")))
-        run.start(self._create_learner(task_info, run, run.feed), keeper)
+        learner = self._create_learner(task_info, run, run.feed)
+        for hook in self.hooks4call:
+            learner.register_hook(hook)
+        run.start(learner, keeper)
 
     def deal_with_get_data(self, wait: float = WAIT) -> dict[str, Any]:
         """How many batches are wanted; waits until some are.
