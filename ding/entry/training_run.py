@@ -113,7 +113,12 @@ class TrainingRun:
             load_best_result(parts, self._warn)
             self._evaluated_iter = parts.evaluator.last_eval_iter
         self._keeper.start_counting(cost)
-        self._console.update(best_return=_number(parts.evaluator.best))
+        # All at once: what the earlier run reached is where this one's rates begin.
+        self._console.update(
+            envstep=parts.collector.envstep,
+            train_iter=parts.learner.train_iter,
+            best_return=_number(parts.evaluator.best),
+        )
         self._console.log(
             f"resumed at iteration {parts.learner.train_iter}, "
             f"environment step {parts.collector.envstep}"

@@ -10,8 +10,9 @@ import torch
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state, save_run_state
-from ding.utils import read_file, save_file
+from ding.utils import console, read_file, save_file
 from ding.utils.log_writer import DistributedWriter
+from ding.utils.progress import Progress
 from tests.entry.runs import (
     WalkEnv,
     episodes,
@@ -140,6 +141,21 @@ def test_environments_do_not_play_the_same_episodes_again(stateful, monkeypatch)
     assert not seen & {tuple(row) for rows in after for row in rows.tolist()}
     parts.close()
     resumed.close()
+
+
+def test_rates_after_a_resume_do_not_count_the_earlier_steps(monkeypatch):
+    run()
+    earlier = run_json()
+    marks, mark = [], Progress.mark
+
+    def noted(self, now):
+        marks.append((self.envstep, self.train_iter))
+        mark(self, now)
+
+    monkeypatch.setattr(Progress, "mark", noted)
+    monkeypatch.setattr(console, "PLAIN_EVAL_SECONDS", 0.0)
+    run(limit=120, resume=True)
+    assert marks[0] == (earlier["envstep"], earlier["train_iter"])
 
 
 def test_first_evaluation_does_not_replace_a_better_best():

@@ -1,6 +1,7 @@
 """What collectors count and log."""
 
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,12 @@ import numpy as np
 from ding.utils import allreduce_data, get_world_size
 from ding.worker.collector.rollout import FinishedEpisode, StepResult
 
+#: Episodes whose mean return tells how the policy does now.
+RECENT_EPISODES = 100
+
 
 class CollectStats:
-    """Totals since the last reset, and what came since the last log row.
+    """Totals since the last reset, what came since the last log row, and the last returns.
 
     Counts are summed over all learners' ranks where there are several.
     """
@@ -23,6 +27,7 @@ class CollectStats:
         self.total_sample = 0
         self.total_episode = 0
         self.total_duration = 0.0
+        self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
         self._forget_window()
 
     def _forget_window(self) -> None:
@@ -33,8 +38,8 @@ class CollectStats:
 
     @property
     def recent_return(self) -> float | None:
-        """Mean return of the episodes since the last log row; ``None`` without any."""
-        return float(np.mean(self._returns)) if self._returns else None
+        """Mean return of the last ``RECENT_EPISODES`` episodes; ``None`` without any."""
+        return float(np.mean(self._recent)) if self._recent else None
 
     def add(
         self, envsteps: int, samples: int, episodes: list[FinishedEpisode], since: float
@@ -52,7 +57,9 @@ class CollectStats:
         self._envsteps += counts[0]
         self._samples += counts[1]
         self._duration += duration
-        self._returns.extend(episode.returns[0] for episode in episodes)
+        returns = [episode.returns[0] for episode in episodes]
+        self._returns.extend(returns)
+        self._recent.extend(returns)
 
     def log_row(self) -> dict[str, float] | None:
         """Figures since the last row, by the names of the TensorBoard scalars; ``None`` before
@@ -83,11 +90,13 @@ class CollectStats:
         return row
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._TOTALS + self._WINDOW}
+        state = {name: getattr(self, name) for name in self._TOTALS + self._WINDOW}
+        return {**state, "recent": list(self._recent)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name in self._TOTALS + self._WINDOW:
             setattr(self, name, state[name])
+        self._recent = deque(state["recent"], maxlen=RECENT_EPISODES)
 
 
 class CollectTally:

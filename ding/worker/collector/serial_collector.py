@@ -201,7 +201,7 @@ class SerialCollector(ISerialCollector):
 
     @property
     def recent_return(self) -> float | None:
-        """Mean return of the episodes since the last log row; ``None`` without any."""
+        """Mean return of the last episodes, at most 100; ``None`` without any."""
         return self._stats.recent_return
 
     @property
