@@ -1,9 +1,11 @@
 """Files of plain data: written whole or not at all, read without executing anything."""
 
+import errno
+import io
 import os
 import pickle
 import secrets
-import zipfile
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Any
@@ -12,6 +14,7 @@ from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
     CheckpointWriteError,
+    DataError,
 )
 from ding.utils.lock_helper import get_file_lock
 
@@ -85,6 +88,24 @@ def read_from_path(path: str) -> Any:
     return read_file(path)
 
 
+def open_regular(path: str, follow_links: bool = True) -> io.BufferedReader:
+    """Open a file for reading.
+
+    Args:
+        follow_links: Whether the last part of the path may be a link.
+
+    Raises:
+        OSError: It cannot be opened, or is no regular file: one that waits for somebody, as a
+            FIFO or a device, is not waited for.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", path)
+    return os.fdopen(descriptor, "rb")
+
+
 def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: bool = True) -> None:
     """Call `write` with a binary stream whose content then replaces `path`.
 
@@ -141,15 +162,14 @@ def _read(path: str, allow_pickle: bool) -> Any:
     from ding.utils import safe_serial
 
     try:
-        with open(path, "rb") as stream:
-            if zipfile.is_zipfile(stream):
-                stream.seek(0)
-                return safe_serial.load(stream)
-        raise pickle.UnpicklingError("it is not in the file format of this package")
+        with open_regular(path) as stream:
+            return safe_serial.load(stream)
     except FileNotFoundError as error:
         raise CheckpointNotFoundError(f"there is no file {path}") from error
     except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
+        raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from error
+    except DataError as error:
+        raise CheckpointError(f"{path} cannot be loaded: {error}. Use another file") from error
     except Exception as error:  # damaged bytes make the parser raise anything
         if allow_pickle:
             return _read_pickled(path)
@@ -157,15 +177,7 @@ def _read(path: str, allow_pickle: bool) -> Any:
 
 
 def _why_unreadable(path: str, error: Exception) -> str:
-    with open(path, "rb") as stream:
-        start = stream.read(4)
-    size = os.path.getsize(path)
-    if start == b"PK\x03\x04" and not zipfile.is_zipfile(path):
-        return (
-            f"{path} is cut short ({size} bytes, its end is missing): its writing was interrupted. "
-            f"Use another checkpoint"
-        )
-    if size == 0:
+    if os.path.getsize(path) == 0:
         return f"{path} is empty: use another checkpoint"
     cause = str(error).strip().splitlines()[0].rstrip(".")
     return (
@@ -181,7 +193,7 @@ def _read_pickled(path: str) -> Any:
     failures = []
     for load in (lambda f: torch.load(f, map_location="cpu", weights_only=False), pickle.load):
         try:
-            with open(path, "rb") as stream:
+            with open_regular(path) as stream:
                 return load(stream)
         except Exception as error:  # unpickling may raise anything
             failures.append(f"{type(error).__name__}: {error}")

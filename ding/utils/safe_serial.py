@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
+from ding.utils.sealed_zip import check_sealed, write_sealed
+
 _TAG = "__ding__"
 _MIN_ROWS = 16
 _ATOMS = (
@@ -24,8 +26,8 @@ _ATOMS = (
 )  # fmt: skip
 
 
-def dump(data: Any, target: str | IO[bytes]) -> None:
-    """Write nested plain data.
+def dump(data: Any, target: IO[bytes]) -> None:
+    """Write nested plain data, with a checksum of all of it.
 
     Tensors, numpy arrays and scalars, numbers, strings, bytes, None, and dicts, lists, tuples,
     sets and deques of them. Objects shared between two places are stored twice.
@@ -33,15 +35,18 @@ def dump(data: Any, target: str | IO[bytes]) -> None:
     Raises:
         TypeError: Something else is in there; the message gives its place.
     """
-    torch.save(_encode(data, "data"), target)
+    encoded = _encode(data, "data")
+    write_sealed(target, lambda stream: torch.save(encoded, stream))
 
 
-def load(source: str | IO[bytes]) -> Any:
+def load(source: IO[bytes]) -> Any:
     """Read what `dump` or plain ``torch.save`` wrote, tensors onto the CPU.
 
     Raises:
-        pickle.UnpicklingError: The content names types that are not plain data.
+        DataError: The content is cut short or damaged.
+        pickle.UnpicklingError: It names types that are not plain data.
     """
+    check_sealed(source)
     return _decode(torch.load(source, map_location="cpu", weights_only=True))
 
 

@@ -205,6 +205,73 @@ def test_truncated_file_is_named(keep, tmp_path):
         read_file(str(path))
 
 
+def _flip(path, bit):
+    with open(path, "r+b") as stream:
+        stream.seek(bit // 8)
+        (byte,) = stream.read(1)
+        stream.seek(bit // 8)
+        stream.write(bytes([byte ^ 1 << bit % 8]))
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    path = str(tmp_path / "ckpt.pth.tar")
+    save_file(path, {"model": {"w": torch.randn(5)}, "last_iter": 3})
+    for bit in range(8 * os.path.getsize(path)):
+        if bit % 7 == 0 or bit > 8 * (os.path.getsize(path) - 40):
+            _flip(path, bit)
+            with pytest.raises(CheckpointError, match=r"ckpt\.pth\.tar"):
+                read_file(path)
+            _flip(path, bit)
+    assert read_file(path)["last_iter"] == 3
+
+
+def test_a_damaged_file_is_not_unpickled_either(tmp_path):
+    path = str(tmp_path / "ckpt.pth.tar")
+    save_file(path, torch.ones(1000))
+    _flip(path, 8 * 2000)
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_file(path, allow_pickle=True)
+
+
+def test_swapped_words_are_found(tmp_path):
+    path = tmp_path / "ckpt"
+    save_file(str(path), {"w": torch.arange(1000)})
+    content = bytearray(path.read_bytes())
+    at = content.index((500).to_bytes(8, "little"))
+    content[at : at + 16] = content[at + 8 : at + 16] + content[at : at + 8]
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_file(str(path))
+
+
+def test_plain_torch_load_reads_what_is_saved_here(tmp_path):
+    save_file(str(tmp_path / "x"), {"model": {"w": torch.arange(3)}, "last_iter": 7})
+    for options in ({}, {"mmap": True}):
+        state = torch.load(tmp_path / "x", weights_only=True, **options)
+        assert state["last_iter"] == 7
+        assert state["model"]["w"].tolist() == [0, 1, 2]
+
+
+def test_damaged_tensors_of_plain_torch_save_are_found(tmp_path):
+    path = tmp_path / "x"
+    torch.save({"w": torch.arange(1000)}, path)
+    _flip(str(path), 8 * path.read_bytes().index((500).to_bytes(8, "little")))
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_file(str(path))
+
+
+def test_files_of_the_old_torch_save_are_read(tmp_path):
+    torch.save({"w": torch.ones(2)}, tmp_path / "x", _use_new_zipfile_serialization=False)
+    assert same(read_file(str(tmp_path / "x")), {"w": torch.ones(2)})
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make):
+    make(tmp_path / "odd")
+    with pytest.raises(CheckpointError, match="odd: it is no regular file"):
+        read_file(str(tmp_path / "odd"))
+
+
 def test_damaged_and_foreign_files(tmp_path):
     (tmp_path / "text").write_text("not a checkpoint at all")
     with pytest.raises(CheckpointError, match="text cannot be loaded"):
