@@ -2,23 +2,23 @@
 
 The layout is that of https://github.com/huggingface/safetensors, so that other programs read it.
 It is written here without the copy of every tensor that the package's own writer makes, and read
-without copying at all. One tensor more holds a checksum of the others.
+without copying any. One tensor more, the last in the file, holds a checksum of all before it.
 """
 
 import functools
 import json
 import math
-import mmap
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
 import numpy as np
 import torch
 
+from ding.utils.block_checksum import BlockChecksum
 from ding.utils.errors import DataError
-from ding.utils.file_helper import write_atomically
+from ding.utils.file_helper import open_regular, write_atomically
 
 _NUMPY = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16,
@@ -39,17 +39,18 @@ _FROM_TORCH_ONLY = {
 }
 _LONGEST_HEADER = 100_000_000
 _LONGEST_KEPT = 1 << 16
-_MODULUS = 1 << 64
-#: From this size on mapping a file costs less than reading it.
-_MAP_FROM = 1 << 19
 
 #: Files of a run are alike: what was made of a header is kept.
 _LAYOUTS = 64
 
 _SUM = "__sum__"
+#: What stands before the checksum, so that a file is known for one of ours by its end as well.
+_MAGIC = b"ding-sum"
+_SUM_BYTES = len(_MAGIC) + BlockChecksum.size
+_NO_SUM = "its header is damaged: it names no checksum"
+_FOREIGN: dict[str, Any] = {"facts": {}, "numpy": []}
 
 Leaf = np.ndarray | torch.Tensor
-Content = bytearray | mmap.mmap
 
 
 def write_tensors(
@@ -71,29 +72,28 @@ def write_tensors(
     if _SUM in tensors:
         raise DataError(f"{_SUM!r} is the name of the checksum: expected another")
     arrays = {name: _as_plain(name, leaf) for name, leaf in tensors.items()}
-    checksum = sum(_checksum(_raw(array)) for _, array in arrays.values()) % _MODULUS
-    arrays = {_SUM: ("U64", np.array([checksum], np.uint64)), **arrays}
     own = {"facts": facts, "numpy": [n for n, leaf in tensors.items() if type(leaf) is np.ndarray]}
     layout = tuple((name, kind, array.shape) for name, (kind, array) in arrays.items())
     head = _head(layout, json.dumps(own))
-    blocks = [array for _, array in sorted(arrays.values(), key=lambda a: -a[1].itemsize)]
+    blocks = [_raw(arrays[name][1]) for name in _order(layout)]
+    end = _MAGIC + _checksum([np.frombuffer(head, np.uint8), *blocks])
 
     def write(stream: IO[bytes]) -> None:
         stream.write(head)
-        for array in blocks:
-            if array.nbytes:
-                stream.write(_raw(array).data)
+        for block in blocks:
+            stream.write(block.data)
+        stream.write(end)
 
     write_atomically(path, write, durable)
-    return len(head) + sum(array.nbytes for array in blocks)
+    return len(head) + sum(map(len, blocks)) + len(end)
 
 
 def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
     """Read what :func:`write_tensors`, or another writer of the format, wrote.
 
     Returns:
-        The tensors by name (arrays where arrays were written), in memory of their own that is
-        mapped from the file as it is read; and the facts, which are not to be changed.
+        The tensors by name (arrays where arrays were written), in memory of their own; and the
+        facts, which are not to be changed.
 
     Raises:
         OSError: There is no such file, or it cannot be read.
@@ -102,24 +102,32 @@ def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
     return parse_tensors(read_content(path))
 
 
-def read_content(path: str) -> Content:
-    """All bytes of a file, as memory of its own that may be written to; a large one is mapped."""
-    with open(path, "rb", buffering=0) as stream:
+def read_content(path: str) -> bytearray:
+    """All bytes of a file, as memory that may be written to.
+
+    It is not mapped: one that somebody cuts short would end the process.
+
+    Raises:
+        OSError: It cannot be read, or is a link or no regular file.
+        DataError: It was changed while it was read, or is larger than the memory.
+    """
+    with open_regular(path, follow_links=False) as stream:
         size = os.fstat(stream.fileno()).st_size
-        if size >= _MAP_FROM:
-            return mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_COPY)
-        content = bytearray(size)
+        try:
+            content = bytearray(size)
+        except MemoryError as error:
+            raise DataError(f"it does not fit into the memory: {size} bytes") from error
         if stream.readinto(content) != size:
             raise DataError("it changed while it was read")
         return content
 
 
-def looks_like_tensors(content: Content) -> bool:
+def looks_like_tensors(content: bytearray) -> bool:
     """Whether a file's beginning is that of this format, whatever may be wrong with the rest."""
     return content[4:8] == bytes(4) and content[8:9] == b"{"
 
 
-def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
+def parse_tensors(content: bytearray) -> tuple[dict[str, Leaf], dict[str, Any]]:
     """:func:`read_tensors` of what :func:`read_content` gave; the tensors are views of it."""
     size = len(content)
     if size < 10:
@@ -136,7 +144,7 @@ def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
     if start + end != size:
         what = "it is cut short: " if start + end > size else "it is too long: "
         raise DataError(f"{what}{size} bytes, {start + end} were written")
-    _check_sum(content, start, entries)
+    _check(content, start, entries)
     return {e[0]: _leaf(content, start, *e[1:]) for e in entries if e[0] != _SUM}, facts
 
 
@@ -146,18 +154,27 @@ def parse_tensors(content: Content) -> tuple[dict[str, Leaf], dict[str, Any]]:
 @functools.lru_cache(_LAYOUTS)
 def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> bytes:
     """All that stands before the bytes of the tensors."""
+    sizes = {name: _width(kind) * math.prod(shape) for name, kind, shape in layout}
     offsets: dict[str, tuple[int, int]] = {}
     end = 0
-    # The widest first: each then starts at a multiple of its own width.
-    for name, kind, shape in sorted(layout, key=lambda entry: -_width(entry[1])):
-        start, end = end, end + _width(kind) * math.prod(shape)
+    for name in _order(layout):
+        start, end = end, end + sizes[name]
         offsets[name] = start, end
     header: dict[str, Any] = {"__metadata__": {"ding": own}}
     for name, kind, shape in layout:
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": offsets[name]}
+    last = end, end + _SUM_BYTES
+    header[_SUM] = {"dtype": "U8", "shape": [_SUM_BYTES], "data_offsets": last}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
     return struct.pack("<Q", len(head)) + head
+
+
+def _order(layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> list[str]:
+    """Names in the order of their bytes."""
+    # The widest first, and the largest of them: those start at a multiple of their own width.
+    entries = sorted(layout, key=lambda e: (-_width(e[1]), -math.prod(e[2])))
+    return [name for name, *_ in entries]
 
 
 def _raw(array: np.ndarray) -> np.ndarray:
@@ -165,23 +182,25 @@ def _raw(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
-def _checksum(raw: np.ndarray) -> int:
-    """Sum of the words, eight bytes each, and of what is left; it costs what reading does."""
-    whole = len(raw) & ~7
-    total = int(np.add.reduce(raw[:whole].view(np.uint64)))
-    return total + int.from_bytes(raw[whole:].tobytes(), "little")
+def _checksum(blocks: Iterable[np.ndarray]) -> bytes:
+    checksum = BlockChecksum()
+    for block in blocks:
+        checksum.update(block)
+    return checksum.digest()
 
 
-def _check_sum(content: Content, start: int, entries: list[tuple]) -> None:
-    """Files of other programs have no checksum."""
-    told, total = None, 0
-    for name, begin, count, dtype, *_ in entries:
-        raw = np.frombuffer(content, np.uint8, count * dtype.itemsize, start + begin)
-        if name == _SUM:
-            told = raw.tobytes()
-        else:
-            total += _checksum(raw)
-    if told is not None and told != (total % _MODULUS).to_bytes(8, "little"):
+def _check(content: bytearray, start: int, entries: list[tuple]) -> None:
+    """Compare with the checksum; files of other programs have none."""
+    if not any(entry[0] == _SUM for entry in entries):
+        if content[-_SUM_BYTES:].startswith(_MAGIC):
+            raise DataError(_NO_SUM)
+        return
+    raw = np.frombuffer(content, np.uint8)
+    blocks = [raw[:start]]
+    for name, begin, count, dtype, *_ in sorted(entries, key=lambda entry: entry[1]):
+        if name != _SUM:
+            blocks.append(raw[start + begin : start + begin + count * dtype.itemsize])
+    if content[-_SUM_BYTES:] != _MAGIC + _checksum(blocks):
         raise DataError("its content is damaged: the checksum is another")
 
 
@@ -219,6 +238,8 @@ def _layout(head: bytes) -> tuple[list[tuple], int, dict[str, Any]]:
     if not isinstance(header, dict):
         raise DataError("its header is damaged: it is no table of tensors")
     own = _own(header.pop("__metadata__", None))
+    if own is not _FOREIGN and _SUM not in header:
+        raise DataError(_NO_SUM)
     as_numpy = set(own["numpy"])
     found: dict[str, tuple] = {}
     at = 0
@@ -234,7 +255,7 @@ def _layout(head: bytes) -> tuple[list[tuple], int, dict[str, Any]]:
 
 
 def _leaf(
-    content: Content,
+    content: bytearray,
     start: int,
     begin: int,
     count: int,
@@ -252,9 +273,8 @@ def _leaf(
 
 def _own(metadata: Any) -> dict[str, Any]:
     """What this package wrote beside the tensors; empty in a file of another program."""
-    empty: dict[str, Any] = {"facts": {}, "numpy": []}
     if not isinstance(metadata, dict) or "ding" not in metadata:
-        return empty
+        return _FOREIGN
     try:
         own = json.loads(metadata["ding"])
         if isinstance(own["facts"], dict) and all(type(n) is str for n in own["numpy"]):

@@ -124,12 +124,28 @@ def test_what_was_read_may_be_written_to_and_outlives_the_file(tmp_path, size):
     assert np.array_equal(read["x"], np.arange(size) + 1)
 
 
-def test_a_large_file_is_mapped_not_read(tmp_path):
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_a_file_that_is_cut_short_after_it_was_read_does_no_harm(tmp_path, size):
     path = str(tmp_path / "file")
-    write_tensors(path, {"x": np.zeros(1 << 20)}, {})
+    write_tensors(path, {"x": np.arange(size)}, {})
     read, _ = read_tensors(path)
-    read["x"][0] = 7
-    assert read_tensors(path)[0]["x"][0] == 0
+    os.truncate(path, 0)
+    assert np.array_equal(read["x"], np.arange(size))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make):
+    make(tmp_path / "file")
+    with pytest.raises(OSError):
+        read_tensors(str(tmp_path / "file"))
+
+
+def test_a_file_that_is_larger_than_the_memory_is_refused(tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    os.truncate(path, 1 << 43)
+    with pytest.raises(DataError, match="memory"):
+        read_tensors(str(path))
 
 
 @pytest.mark.parametrize(
@@ -160,22 +176,55 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path, monkeypatch):
     assert read_tensors(path)[0]["x"][0] == 0
 
 
+def _flip(content: bytes, bit: int) -> bytes:
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
 @pytest.mark.parametrize("size", [3, 1000, 1 << 17])
-def test_a_changed_bit_is_found(tmp_path, size):
-    path = str(tmp_path / "file")
+def test_every_flipped_bit_is_found(tmp_path, size):
+    path = tmp_path / "file"
     data = {"a": np.arange(size, dtype=np.float32), "b": np.arange(size, dtype=np.uint8)}
-    total = write_tensors(path, data, {})
-    rng = np.random.default_rng(0)
-    for at in (total - 1, total - size, *(total - 1 - rng.integers(5 * size, size=5)).tolist()):
-        with open(path, "r+b") as stream:
-            stream.seek(at)
-            (byte,) = stream.read(1)
-            stream.seek(at)
-            stream.write(bytes([byte ^ 1 << int(rng.integers(8))]))
+    write_tensors(str(path), data, {"of": "b"})
+    content = path.read_bytes()
+    ends = [*range(8 * 400), *range(8 * (len(content) - 30), 8 * len(content))]
+    between = np.random.default_rng(0).integers(8 * len(content), size=50).tolist()
+    for bit in {bit for bit in [*ends, *between] if bit < 8 * len(content)}:
+        path.write_bytes(_flip(content, bit))
+        with pytest.raises(DataError):
+            read_tensors(str(path))
+
+
+@pytest.mark.parametrize("distance", [1, 7, 512, 4096, 8192])
+def test_swapped_words_are_found(tmp_path, distance):
+    path = tmp_path / "file"
+    # A change of sign is the highest bit alone, which sums of words are apt to lose.
+    signs = np.where(np.arange(1 << 16) // distance % 2, -1.0, 1.0)
+    write_tensors(str(path), {"x": signs}, {})
+    content = path.read_bytes()
+    start = len(content) - 24 - signs.nbytes
+    for at in (0, 8 * distance, 8 * 5 * distance):
+        changed = bytearray(content)
+        one, other = (slice(start + n, start + n + 8) for n in (at, at + 8 * distance))
+        changed[one], changed[other] = changed[other], changed[one]
+        assert changed != content
+        path.write_bytes(changed)
         with pytest.raises(DataError, match="checksum"):
-            read_tensors(path)
-        write_tensors(path, data, {})
-    read_tensors(path)
+            read_tensors(str(path))
+
+
+def test_swapped_pages_of_equal_sums_are_found(tmp_path):
+    path = tmp_path / "file"
+    one_hot = np.zeros((8, 4096), np.uint8)
+    one_hot[np.arange(8), np.arange(8)] = 1
+    write_tensors(str(path), {"x": one_hot}, {})
+    content = path.read_bytes()
+    start = content.index(one_hot[0].tobytes())
+    pages = [content[start + n : start + n + 4096] for n in (4096, 0)]
+    path.write_bytes(content[:start] + b"".join(pages) + content[start + 8192 :])
+    with pytest.raises(DataError, match="checksum"):
+        read_tensors(str(path))
 
 
 def valid() -> bytes:

@@ -112,3 +112,11 @@ def test_a_reader_sees_whole_versions_while_they_change(folder):
         stop.set()
         thread.join(30)
     assert folder.leftovers() == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make):
+    folder = SharedFolder(str(tmp_path))
+    make(tmp_path / "policy")
+    with pytest.raises((CheckpointError, DataError), match="policy"):
+        read_weights(folder, "policy")

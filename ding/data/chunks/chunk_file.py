@@ -76,7 +76,7 @@ def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, 
 def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]]:
     """Read what :func:`write_chunk` wrote, or a file of tensors of ``torch.save``.
 
-    Columns lie in memory that is mapped from the file; it is the reader's own to write to.
+    The memory of columns is the reader's own to write to.
 
     Raises:
         ChunkError: Missing, cut short, damaged or not plain data; names the chunk and the cause.

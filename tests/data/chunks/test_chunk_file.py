@@ -165,8 +165,28 @@ def test_a_truncated_file(folder, data, part):
 
 def test_a_folder_in_the_place_of_a_file(folder):
     os.mkdir(folder.file("c"))
-    with pytest.raises(ChunkError, match="cannot be read: Is a directory"):
+    with pytest.raises(ChunkError, match="cannot be read: it is no regular file"):
         read_chunk(folder, "c")
+
+
+def test_a_fifo_in_the_place_of_a_file(folder):
+    os.mkfifo(folder.file("c"))
+    with pytest.raises(ChunkError, match="cannot be read: it is no regular file"):
+        read_chunk(folder, "c")
+
+
+@pytest.mark.parametrize("data", [transitions(), [{"a": torch.ones(2)}, {"b": 1}]], ids=["c", "r"])
+def test_every_flipped_bit_is_found(folder, data):
+    size = write_chunk(folder, "c", data)
+    with open(folder.file("c"), "rb") as stream:
+        content = stream.read()
+    for bit in range(0, 8 * size, 1 + 8 * size // 3000):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        with open(folder.file("c"), "wb") as stream:
+            stream.write(changed)
+        with pytest.raises(ChunkError):
+            read_chunk(folder, "c")
 
 
 def test_columns_of_unequal_length(folder):
