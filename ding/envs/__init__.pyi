@@ -98,5 +98,8 @@ from .env_wrappers import (
     update_shape as update_shape,
 )
 from .vector_step import (
+    PlayerActions as PlayerActions,
+)
+from .vector_step import (
     VectorStep as VectorStep,
 )

@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 
 
+class PlayerActions(np.ndarray):
+    """Actions ``[n, players, *action_shape]``: each environment gets a list, one per player."""
+
+
 @dataclass(slots=True)
 class VectorStep:
     """One step of n environments, in columns.

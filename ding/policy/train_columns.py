@@ -11,6 +11,9 @@ from ding.data import tree_map
 #: Columns that stay Python scalars in rows; every other array becomes a tensor.
 _SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag"})
 
+#: Columns that rows hold as arrays of shape ``(1,)`` where they are one number per sample.
+_VECTOR_COLUMNS = frozenset({"action", "value", "adv"})
+
 #: Columns with one number per sample, in whatever shape rows bring it.
 _ONE_NUMBER = frozenset(
     {"reward", "done", "traj_flag", "value", "adv", "value_gamma", "weight", "IS", "collect_iter"}
@@ -18,11 +21,20 @@ _ONE_NUMBER = frozenset(
 
 
 def as_train_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays as tensors (sharing memory), but for flags and counters, which rows see as scalars."""
+    """Arrays as tensors (sharing memory), but for flags and counters, which rows see as scalars.
+
+    ``action``, ``value`` and ``adv`` of one number per sample become ``[N, 1]``.
+    """
     return {
-        name: col if name in _SCALAR_COLUMNS else tree_map(_as_tensor, col)
+        name: col
+        if name in _SCALAR_COLUMNS
+        else tree_map(_as_tensor, _as_vectors(col) if name in _VECTOR_COLUMNS else col)
         for name, col in columns.items()
     }
+
+
+def _as_vectors(col: Any) -> Any:
+    return col[:, None] if getattr(col, "ndim", 0) == 1 and col.dtype != object else col
 
 
 def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,9 +67,9 @@ class BaseEnv(gymnasium.Env, ABC):
         )
 
     def random_action(self) -> Any:
-        """An action drawn from ``action_space``; numbers come as 0-d or n-d arrays."""
+        """An action drawn from ``action_space``; a single number has shape ``(1,)``."""
         action = self.action_space.sample()
-        return np.asarray(action) if isinstance(action, np.generic) else action
+        return np.atleast_1d(action) if isinstance(action, int | np.generic) else action
 
 
 def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:

@@ -199,7 +199,7 @@ class DingEnvWrapper(BaseEnv):
             self._action_space.seed(self._seed)
 
     def random_action(self) -> np.ndarray:
-        """An action that :meth:`step` takes: int64 0-d for Discrete, else of the space's shape.
+        """An action that :meth:`step` takes: int64 ``(1,)`` for Discrete, else of its shape.
 
         With ``act_scale`` it is uniform in ``[-1, 1]``.
         """

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from ding.envs.vector_step import PlayerActions
 from ding.utils.errors import ActionError
 
 # Up to so many numbers, Python's own minimum is quicker than numpy's.
@@ -25,13 +26,37 @@ def batch_check(space: Any) -> BatchCheck:
     return lambda actions, env_ids: actions
 
 
+def check_players(space: Any, actions: PlayerActions, env_ids: Sequence[int]) -> PlayerActions:
+    """The check of a battle's actions ``[n, players, *action_shape]``.
+
+    Args:
+        space: Of one player, or of all together: the latter says nothing of a single number.
+    """
+    if isinstance(space, spaces.Discrete):
+        check = batch_check(space)
+        players = range(actions.shape[1])
+        columns = [check(np.asarray(actions[:, player]), env_ids) for player in players]
+        return np.stack(columns, axis=1).view(PlayerActions)
+    if actions.dtype.kind == "f" and not np.isfinite(actions).all():
+        finite = np.isfinite(np.asarray(actions)).reshape(len(actions), -1).all(axis=1)
+        position = int(finite.argmin())
+        raise _refused(env_ids[position], np.asarray(actions[position]), "it holds NaN or infinity")
+    return actions
+
+
 def check_one(space: Any, env_id: int, action: Any) -> None:
     """Refuse one action that is out of a Discrete space's range, or NaN in a Box.
+
+    A list holds one action per player.
 
     Raises:
         ActionError: Names the environment.
     """
     if isinstance(space, spaces.Discrete):
+        if isinstance(action, list) and len(action) > 1:
+            for of_player in action:
+                check_one(space, env_id, of_player)
+            return
         value = np.asarray(action)
         if value.size != 1 or value.dtype.kind not in "iub":
             raise _refused(env_id, action, f"expected one whole number, for {space}")
@@ -46,12 +71,14 @@ def check_one(space: Any, env_id: int, action: Any) -> None:
 def each_action(actions: Any) -> list[Any]:
     """The actions of a batch one by one, as the environments get them.
 
-    Single numbers become arrays without dimensions: environments may test for ``np.ndarray``,
-    which numpy's own numbers are not. They are copies, as an environment may change its action.
+    Single numbers become arrays of shape ``(1,)``, and a battle's a list with one of them per
+    player. They are copies, as an environment may change its action.
     """
+    if isinstance(actions, PlayerActions):
+        own = np.array(actions)  # no PlayerActions
+        return [list(row) for row in (own[:, :, None] if own.ndim == 2 else own)]
     if isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype != object:
-        own = actions.copy()
-        return [own[i, ...] for i in range(len(own))]
+        return list(actions.reshape(-1, 1).copy())
     return list(actions)
 
 

@@ -96,8 +96,8 @@ def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
             f"rewards of shapes {shapes} do not make a column: each has to be a number, or an "
             "array of one number per player"
         ) from error
-    if column.ndim == 2 and column.shape[1] == 1:
-        return column.reshape(len(rewards))
+    if column.ndim > 1 and column.shape[-1] == 1:
+        return column[..., 0]
     return column
 
 

@@ -88,6 +88,7 @@ class _Worker:
         self._store: ColumnStore | None = None
         self._action_dtype = np.dtype(np.int64)
         self._action_shape: tuple[int, ...] = ()
+        self._actions_are: type[np.ndarray] = np.ndarray
         if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
             # The limit on steps must not cut short a reset that has none.
             self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
@@ -121,8 +122,8 @@ class _Worker:
         memory = receive_memory(self._connection, size)
         self._store = ColumnStore(layout, self._spec.env_num, memory)
 
-    def set_action_layout(self, dtype: str, shape: tuple[int, ...]) -> None:
-        self._action_dtype, self._action_shape = np.dtype(dtype), shape
+    def set_action_layout(self, dtype: str, shape: tuple[int, ...], kind: type[np.ndarray]) -> None:
+        self._action_dtype, self._action_shape, self._actions_are = np.dtype(dtype), shape, kind
 
     def restart(
         self, params: Mapping[int, dict | None], recount: bool, slot: int
@@ -139,7 +140,7 @@ class _Worker:
 
     def step_columns(self, data: bytes) -> bytes | StepReply:
         actions = np.frombuffer(data, self._action_dtype, offset=2)
-        actions = actions.reshape(len(self._ids), *self._action_shape)
+        actions = actions.reshape(len(self._ids), *self._action_shape).view(self._actions_are)
         if actions.ndim > 1:
             actions = actions.copy()  # environments may change what they are given
         return self.step(self._ids, actions, data[1], want_rows=False)

@@ -57,7 +57,7 @@ class WorkerPool:
         self._replay_paths = replay_paths
         self._reset_kwargs: dict[int, dict[str, Any]] = {}
         self._shared: tuple[Layout, SharedBlock] | None = None
-        self._action_layout: tuple[str, tuple[int, ...]] | None = None
+        self._action_layout: tuple[str, tuple[int, ...], type] | None = None
         renew = settings.retry_type == "renew"
         self._replacements = settings.max_retry - 1 if renew else 0
 
@@ -145,7 +145,7 @@ class WorkerPool:
             actions: ``[n, *action_shape]``.
             slot: Where observations go.
         """
-        layout = actions.dtype.str, actions.shape[1:]
+        layout = actions.dtype.str, actions.shape[1:], type(actions)
         limits = self._step_limits
         for index, link in enumerate(self.links):
             try:

@@ -9,7 +9,7 @@ from easydict import EasyDict
 
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._action_check import batch_check, check_one
+from ding.envs.env_manager._action_check import batch_check, check_one, check_players
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import (
     EnvState,
@@ -29,7 +29,7 @@ from ding.envs.env_manager._stacked import (
 )
 from ding.envs.env_manager._steps import Rows, check_step, timesteps, vector_step
 from ding.envs.env_manager._timeout import timeout_wrapper
-from ding.envs.vector_step import VectorStep
+from ding.envs.vector_step import PlayerActions, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import DataError, EnvError
@@ -223,7 +223,7 @@ class BaseEnvManager(EnvRequests):
         """Step environments that wait for an action.
 
         Args:
-            actions: ``[n, *action_shape]``.
+            actions: ``[n, *action_shape]``; ``PlayerActions`` in battles.
             env_ids: ``[n]``, as from ``ready_columns``.
 
         Raises:
@@ -241,9 +241,12 @@ class BaseEnvManager(EnvRequests):
         if len(actions) != len(ids):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
         if ids:
-            if self._check_actions is None:
-                self._check_actions = batch_check(self.action_space)
-            actions = self._check_actions(np.asarray(actions), ids)
+            if isinstance(actions, PlayerActions):
+                actions = check_players(self.action_space, actions, ids)
+            else:
+                if self._check_actions is None:
+                    self._check_actions = batch_check(self.action_space)
+                actions = self._check_actions(np.asarray(actions), ids)
         step, _ = self._step_envs(ids, actions, want_rows=False)
         return check_step(step, self._store, self._step_count)
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import tree_map, tree_take
+from ding.envs import PlayerActions
 from ding.worker.collector.row_actions import row_action
 
 #: By env id, the infos of an episode's last step, one per player.
@@ -24,7 +25,6 @@ class EvalRollout:
     def __init__(self, env: Any, policies: Sequence[Any], battle: bool) -> None:
         self._env = env
         self._policies = policies
-        self._row_action = row_action(env)
         self._battle = battle
         self._lengths = np.zeros(env.env_num, np.int64)
         self._columnar = (
@@ -57,7 +57,7 @@ class EvalRollout:
         for player, policy in enumerate(self._policies):
             own = self._of_player(obs, player)
             actions.append(np.asarray(policy.batched.forward(own)["action"]))
-        joined = np.stack(actions, axis=1) if self._battle else actions[0]
+        joined = np.stack(actions, axis=1).view(PlayerActions) if self._battle else actions[0]
         step = self._env.step_columns(joined, env_ids)
         ended = {i: self._infos(step.infos[i]) for i in env_ids[step.done].tolist()}
         failed = [] if step.abnormal is None else env_ids[step.abnormal].tolist()
@@ -74,7 +74,7 @@ class EvalRollout:
             own = {i: value[player] for i, value in obs.items()} if self._battle else obs
             # None may be ready: then the answers to earlier actions are waited for.
             outputs.append(policy.forward(own, **policy_kwargs) if own else {})
-        actions = {i: [self._row_action(output[i]["action"]) for output in outputs] for i in obs}
+        actions = {i: [row_action(output[i]["action"]) for output in outputs] for i in obs}
         timesteps = self._env.step(
             actions if self._battle else {i: action[0] for i, action in actions.items()}
         )

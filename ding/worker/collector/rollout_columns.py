@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import Columns, tree_map, tree_take
-from ding.envs import VectorStep
+from ding.envs import PlayerActions, VectorStep
 from ding.policy import as_train_columns
 from ding.utils.errors import DataError
 from ding.worker.collector.rollout import FinishedEpisode, Rollout, StepResult
@@ -50,7 +50,7 @@ class ColumnRollout(Rollout):
             for player in range(len(self._policies))
         ]
         step = self._env.step_columns(
-            np.stack(actions, axis=1) if self._battle else actions[0], env_ids
+            np.stack(actions, axis=1).view(PlayerActions) if self._battle else actions[0], env_ids
         )
         rows = self._rows(env_ids)
         terminated = step.done & ~step.truncated if step.infos else step.done

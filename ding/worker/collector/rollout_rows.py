@@ -34,7 +34,6 @@ class RowRollout(Rollout):
         reward_shaping: bool = False,
     ) -> None:
         super().__init__(env, policies, battle, traj_len)
-        self._row_action = row_action(env)
         self._transform_obs = transform_obs
         self._deepcopy_obs = deepcopy_obs
         self._reward_shaping = reward_shaping
@@ -95,8 +94,8 @@ class RowRollout(Rollout):
                     f"policy {player} returned no output for the environments {sorted(missing)}"
                 )
         if self._battle:
-            return {i: [self._row_action(output[i]["action"]) for output in outputs] for i in obs}
-        return {i: self._row_action(outputs[0][i]["action"]) for i in obs}
+            return {i: [row_action(output[i]["action"]) for output in outputs] for i in obs}
+        return {i: row_action(outputs[0][i]["action"]) for i in obs}
 
     def _of_player(self, obs: Mapping[int, Any], player: int) -> Mapping[int, Any]:
         return {i: value[player] for i, value in obs.items()} if self._battle else obs
@@ -107,7 +106,7 @@ class RowRollout(Rollout):
         obs, reward, done, info = timestep[:4]
         return BaseEnvTimestep(
             obs[player],
-            reward[player],
+            np.asarray(reward[player]).reshape(-1),
             done if np.ndim(done) == 0 else done[player],
             info if isinstance(info, Mapping) else info[player],
         )

@@ -51,7 +51,7 @@ def test_random_action_of_the_base_class():
     action = Minimal({}).random_action()
     assert isinstance(action, np.ndarray)
     assert action.dtype == np.int64
-    assert action.shape == ()
+    assert action.shape == (1,)
 
 
 def test_enable_save_replay_has_no_default():

@@ -194,7 +194,7 @@ class TestRandomAction:
     def test_discrete(self):
         action = DingEnvWrapper(CountEnv()).random_action()
         assert isinstance(action, np.ndarray)
-        assert (action.dtype, action.shape) == (np.int64, ())
+        assert (action.dtype, action.shape) == (np.int64, (1,))
 
     def test_scaled_box(self):
         space = spaces.Box(10.0, 20.0, (2,))

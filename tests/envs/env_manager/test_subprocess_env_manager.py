@@ -133,7 +133,7 @@ def test_subset_and_actions(launch):
     np.testing.assert_array_equal(step.obs[:, 0], [3, 1])
     assert manager.last_action[1] == 2
     manager.step_columns(np.array([0, 1, 2, 1], np.int32), np.arange(4))
-    assert [int(a) for a in manager.last_action] == [0, 1, 2, 1]
+    assert [int(a[0]) for a in manager.last_action] == [0, 1, 2, 1]
     with pytest.raises(ActionError, match="env 3"):
         manager.step_columns(np.array([0, 1, 2, 3]), np.arange(4))
     boxes = launch(env_fns(BoxActionEnv))

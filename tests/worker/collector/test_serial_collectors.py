@@ -26,7 +26,7 @@ class ArrayActionEnv(LineEnv):
 
     def step(self, action):
         assert isinstance(action, np.ndarray), type(action)
-        assert int(action) == (self._t % 2)
+        assert int(action[0]) == (self._t % 2)
         action += 100
         return super().step(action)
 
