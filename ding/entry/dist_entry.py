@@ -23,6 +23,7 @@ from ding.entry.part_process import run_part
 from ding.entry.part_runs import exit_status, run_coordinator, run_worker
 from ding.entry.run_files import coordinator_address, settle_record
 from ding.entry.run_folders import RunFolders
+from ding.entry.shared_paths import check_shared_paths
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key
 
@@ -84,6 +85,7 @@ def prepare(
     config: EasyDict, platform: str, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]
 ) -> str:
     """Place the parts of a completed config, save it, and say what to start now."""
+    check_shared_paths(config)
     place_parts(config, platform, hosts, ports, joining=True)
     path = save_parallel(config)
     make_run_key(config.main.exp_name)

@@ -7,15 +7,22 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ding.utils.log_file import write_atomically
+from ding.utils.process_identity import still_runs
 
 COORDINATOR_FILE = "coordinator.json"
 RECORD_FILE = "run.json"
 
 
 def coordinator_address(exp_name: str) -> dict[str, Any] | None:
-    """``host``, ``port`` and ``pid`` of a run's coordinator; ``None`` if there is none."""
+    """``host``, ``port`` and ``pid`` of a run's coordinator.
+
+    ``None`` if there is none: the file may have been left by one that was killed.
+    """
     found = _json_file(os.path.join(exp_name, COORDINATOR_FILE))
-    return found if {"host", "port"} <= set(found) else None
+    process = found.get("process")
+    if not {"host", "port"} <= set(found):
+        return None
+    return None if isinstance(process, dict) and still_runs(process) is False else found
 
 
 def read_record(exp_name: str) -> dict[str, Any]:

@@ -2,17 +2,27 @@
 
 import contextlib
 import os
-import socket
+import re
 import tempfile
+from collections.abc import Iterator
 
 from easydict import EasyDict
 
-from ding.entry.run_files import COORDINATOR_FILE, coordinator_address
+from ding.data.chunks import chunk_pattern
+from ding.entry.ask_status import is_answering
+from ding.entry.run_files import COORDINATOR_FILE, RECORD_FILE, coordinator_address
+from ding.entry.shared_paths import check_shared_paths
+from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
+from ding.utils.file_helper import TEMPORARY_NAME
 from ding.utils.run_key import remove_run_key
+from ding.utils.run_mark import RunMark
+from ding.utils.shared_folder import SharedFolder
 
-_CONNECT_SECONDS = 2.0
-_SHARED = ("path_data", "path_policy")
+#: What `write_atomically` of `ding.utils.log_file` calls a file while it writes it.
+_UNFINISHED_FACTS = re.compile(rf"(?:{RECORD_FILE}|{COORDINATOR_FILE})\.[0-9]+\.tmp")
+#: Checkpoints and states while they are written.
+_UNFINISHED_STATE = re.compile(r".*\.pth\.tar")
 
 
 class RunFolders:
@@ -23,83 +33,104 @@ class RunFolders:
     """
 
     def __init__(self, config: EasyDict) -> None:
+        self._config = config
         self._exp = config.main.exp_name
-        self._shared = {key: os.path.abspath(config.system[key]) for key in _SHARED}
+        self._shared = {
+            key: os.path.abspath(config.system[key]) for key in ("path_data", "path_policy")
+        }
         self._made: list[str] = []
 
     def prepare(self) -> None:
-        """Make the folders.
+        """Make the folders, and mark those that are shared as this run's.
 
         Raises:
-            ConfigError: One cannot be made or written; names the key. Or the run is going on.
+            ConfigError: One cannot be made or written, or holds what is not to be touched; names
+                the key. Or the run is going on.
         """
         other = coordinator_address(self._exp)
-        if other is not None and _answers(other["host"], other["port"]):
+        if other is not None and is_answering(other, self._exp):
             raise ConfigError(
                 f"the run in {self._exp!r} is going on: its coordinator at {other['host']}:"
                 f"{other['port']} is process {other.get('pid')}; stop that first, or choose "
                 "another exp_name"
             )
-        self._make(self._exp, "main_config.exp_name")
+        check_shared_paths(self._config)
+        with _named_errors("main_config.exp_name", self._exp):
+            os.makedirs(self._exp, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._exp):
+                pass
         for key, path in self._shared.items():
             self._make(path, f"system_config.{key}")
 
     def _make(self, path: str, key: str) -> None:
-        missing = path
-        try:
-            while not os.path.isdir(missing):
-                if path != self._exp:
-                    self._made.append(missing)
-                missing = os.path.dirname(missing) or "."
+        missing, made = path, list[str]()
+        while not os.path.lexists(missing):
+            made.append(missing)
+            missing = os.path.dirname(missing)
+        if os.path.dirname(path) == os.path.abspath(self._exp):
+            made.append(path)  # a worker that was quicker may have made it
+        self._made += made  # also if it goes no further
+        with _named_errors(key, path):
             os.makedirs(path, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path):
-                pass
-        except OSError as error:
-            raise ConfigError(
-                f"{key}: cannot write into the folder {os.path.abspath(path)!r}: "
-                f"{error.strerror or error}"
-            ) from error
+            RunMark(path, self._exp).set(made, key)
 
     def clean(self) -> None:
         """Remove what the parts of the run had no time for; all of them have ended.
 
-        Only folders that the run made, or that lie in its own, are emptied: others may hold files
-        of other runs.
+        Only files that the run has made, by their names and in folders that bear its mark. No link
+        is followed, and no folder is removed that the run has not made, or that holds anything.
         """
-        own = os.path.join(os.path.abspath(self._exp), "")
-        mine = [p for p in self._shared.values() if p in self._made or p.startswith(own)]
-        for path in mine:
-            _empty(path)
-        for path in sorted({*mine, *self._made}, key=len, reverse=True):
+        for path in self._shared.values():
+            mark = RunMark(path, self._exp)
+            names = mark.own
+            if names is None:
+                continue
+            folder = SharedFolder(mark.folder)
+            for buffer_id in names["buffers"]:
+                folder.clear(chunk_pattern(buffer_id))
+            for name in names["weights"]:
+                folder.clear(weights_pattern(name))
+            with contextlib.suppress(OSError):
+                mark.remove()
+            self._made += names["made"]
+        for path in sorted(set(self._made), key=len, reverse=True):
             with contextlib.suppress(OSError):
                 os.rmdir(path)
-        _remove_temporary(self._exp)
-        _remove_temporary(os.path.join(self._exp, "ckpt"))
+        remove_unfinished(self._exp)
         remove_run_key(self._exp)
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))
 
 
-def _answers(host: str, port: int) -> bool:
+def remove_unfinished(exp_name: str) -> None:
+    """Remove what killed processes have left of files that they were writing."""
+    for name in _regular_files(exp_name):
+        if _UNFINISHED_FACTS.fullmatch(name):
+            _remove(os.path.join(exp_name, name))
+    checkpoints = os.path.join(exp_name, "ckpt")
+    for name in _regular_files(checkpoints):
+        temporary = TEMPORARY_NAME.fullmatch(name)
+        if temporary and _UNFINISHED_STATE.fullmatch(temporary[1]):
+            _remove(os.path.join(checkpoints, name))
+
+
+def _regular_files(folder: str) -> list[str]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    return []
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+@contextlib.contextmanager
+def _named_errors(key: str, path: str) -> Iterator[None]:
     try:
-        socket.create_connection((host, port), _CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True
-
-
-def _empty(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                _empty(entry.path)
-                os.rmdir(entry.path)
-            else:
-                os.remove(entry.path)
-
-
-def _remove_temporary(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            if entry.name.endswith(".tmp") and entry.is_file(follow_symlinks=False):
-                os.remove(entry.path)
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"{key}: cannot write into the folder {os.path.abspath(path)!r}: "
+            f"{error.strerror or error}"
+        ) from error

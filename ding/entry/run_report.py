@@ -5,12 +5,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import requests
-
+from ding.entry.ask_status import ask_status
 from ding.entry.run_files import coordinator_address, read_record
 from ding.utils.errors import RunError
 
-_SECONDS = 5.0
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
 
 
@@ -28,7 +26,7 @@ def report(exp_name: str, as_json: bool = False) -> str:
     problem = ""
     if address is not None:
         try:
-            status = _ask(address)
+            status = ask_status(address)
             return json.dumps(status, indent=2) if as_json else _running(status)
         except RunError as error:
             problem = str(error)
@@ -38,20 +36,6 @@ def report(exp_name: str, as_json: bool = False) -> str:
     if record.get("status") == "running":
         raise RunError(problem or f"{exp_name} is being started, or was killed: no coordinator")
     return json.dumps(record, indent=2) if as_json else _ended(exp_name, record)
-
-
-def _ask(address: Mapping[str, Any]) -> dict[str, Any]:
-    where = f"{address.get('host')}:{address.get('port')}"
-    with requests.Session() as session:
-        session.trust_env = False
-        try:
-            answer = session.get(f"http://{where}/status", timeout=_SECONDS)
-            return dict(answer.json()["data"])
-        except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-            raise RunError(
-                f"the coordinator at {where} (process {address.get('pid')}) does not answer: "
-                f"{type(error).__name__}"
-            ) from error
 
 
 def _ended(exp_name: str, record: Mapping[str, Any]) -> str:

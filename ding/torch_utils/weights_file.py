@@ -1,6 +1,7 @@
 """Policy weights that one process publishes and others pick up."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -73,6 +74,11 @@ def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, A
         raise CheckpointError(f"cannot read the weights {path}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CheckpointError(f"cannot read the weights {path}: their tree is damaged") from error
+
+
+def weights_pattern(name: str) -> re.Pattern[str]:
+    """What the whole names of weights match, and of the copies that evaluations keep of them."""
+    return re.compile(rf"{re.escape(name)}(?:\.[0-9a-f]{{16}}_[0-9]+_[0-9]+)?")
 
 
 class WeightsWatch:

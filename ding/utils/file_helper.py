@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import pickle
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from ding.utils.errors import (
 )
 from ding.utils.lock_helper import get_file_lock
 
+#: Names of files that `write_atomically` is writing, and in it the name that they get.
+TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 

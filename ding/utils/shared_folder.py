@@ -7,6 +7,7 @@ from collections.abc import Container
 from contextlib import suppress
 
 from ding.utils.errors import CheckpointWriteError, ConfigError, DataError
+from ding.utils.file_helper import TEMPORARY_NAME
 
 #: Temporary names are a little longer, and file systems allow 255 bytes.
 _LONGEST = 200
@@ -88,21 +89,23 @@ class SharedFolder:
 
     def names(self, prefix: str = "") -> list[str]:
         """Finished files of this folder (not of those below) whose names start so, sorted."""
-        return sorted(n for n in self._entries() if n.startswith(prefix) and n[0] != ".")
+        return [n for n in self._entries() if n.startswith(prefix) and n[0] != "."]
 
-    def leftovers(self, prefix: str = "") -> list[str]:
-        """Temporary files of writers, at work or killed, whose names start so; sorted."""
-        return sorted(n for n in self._entries() if n.startswith("." + prefix))
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        """Remove all files whose whole names match, and temporary ones of their writers.
 
-    def clear(self, prefix: str, keep: Container[str] = ()) -> list[str]:
-        """Remove all files whose names start so, finished or not, but those to be kept.
+        Whatever is no regular file (a link, a folder) was not written by a part of a run: it stays.
+
+        Args:
+            keep: Names that are not removed.
 
         Returns:
             Names that were removed.
         """
         removed = []
-        for name in [*self.names(prefix), *self.leftovers(prefix)]:
-            if name in keep:
+        for name in self._entries():
+            temporary = TEMPORARY_NAME.fullmatch(name)
+            if name in keep or not pattern.fullmatch(temporary[1] if temporary else name):
                 continue
             with suppress(OSError):
                 os.unlink(os.path.join(self.path, name))
@@ -112,7 +115,7 @@ class SharedFolder:
     def _entries(self) -> list[str]:
         try:
             with os.scandir(self.path) as entries:
-                return [e.name for e in entries if not e.is_dir(follow_symlinks=False)]
+                return sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return []
 

@@ -1,6 +1,7 @@
 """Names from the network and the folder that they must not leave."""
 
 import os
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -59,16 +60,18 @@ def test_links_are_refused(tmp_path):
         folder.remove("way/secret")
 
 
-def test_names_leftovers_and_clear(tmp_path):
+def test_names_and_clear(tmp_path):
     folder = SharedFolder(str(tmp_path))
-    for name in ("run.a.1", "run.a.2", "run.b.1", ".run.a.3.tmp", ".other.1.tmp", "other.1"):
+    unfinished, others = f".run.a.3.{'0af' * 5}1", f".other.1.{'0' * 16}"
+    for name in ("run.a.1", "run.a.2", "run.b.1", "run.a.x", "other.1", unfinished, others):
         (tmp_path / name).write_bytes(b"x")
-    (tmp_path / "run.folder").mkdir()
-    assert folder.names("run.") == ["run.a.1", "run.a.2", "run.b.1"]
-    assert folder.leftovers("run.") == [".run.a.3.tmp"]
-    assert folder.clear("run.a.", keep={"run.a.2"}) == ["run.a.1", ".run.a.3.tmp"]
-    assert sorted(os.listdir(tmp_path)) == [".other.1.tmp", *folder.names(), "run.folder"]
-    assert folder.names() == ["other.1", "run.a.2", "run.b.1"]
+    (tmp_path / "run.a.4").mkdir()
+    (tmp_path / "run.a.5").symlink_to("other.1")
+    assert folder.names("run.") == ["run.a.1", "run.a.2", "run.a.x", "run.b.1"]
+    removed = folder.clear(re.compile(r"run\.a\.[0-9]"), keep={"run.a.2"})
+    assert sorted(removed) == [unfinished, "run.a.1"]
+    assert folder.names() == ["other.1", "run.a.2", "run.a.x", "run.b.1"]
+    assert sorted(os.listdir(tmp_path)) == sorted([others, "run.a.4", "run.a.5", *folder.names()])
 
 
 def test_removing_twice_is_no_error_and_what_cannot_be_removed_is_named(tmp_path):
@@ -88,4 +91,4 @@ def test_a_folder_that_cannot_be_made_names_the_cause(tmp_path):
 def test_a_folder_that_was_removed_is_empty(tmp_path):
     folder = SharedFolder(str(tmp_path / "data"))
     os.rmdir(folder.path)
-    assert folder.names() == folder.leftovers() == folder.clear("") == []
+    assert folder.names() == folder.clear(re.compile(".*")) == []

@@ -5,7 +5,7 @@ from .chunk_file import (
     chunk_name as chunk_name,
 )
 from .chunk_file import (
-    chunk_prefix as chunk_prefix,
+    chunk_pattern as chunk_pattern,
 )
 from .chunk_file import (
     read_chunk as read_chunk,

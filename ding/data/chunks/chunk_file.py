@@ -29,17 +29,19 @@ _OF_TORCH = (b"P", b"\x80")
 def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
     """The name of a chunk: ``<buffer>.<worker>.<serial>``.
 
-    By its beginning the buffer finds the files that a killed worker, or a run, has left.
+    By it the buffer finds the files that a killed worker, or a run, has left (`chunk_pattern`).
 
     Args:
-        serial: Unlike that of any other chunk this worker, or one of its name before, has written.
+        serial: A number, perhaps behind a `get_task_uid`; unlike that of any other chunk this
+            worker, or one of its name before, has written.
     """
     return f"{_part(buffer_id)}.{_part(worker)}.{_part(serial)}"
 
 
-def chunk_prefix(buffer_id: str, worker: str | None = None) -> str:
-    """What the names of the chunks of a buffer, or of one worker for it, start with."""
-    return f"{_part(buffer_id)}." + ("" if worker is None else f"{_part(worker)}.")
+def chunk_pattern(buffer_id: str, worker: str | None = None) -> re.Pattern[str]:
+    """What the whole names of the chunks of a buffer, or of one worker for it, match."""
+    by = "[A-Za-z0-9_-]+" if worker is None else re.escape(_part(worker))
+    return re.compile(rf"{re.escape(_part(buffer_id))}\.{by}\.(?:[0-9a-f]{{16}}_[0-9]+_)?[0-9]+")
 
 
 def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, Any]]) -> int:

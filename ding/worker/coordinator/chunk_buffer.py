@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.data.chunks.chunk_file import chunk_prefix
+from ding.data.chunks.chunk_file import chunk_pattern
 from ding.data.chunks.chunk_ledger import distinct
 from ding.data.chunks.wire import sent, wire_batch
 from ding.utils.errors import ConfigError
@@ -261,7 +261,7 @@ class ChunkBuffer:
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts anew: what it had written and not reported is removed,
         and what it had not used is free."""
-        self._files.remove_strangers(chunk_prefix(self._name, worker))
+        self._files.remove_strangers(chunk_pattern(self._name, worker))
         self._quota.forget(worker)
 
     def evict(self, n_bytes: int) -> None:
@@ -353,7 +353,7 @@ class ChunkBuffer:
             self._rows.drop_dead()
             self._lock.notify_all()
         self._files.remove_unused()
-        self._files.remove_strangers(chunk_prefix(self._name))
+        self._files.remove_strangers(chunk_pattern(self._name))
         return [chunk.data_id for chunk in gone]
 
     def close(self, remove_files: bool) -> None:
@@ -369,5 +369,5 @@ class ChunkBuffer:
             self._rows.close()
             self._lock.notify_all()
         if remove_files:
-            self._files.remove_all(chunk_prefix(self._name))
+            self._files.remove_all(chunk_pattern(self._name))
         self._quota.leave(self)

@@ -1,6 +1,7 @@
 """The files of a buffer's chunks: counted in a ledger, removed when nobody needs them."""
 
 import logging
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -69,18 +70,18 @@ class ChunkFiles:
         self._stuck.discard(data_id)
         return True
 
-    def remove_strangers(self, prefix: str) -> None:
-        """Remove files, finished or not, that start so and that the ledger does not know."""
+    def remove_strangers(self, names: re.Pattern[str]) -> None:
+        """Remove files, finished or not, that match and that the ledger does not know."""
         if self.folder is not None:
             with self._lock:
                 known = self.ledger.names()
-            self.folder.clear(prefix, keep=known)
+            self.folder.clear(names, keep=known)
 
-    def remove_all(self, prefix: str) -> None:
-        """Remove all files that the ledger knows, and all that start so."""
+    def remove_all(self, names: re.Pattern[str]) -> None:
+        """Remove all files that the ledger knows, and all that match."""
         with self._lock:
-            names = {*self.ledger.names(), *(c.data_id for c in self.ledger.take_unused())}
-        for data_id in names:
+            known = {*self.ledger.names(), *(c.data_id for c in self.ledger.take_unused())}
+        for data_id in known:
             self._remove(data_id)
         if self.folder is not None:
-            self.folder.clear(prefix)
+            self.folder.clear(names)

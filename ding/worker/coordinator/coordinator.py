@@ -92,9 +92,10 @@ class Coordinator:
         if run_log is not None:
             self._commander.tb_logger = run_log.writer
         policies = shared_folder(cfg["system"], "path_policy")
-        self._files = RunFiles(policies, self._tell)
+        data = shared_folder(cfg["system"], "path_data")
+        self._files = RunFiles(self._exp_name, data, policies, self._tell)
         self._buffers = RunBuffers(
-            shared_folder(cfg["system"], "path_data"),
+            data,
             int(self._cfg.path_data_limit),
             self._exp_name,
             None if run_log is None else run_log.writer,
@@ -112,7 +113,7 @@ class Coordinator:
             {"main": self._main, "system": system}, callbacks, _logger, status=self.status
         )
         limits = {kind: float(self._cfg[f"{kind}_task_timeout"]) for kind in KINDS}
-        parts = (self._comm, self._table, self._buffers, self._exp_name, limits)
+        parts = (self._comm, self._table, self._buffers, self._files, self._exp_name, limits)
         self._desk = TaskDesk(self._commanded, *parts, self._tell)
         self._wake, self._end = threading.Event(), RunEnd()
         self._loop_thread: threading.Thread | None = None
@@ -198,12 +199,15 @@ class Coordinator:
 
     def _remove_files(self) -> None:
         self._buffers.close()
-        weights_files = getattr(self._commander, "weights_files", list)
-        self._files.remove_weights(self._desk.policy_ids.union(weights_files()))
+        self._files.remove_weights(self._desk.policy_ids.union(self._weights_files()))
         if self._at_goal:
             self._files.remove_paths(self._desk.state_paths)
         if self._address_file is not None:
             self._files.remove_paths([self._address_file])
+
+    def _weights_files(self) -> list[str]:
+        """Names of weights that are not those of a task, such as a league's old players."""
+        return getattr(self._commander, "weights_files", list)()
 
     @property
     def _at_goal(self) -> bool:
@@ -216,6 +220,7 @@ class Coordinator:
         try:
             while self._end.verdict is None:
                 self._desk.serve()
+                self._files.note("weights", self._weights_files())
                 self._state.save_if_due(self.state_dict)
                 self._view.draw(self.status)
                 self._wake.wait(TICK)
@@ -483,5 +488,7 @@ class Coordinator:
         self._table.load_state_dict(state_dict["tasks"])
         self._facts.load_state_dict(state_dict["facts"])
         self._desk.policy_ids.update(state_dict["policy_ids"])
+        self._files.note("weights", state_dict["policy_ids"])
+        self._files.note("buffers", state_dict["buffers"])
         for line in self._buffers.load_state_dict(state_dict["buffers"]):
             self._tell(line)

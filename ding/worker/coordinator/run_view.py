@@ -11,6 +11,7 @@ from typing import Any
 from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.log_file import write_atomically
+from ding.utils.process_identity import process_identity
 
 from .run_status import brief_facts, worker_lines
 from .worker_link import Failure, one_line
@@ -93,7 +94,7 @@ class RunView:
 def write_address(exp_name: str, address: tuple[str, int]) -> str:
     """Tell ``ding status`` where the coordinator is; returns the file."""
     host, port = address
-    facts = {"host": host, "port": port, "pid": os.getpid(), "started": time.time()}
+    facts = {"host": host, "port": port, "pid": os.getpid(), "process": process_identity()}
     path = os.path.join(exp_name, "coordinator.json")
     try:
         os.makedirs(exp_name, exist_ok=True)

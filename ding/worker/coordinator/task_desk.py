@@ -7,6 +7,7 @@ from typing import Any
 
 from .comm_coordinator import CommCoordinator
 from .run_buffers import RunBuffers
+from .run_files import RunFiles
 from .task_table import TaskState, TaskTable
 
 KINDS = ("learner", "collector")
@@ -20,6 +21,7 @@ class TaskDesk:
         comm: Gives tasks to workers.
         table: Knows where each task is.
         buffers: Opened for learners' tasks.
+        files: Told the names of what the tasks' workers will write.
         exp_name: The run's folder, where learners keep their state.
         limits: Seconds in which somebody has to take a task, by kind.
         tell: Shows a line to the operator.
@@ -35,12 +37,13 @@ class TaskDesk:
         comm: CommCoordinator,
         table: TaskTable,
         buffers: RunBuffers,
+        files: RunFiles,
         exp_name: str,
         limits: Mapping[str, float],
         tell: Callable[[str], object],
     ) -> None:
         self._commanded, self._comm = commanded, comm
-        self._table, self._buffers = table, buffers
+        self._table, self._buffers, self._files = table, buffers, files
         self._exp_name, self._limits, self._tell = exp_name, limits, tell
         self.policy_ids: set[str] = set()
         self.state_paths: set[str] = set()
@@ -81,10 +84,14 @@ class TaskDesk:
             policy_id = task.get("policy_id")
             if policy_id:
                 self.policy_ids.add(policy_id)
+                self._files.note("weights", [policy_id])
                 name = f"learner_{str(policy_id).replace(os.sep, '_')}.pth.tar"
                 path = task.setdefault("state_path", os.path.join(self._exp_name, "ckpt", name))
                 self.state_paths.add(path)
-            self._buffers.open(task.get("buffer_id"), task.get("replay_buffer_cfg", {}))
+            buffer_id = task.get("buffer_id")
+            if isinstance(buffer_id, str):
+                self._files.note("buffers", [buffer_id])
+            self._buffers.open(buffer_id, task.get("replay_buffer_cfg", {}))
         return self._table.add(kind, task)
 
     def _expire(self, kind: str) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ding.data import Columns, IdColumn
-from ding.data.chunks import SharedFolder, chunk_name, chunk_prefix, read_chunk, write_chunk
-from ding.utils import DataError
+from ding.data.chunks import SharedFolder, chunk_name, chunk_pattern, read_chunk, write_chunk
+from ding.utils import DataError, get_task_uid
 from ding.utils.errors import CheckpointWriteError, ChunkError
 
 
@@ -306,8 +306,8 @@ def test_a_full_disk_leaves_nothing(folder, monkeypatch, data):
     assert os.listdir(folder.path) == []
 
 
-def test_a_writer_that_is_killed_leaves_only_what_the_prefix_finds(folder):
-    name = chunk_name("buffer_1", "collector0", "ab-1")
+def test_a_writer_that_is_killed_leaves_only_what_its_names_find(folder):
+    name = chunk_name("buffer_1", "collector0", f"{get_task_uid()}_1")
     pid = os.fork()
     if not pid:  # pragma: no cover
         try:
@@ -317,15 +317,17 @@ def test_a_writer_that_is_killed_leaves_only_what_the_prefix_finds(folder):
             os._exit(1)
     os.waitpid(pid, 0)
     assert folder.names() == []
-    (left,) = folder.leftovers(chunk_prefix("buffer_1"))
+    (left,) = [name for name in os.listdir(folder.path) if name[0] == "."]
     with pytest.raises(DataError):
         folder.file(left)
-    assert folder.clear(chunk_prefix("buffer_1", "collector0")) == [left]
+    assert folder.clear(chunk_pattern("buffer_1", "collector0")) == [left]
 
 
 def test_names_of_chunks():
     name = chunk_name("buffer 0/../x", "collector.1", "7")
     assert name == "buffer_0____x.collector_1.7"
-    assert name.startswith(chunk_prefix("buffer 0/../x", "collector.1"))
-    assert not chunk_name("b", "collector10", "0").startswith(chunk_prefix("b", "collector1"))
+    assert chunk_pattern("buffer 0/../x", "collector.1").fullmatch(name)
+    assert chunk_pattern("buffer 0/../x").fullmatch(name)
+    assert not chunk_pattern("b", "collector1").fullmatch(chunk_name("b", "collector10", "0"))
+    assert not chunk_pattern("b").fullmatch("b.notes.txt")
     assert len(chunk_name("b" * 500, "c" * 500, "d" * 500)) < 200

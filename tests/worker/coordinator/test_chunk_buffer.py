@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ding.data import Columns
-from ding.data.chunks import ChunkCache, SharedFolder, chunk_name, write_chunk
+from ding.data.chunks import ChunkCache, SharedFolder, chunk_name, chunk_pattern, write_chunk
 from ding.utils import BUFFER_REGISTRY, ConfigError, DataError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
@@ -489,7 +489,7 @@ def test_waiting_for_enough(folder):
 
 def test_grants_and_files_never_exceed_the_limit(folder):
     size = chunk(folder, 10**6)["size"]
-    folder.clear("")
+    folder.clear(chunk_pattern(NAME))
     limit = 30 * size
     buffer = make(folder, size=10_000, max_bytes=limit)
     rng = random.Random(0)
@@ -553,13 +553,13 @@ def test_the_oldest_leave_when_the_limit_binds_with_one_warning(folder, kind, ca
 
 def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
     size = chunk(folder, 0)["size"]
-    folder.clear("")
+    folder.clear(chunk_pattern(NAME))
     buffer = make(folder, max_bytes=3 * size)
     assert buffer.grant("a", 0, need=2 * size) >= 2 * size
     assert buffer.grant("b", 0, need=2 * size) == 0
     chunk(folder, 0, worker="a")  # never told of
     chunk(folder, 1, worker="ab")
-    with open(os.path.join(folder.path, f".{NAME}.a.9.x"), "w"):
+    with open(os.path.join(folder.path, f".{NAME}.a.9.{'0' * 16}"), "w"):
         pass
     buffer.forget_worker("a")
     assert os.listdir(folder.path) == [chunk_name(NAME, "ab", "1")]
@@ -570,7 +570,7 @@ def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
 
 def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
     size = chunk(folder, 0)["size"]
-    folder.clear("")
+    folder.clear(chunk_pattern(NAME))
     limit = 4 * size
     buffer = make(folder, max_bytes=limit)
     needs = {"a": int(2.6 * size), "b": int(2.8 * size)}
@@ -587,7 +587,7 @@ def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
 
 def test_buffers_of_one_folder_share_its_space(folder):
     size = chunk(folder, 0)["size"]
-    folder.clear("")
+    folder.clear(chunk_pattern(NAME))
     limit = 12 * size
     space = SpaceQuota(limit)
     buffers = [
@@ -610,7 +610,7 @@ def test_buffers_of_one_folder_share_its_space(folder):
 
 def test_pinned_files_are_not_evicted_and_space_comes_when_they_are_released(folder):
     size = chunk(folder, 0)["size"]
-    folder.clear("")
+    folder.clear(chunk_pattern(NAME))
     buffer = make(folder, max_bytes=4 * size)
     for i in range(4):
         buffer.push(chunk(folder, i), 0)
@@ -673,7 +673,7 @@ def test_writers_that_are_killed_leave_nothing(folder):
         near.close()
         far.close()
         buffer.forget_worker("victim")
-        assert folder.leftovers() == []
+        assert set(os.listdir(folder.path)) == set(folder.names())
         assert len(folder.names()) == buffer.files == 5 * (serial + 1)
     wire = buffer.sample(64, 0)
     assert len(ChunkCache(folder, 10_000).batch(wire)) == 64
@@ -752,12 +752,13 @@ def test_the_end_removes_all_files_of_this_run_and_no_other(folder):
     torch.save({"obs": torch.ones(2)}, folder.file("foreign"))
     buffer.push({"data_id": "foreign"}, 0)
     chunk(folder, 1)
-    for name in ("other.collector0.1", f".{NAME}.collector0.2.tmp"):
+    for name in ("other.collector0.1", f"{NAME}.old.csv", f".{NAME}.collector0.2.{'0' * 16}"):
         with open(os.path.join(folder.path, name), "w"):
             pass
     buffer.close(remove_files=True)
     buffer.close(remove_files=True)
-    assert os.listdir(folder.path) == ["other.collector0.1"]
+    assert folder.names() == sorted(os.listdir(folder.path))
+    assert folder.names() == [f"{NAME}.old.csv", "other.collector0.1"]
     buffer.push(chunk(folder, 3), 0)
     assert buffer.sample(1, 0) is None
 
