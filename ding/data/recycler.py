@@ -1,34 +1,41 @@
 """Big outputs in memory that was used before: fresh pages cost more than the copying."""
 
-import sys
+import ctypes
+import weakref
+from collections import deque
 
 import numpy as np
 
 #: Smaller arrays come from the allocator's own pools.
 _BIG = 1 << 18
 _KEPT = 4
-# The list that keeps an array, the loop's variable and the argument of `getrefcount`.
-_OWN_REFERENCES = 3
 
 
 class Recycler:
-    """Arrays to write a batch into, given out again once nobody else refers to them.
+    """Arrays to write a batch into, whose memory comes back when their last user lets go of it.
 
-    A tensor made with ``torch.from_numpy`` and a view both refer to the array, so what a caller
-    still holds in any form is never written to.
+    Views of an array, and tensors made of it, hold its memory as well: nobody finds other values
+    in what he still holds, in any form.
     """
 
     def __init__(self) -> None:
-        self._kept: list[np.ndarray] = []
+        self._free: deque[np.ndarray] = deque(maxlen=_KEPT)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
         """An uninitialised array, or None where it is not worth it."""
-        if int(np.prod(shape)) * dtype.itemsize < _BIG:
+        size = int(np.prod(shape)) * dtype.itemsize
+        if size < _BIG:
             return None
-        for array in self._kept:
-            if sys.getrefcount(array) == _OWN_REFERENCES and array.shape == shape:
-                return array
-        fresh = np.empty(shape, dtype)
-        # Whoever asks for another size, or holds on to everything, gets fresh memory.
-        self._kept = [*self._kept[-_KEPT + 1 :], fresh]
-        return fresh
+        memory = self._free_memory(size)
+        # What numpy and torch make of it refer to the lease, and to nothing behind it: when the
+        # lease dies, and no sooner, the memory is nobody's.
+        lease = (ctypes.c_char * size).from_buffer(memory)
+        weakref.finalize(lease, self._free.append, memory).atexit = False
+        return np.frombuffer(lease, dtype).reshape(shape)
+
+    def _free_memory(self, size: int) -> np.ndarray:
+        while self._free:
+            memory = self._free.pop()
+            if len(memory) == size:
+                return memory
+        return np.empty(size, np.uint8)

@@ -27,12 +27,32 @@ def test_what_somebody_holds_is_not():
         torch.from_numpy(recycler.empty(SHAPE, DTYPE))[7].view(-1),
         memoryview(recycler.empty(SHAPE, DTYPE)),
         recycler.empty(SHAPE, DTYPE).view(np.int8),
+        np.from_dlpack(recycler.empty(SHAPE, DTYPE)),
     ]
     addresses = {address(recycler.empty(SHAPE, DTYPE)) for _ in range(3)}
     assert len(addresses) == 1
     starts = {address(np.asarray(item).reshape(-1)) // 4096 * 4096 for item in held}
     assert len(starts) == len(held)
     assert not any(abs(start - next(iter(addresses))) < 4096 for start in starts)
+
+
+def test_references_of_other_kinds_do_not_matter():
+    recycler = Recycler()
+    array = recycler.empty(SHAPE, DTYPE)
+    array[:] = 7
+    # However often an array is referred to, and by whom, what counts is whether at all.
+    more = [array] * 50
+    assert address(recycler.empty(SHAPE, DTYPE)) != address(array)
+    del more
+    recycler.empty(SHAPE, DTYPE)[:] = 1
+    assert (array == 7).all()
+
+
+def test_other_sizes_do_not_pile_up():
+    recycler = Recycler()
+    for n in range(1, 40):
+        recycler.empty((n, 1 << 20), DTYPE)
+    assert len(recycler._free) <= 4
 
 
 def test_small_arrays_are_left_to_the_allocator():
