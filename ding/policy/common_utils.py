@@ -32,7 +32,8 @@ def default_preprocess_learn(
 
     Args:
         data: Columns, a list of row dicts, or a batch that is already a dict of tensors.
-        use_priority_IS_weight: Take ``weight`` from the samples' ``IS``; needs ``use_priority``.
+        use_priority_IS_weight: Take ``weight`` from the samples' ``priority_IS`` or ``IS``; needs
+            ``use_priority``.
         use_nstep: ``reward`` as ``[nstep, B]`` instead of ``[B]``.
         ignore_done: Treat all samples as if the episode went on.
         device: Where the tensors are to be; bytes become floats there, after the transfer.
@@ -91,12 +92,13 @@ def _weight(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> A
         return batch.get("weight")
     if not use_priority:
         raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
-    if "IS" not in batch:
+    name = "priority_IS" if "priority_IS" in batch else "IS"
+    if name not in batch:
         raise DataError(
             "samples have no importance weights 'IS': policy.priority_IS_weight=True needs a "
             "buffer that gives them, create_config.replay_buffer.type='advanced'"
         )
-    return _float(batch["IS"])
+    return _float(batch[name])
 
 
 def _moved(leaf: Any, device: str) -> Any:

@@ -19,7 +19,7 @@ from ding.rl_utils.exploration import (
     create_noise_generator,
     get_epsilon_greedy_fn,
 )
-from ding.rl_utils.gae import gae, gae_data
+from ding.rl_utils.gae import gae, gae_data, shape_fn_gae
 from ding.rl_utils.ppo import (
     calculate_kl_div,
     ppo_data,
@@ -55,6 +55,11 @@ from ding.rl_utils.td import (
     q_v_1step_td_error,
     qrdqn_nstep_td_data,
     qrdqn_nstep_td_error,
+    shape_fn_dntd,
+    shape_fn_qntd,
+    shape_fn_qntd_rescale,
+    shape_fn_qrdqn,
+    shape_fn_td_lambda,
     td_lambda_data,
     td_lambda_error,
     v_1step_td_data,
@@ -64,6 +69,8 @@ from ding.rl_utils.td import (
 )
 from ding.rl_utils.value_rescale import inv_symlog, symlog, value_inv_transform, value_transform
 from ding.rl_utils.vtrace import (
+    shape_fn_vtrace_continuous_action,
+    shape_fn_vtrace_discrete_action,
     vtrace_advantage,
     vtrace_data,
     vtrace_error_continuous_action,
@@ -123,7 +130,15 @@ __all__ = [
     "q_v_1step_td_error",
     "qrdqn_nstep_td_data",
     "qrdqn_nstep_td_error",
+    "shape_fn_dntd",
+    "shape_fn_gae",
     "shape_fn_ppo",
+    "shape_fn_qntd",
+    "shape_fn_qntd_rescale",
+    "shape_fn_qrdqn",
+    "shape_fn_td_lambda",
+    "shape_fn_vtrace_continuous_action",
+    "shape_fn_vtrace_discrete_action",
     "symlog",
     "td_lambda_data",
     "td_lambda_error",

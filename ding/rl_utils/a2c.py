@@ -22,7 +22,8 @@ def a2c_error(data: Any) -> a2c_loss:
     Returns:
         Scalars to be minimised, but ``entropy_loss`` is the entropy itself.
     """
-    logp, entropy = categorical(data.logit, data.action)
+    logit, action, *_ = data
+    logp, entropy = categorical(logit, action)
     assert entropy is not None
     return _losses(data, logp, entropy)
 
@@ -34,12 +35,14 @@ def a2c_error_continuous(data: Any) -> a2c_loss:
         data: ``a2c_data``: ``logit`` is a dict of ``mu`` and ``sigma`` ``[B, A]``, ``action``
             ``[B, A]``, the rest ``[B]``.
     """
-    return _losses(data, *normal(data.logit, data.action))
+    mu_sigma, action, *_ = data
+    return _losses(data, *normal(mu_sigma, action))
 
 
 def _losses(data: Any, logp: torch.Tensor, entropy: torch.Tensor) -> a2c_loss:
+    _, _, value, adv, return_, weight = data
     return a2c_loss(
-        -weighted_mean(logp * data.adv, data.weight),
-        weighted_mean((data.return_ - data.value).pow(2), data.weight),
-        weighted_mean(entropy, data.weight),
+        -weighted_mean(logp * adv, weight),
+        weighted_mean((return_ - value).pow(2), weight),
+        weighted_mean(entropy, weight),
     )

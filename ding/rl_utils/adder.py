@@ -5,7 +5,7 @@ them are shared.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ class Adder:
     @classmethod
     def get_gae(
         cls,
-        data: list[Row],
+        data: Iterable[Row],
         last_value: torch.Tensor,
         gamma: float,
         gae_lambda: float,
@@ -37,28 +37,29 @@ class Adder:
             last_value: Value of the last row's ``next_obs``; zero if that is terminal.
             cuda: Compute on the GPU.
         """
-        if not data:
+        rows = list(data)
+        if not rows:
             return []
-        value = torch.stack([_flat(row["value"]) for row in data])
+        value = torch.stack([_flat(row["value"]) for row in rows])
         next_value = torch.cat([value[1:], _flat(last_value).to(value).unsqueeze(0)])
-        reward = torch.stack([_flat(row["reward"]) for row in data]).to(value.dtype)
+        reward = torch.stack([_flat(row["reward"]) for row in rows]).to(value.dtype)
         if reward.shape[1] == 1:
             # One reward for one value (or for all agents' values).
             reward = reward.expand_as(value)
         # The last value says what the last row leads to, whatever its flag.
-        done = torch.tensor([bool(row.get("done", False)) for row in data[:-1]] + [False])
+        done = torch.tensor([bool(row.get("done", False)) for row in rows[:-1]] + [False])
         columns = (value, next_value, reward, done.unsqueeze(1).expand_as(value))
         if cuda:
             columns = tuple(column.cuda() for column in columns)  # type: ignore[assignment]
         adv = gae(gae_data(*columns, None), gamma, gae_lambda).to(value.device)
         if adv.shape[1] == 1:
             adv = adv.squeeze(1)
-        return [{**row, "adv": adv[index]} for index, row in enumerate(data)]
+        return [{**row, "adv": adv[index]} for index, row in enumerate(rows)]
 
     @classmethod
     def get_gae_with_default_last_value(
         cls,
-        data: deque | list[Row],
+        data: Iterable[Row],
         done: bool,
         gamma: float,
         gae_lambda: float,
@@ -81,7 +82,7 @@ class Adder:
     @classmethod
     def get_nstep_return_data(
         cls,
-        data: deque | list[Row],
+        data: Iterable[Row],
         nstep: int,
         cum_reward: bool = False,
         correct_terminate_gamma: bool = True,
@@ -124,7 +125,7 @@ class Adder:
     @classmethod
     def get_train_sample(
         cls,
-        data: list[Row],
+        data: Iterable[Row],
         unroll_len: int,
         last_fn_type: str = "last",
         null_transition: Row | None = None,

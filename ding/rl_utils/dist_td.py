@@ -1,6 +1,7 @@
 """Temporal-difference errors of value distributions."""
 
 from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,14 +26,9 @@ def dist_1step_td_error(
     data: Any, gamma: float, v_min: float, v_max: float, n_atom: int
 ) -> torch.Tensor:
     """One-step ``dist_nstep_td_error`` with ``reward`` ``[B]``; returns the loss alone."""
-    loss, _ = dist_nstep_td_error(
-        dist_nstep_td_data(*data)._replace(reward=data.reward.unsqueeze(0)),
-        gamma,
-        v_min,
-        v_max,
-        n_atom,
-    )
-    return loss
+    data = dist_nstep_td_data(*data)
+    data = data._replace(reward=data.reward.unsqueeze(0))
+    return dist_nstep_td_error(data, gamma, v_min, v_max, n_atom)[0]
 
 
 def dist_nstep_td_error(
@@ -102,6 +98,17 @@ def qrdqn_nstep_td_error(
     below = (wanted < predicted).to(q.dtype)
     error = ((tau - below).abs() * huber).mean(2).sum(1)
     return weighted_mean(error, weight), error
+
+
+def shape_fn_dntd(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[nstep, B, N, n_atom]`` of a call of `dist_nstep_td_error`."""
+    dist, _, _, _, reward, *_ = args[0] if args else kwargs["data"]
+    return [len(reward), *dist.shape]
+
+
+def shape_fn_qrdqn(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[nstep, B, N, Q]`` of a call of `qrdqn_nstep_td_error`."""
+    return shape_fn_dntd(args, kwargs)
 
 
 def project(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, v_max: float) -> torch.Tensor:

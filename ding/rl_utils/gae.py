@@ -1,6 +1,7 @@
 """Generalised advantage estimation (Schulman et al. 2016)."""
 
 from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -36,6 +37,11 @@ def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     if traj_flag is not None:
         factor = factor * (1 - _like(traj_flag, value, per_agent))
     return scan_back(reward + gamma * next_value - value, factor)
+
+
+def shape_fn_gae(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[T, B]`` of a call of `gae`."""
+    return list((args[0] if args else kwargs["data"])[2].shape)
 
 
 def _like(flag: torch.Tensor, value: torch.Tensor, per_agent: bool) -> torch.Tensor:

@@ -4,7 +4,7 @@ The old policy's outputs are taken as data: no gradient flows into them.
 """
 
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -57,10 +57,9 @@ ppo_policy_loss = namedtuple("ppo_policy_loss", ["policy_loss", "entropy_loss", 
 ppo_info = namedtuple("ppo_info", ["approx_kl", "clipfrac"])
 
 
-def shape_fn_ppo(args: Any, kwargs: Any) -> list[int]:
-    """Shape of ``logit_new`` in the arguments of a call of ``ppo_error``."""
-    data = args[0] if args else kwargs["data"]
-    return list(data.logit_new.shape)
+def shape_fn_ppo(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[B, N]`` of a call of ``ppo_error``."""
+    return list((args[0] if args else kwargs["data"])[0].shape)
 
 
 def calculate_kl_div(log_ratio: torch.Tensor, kl_type: str) -> torch.Tensor:
@@ -105,6 +104,7 @@ def ppo_error(
         Losses (to be minimised, but ``entropy_loss`` is the entropy itself) and the mean
         log-ratio and share of clipped samples as floats.
     """
+    data = ppo_data(*data)
     policy_data = ppo_policy_data(
         data.logit_new, data.logit_old, data.action, data.adv, data.weight, data.logit_pretrained
     )
@@ -126,6 +126,7 @@ def ppo_policy_error(
         entropy_bonus: Whether to compute the entropy; zero otherwise.
     """
     _check_dual_clip(dual_clip)
+    data = ppo_policy_data(*data)
     logp_new, entropy = categorical(data.logit_new, data.action, entropy_bonus)
     return _policy_error(
         data,
@@ -169,6 +170,7 @@ def ppo_error_continuous(
         data: ``ppo_data_continuous``: ``mu_sigma_*`` are dicts of ``mu`` and ``sigma``
             ``[B, A]``, ``action`` ``[B, A]``, the rest ``[B]``.
     """
+    data = ppo_data_continuous(*data)
     policy_data = ppo_policy_data_continuous(
         data.mu_sigma_new,
         data.mu_sigma_old,
@@ -189,6 +191,7 @@ def ppo_policy_error_continuous(
 ) -> tuple[ppo_policy_loss, ppo_info]:
     """The part of ``ppo_error_continuous`` that has to do with the policy."""
     _check_dual_clip(dual_clip)
+    data = ppo_policy_data_continuous(*data)
     logp_new, entropy = normal(data.mu_sigma_new, data.action)
     return _policy_error(
         data,

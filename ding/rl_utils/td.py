@@ -6,6 +6,7 @@ of weight times error, and the errors ``[B]`` themselves, which serve as priorit
 """
 
 from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from ding.rl_utils.dist_td import (
     dist_nstep_td_error,
     qrdqn_nstep_td_data,
     qrdqn_nstep_td_error,
+    shape_fn_dntd,
+    shape_fn_qrdqn,
 )
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
@@ -41,6 +44,11 @@ __all__ = [
     "q_v_1step_td_error",
     "qrdqn_nstep_td_data",
     "qrdqn_nstep_td_error",
+    "shape_fn_dntd",
+    "shape_fn_qntd",
+    "shape_fn_qntd_rescale",
+    "shape_fn_qrdqn",
+    "shape_fn_td_lambda",
     "td_lambda_data",
     "td_lambda_error",
     "v_1step_td_data",
@@ -230,6 +238,22 @@ def generalized_lambda_returns(
     # The scan takes the return after the last step as zero: it is the last value.
     last = delta[-1:] + factor[-1:] * next_values[-1:]
     return scan_back(torch.cat([delta[:-1], last]), factor)
+
+
+def shape_fn_qntd(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[nstep, B, N]`` of a call of `q_nstep_td_error`."""
+    q, _, _, _, reward, *_ = args[0] if args else kwargs["data"]
+    return [len(reward), *q.shape]
+
+
+def shape_fn_qntd_rescale(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[nstep, B, N]`` of a call of `q_nstep_td_error_with_rescale`."""
+    return shape_fn_qntd(args, kwargs)
+
+
+def shape_fn_td_lambda(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[T, B]`` of a call of `td_lambda_error`."""
+    return list((args[0] if args else kwargs["data"])[1].shape)
 
 
 def _target(

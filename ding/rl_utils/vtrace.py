@@ -1,6 +1,7 @@
 """V-trace: off-policy corrected actor-critic (Espeholt et al. 2018, IMPALA)."""
 
 from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -81,10 +82,11 @@ def vtrace_error_discrete_action(
     Returns:
         Scalars to be minimised, but ``entropy_loss`` is the entropy itself.
     """
-    logp, entropy = categorical(data.target_output, data.action)
+    target_output, behaviour_output, action, *_ = data
+    logp, entropy = categorical(target_output, action)
     assert entropy is not None
     with torch.no_grad():
-        log_rhos = logp - categorical_log_prob(data.behaviour_output, data.action)
+        log_rhos = logp - categorical_log_prob(behaviour_output, action)
     clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
     return _losses(data, logp, entropy, log_rhos, gamma, lambda_, clips)
 
@@ -103,9 +105,10 @@ def vtrace_error_continuous_action(
         data: ``vtrace_data`` as for discrete actions, but outputs are dicts of ``mu`` and
             ``sigma`` ``[T, B, A]`` and ``action`` is ``[T, B, A]``.
     """
-    logp, entropy = normal(data.target_output, data.action)
+    target_output, behaviour_output, action, *_ = data
+    logp, entropy = normal(target_output, action)
     with torch.no_grad():
-        log_rhos = logp - normal_log_prob(data.behaviour_output, data.action)
+        log_rhos = logp - normal_log_prob(behaviour_output, action)
     clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
     return _losses(data, logp, entropy, log_rhos, gamma, lambda_, clips)
 
@@ -119,14 +122,25 @@ def _losses(
     lambda_: float,
     clips: tuple[float, float, float],
 ) -> vtrace_loss:
+    _, _, _, value, reward, weight = data
     with torch.no_grad():
         rhos = log_rhos.exp()
         rho, c, rho_pg = (rhos.clamp(max=bound) for bound in clips)
-        return_ = vtrace_nstep_return(rho, c, data.reward, data.value, gamma, lambda_)
-        next_return = torch.cat([return_[1:], data.value[-1:]])
-        adv = vtrace_advantage(rho_pg, data.reward, next_return, data.value, gamma)
+        return_ = vtrace_nstep_return(rho, c, reward, value, gamma, lambda_)
+        next_return = torch.cat([return_[1:], value[-1:]])
+        adv = vtrace_advantage(rho_pg, reward, next_return, value, gamma)
     return vtrace_loss(
-        -weighted_mean(logp * adv, data.weight),
-        weighted_mean((data.value[:-1] - return_).pow(2), data.weight),
-        weighted_mean(entropy, data.weight),
+        -weighted_mean(logp * adv, weight),
+        weighted_mean((value[:-1] - return_).pow(2), weight),
+        weighted_mean(entropy, weight),
     )
+
+
+def shape_fn_vtrace_discrete_action(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[T, B, N]`` of a call of `vtrace_error_discrete_action`."""
+    return list((args[0] if args else kwargs["data"])[0].shape)
+
+
+def shape_fn_vtrace_continuous_action(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """``[T, B, A]`` of a call of `vtrace_error_continuous_action`."""
+    return list((args[0] if args else kwargs["data"])[0]["mu"].shape)

@@ -1,5 +1,6 @@
 """Running moments of a stream of numbers."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ class RunningMeanStd:
     Args:
         epsilon: Weight of the initial guess (mean 0, variance 1).
         shape: Shape of one item.
-        device: `mean` and `std` are arrays (floats for shape ``()``), or, on another device than
-            the CPU, float32 tensors there.
+        device: `mean` and `std` are float64 arrays (numpy's scalars for shape ``()``), or, on
+            another device than the CPU, float32 tensors there.
     """
 
     def __init__(
@@ -40,9 +41,14 @@ class RunningMeanStd:
         self._count = float(self._epsilon)
 
     def update(self, x: Any) -> None:
-        """Take in a batch ``[N, *shape]`` (array or tensor)."""
+        """Take in a batch ``[N, *shape]`` (array, tensor or sequence).
+
+        Where an item is one number, its shape does not matter: ``[N]`` will do for ``[N, 1]``.
+        """
         batch = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
-        if batch.shape[1:] != self._shape:
+        if batch.ndim and batch.size == len(batch) and math.prod(self._shape) == 1:
+            batch = batch.reshape(-1, *self._shape)
+        if batch.ndim == 0 or batch.shape[1:] != self._shape:
             raise ValueError(f"expected a batch of [N, *{self._shape}], got {batch.shape}")
         n = len(batch)
         if n == 0:
@@ -56,7 +62,7 @@ class RunningMeanStd:
 
     @property
     def mean(self) -> Any:
-        """The mean, in the shape of one item."""
+        """The mean, in the shape of one item; the caller's own."""
         return self._out(self._mean)
 
     @property
@@ -81,7 +87,8 @@ class RunningMeanStd:
 
     def _out(self, value: np.ndarray) -> Any:
         if str(self._device) == "cpu":
-            return value if self._shape else float(value)
+            # As a scalar: tensors that require a gradient cannot be divided by 0-d arrays.
+            return np.array(value) if self._shape else np.float64(value)
         import torch
 
         return torch.as_tensor(value, dtype=torch.float32, device=self._device)

@@ -1,5 +1,7 @@
 """Batches for learning, and acting in a single environment."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,19 @@ def test_weights(make):
     assert batch["weight"].dtype == torch.float32
     with pytest.raises(ConfigError, match=r"policy\.priority=True"):
         default_preprocess_learn(make(), use_priority_IS_weight=True)
+
+
+@pytest.mark.parametrize("make", [make_rows, make_columns])
+def test_weights_of_either_name(make):
+    data = [{**row, "priority_IS": 0.25} for row in make()]
+    batch = default_preprocess_learn(data, use_priority=True, use_priority_IS_weight=True)
+    assert batch["weight"].tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize("container", [list, tuple, deque])
+def test_any_sequence_of_rows(container):
+    batch = default_preprocess_learn(container(make_rows()))
+    assert batch["reward"].tolist() == [0, 1, 2, 3]
 
 
 def test_missing_weights_name_the_buffer():

@@ -41,9 +41,11 @@ def test_a_statistic_covers_the_range():
         monitor.reward = value
         assert monitor.reward == value
         monitor.time.step()
-    # At tick 10 the values of ticks 7, 8 and 9 are in force during the last 3 ticks.
-    assert monitor.avg["reward"]() == 8
+    # At tick 10 the values of ticks 7, 8 and 9 are in force during the last 3 ticks; that of tick 6
+    # was until they began.
+    assert monitor.avg["reward"]() == 7.5
     assert monitor.range_values["reward"](TimeMode.ABSOLUTE) == [
+        ((7, 7), 6.0),
         ((7, 8), 7.0),
         ((8, 9), 8.0),
         ((9, 10), 9.0),
@@ -123,6 +125,8 @@ def test_ranged_data_keeps_the_range():
     assert data.current() == 3
     assert data.history() == [(0, 1), (0, 2), (1, 3)]
     clock.step(2)
+    assert data.history() == [(0, 2), (1, 3)]
+    clock.step()
     assert data.history() == [(1, 3)]
     assert data.time is clock
     assert data.expire == 2
@@ -134,7 +138,7 @@ def test_ranged_data_does_not_grow():
     for value in range(1000):
         data.append(value)
         clock.step()
-    assert len(data.history()) == 10
+    assert len(data.history()) == 11
 
 
 def test_pickled_values_are_copies():

@@ -237,7 +237,6 @@ class TestRunningMeanStd:
         data = 1e8 + rng.normal(0, 1, 100_000)
         for batch in data.reshape(-1, 100):
             stats.update(torch.from_numpy(batch))
-        assert isinstance(stats.mean, float)
         assert stats.std == pytest.approx(1.0, rel=0.05)
 
     def test_state_and_reset(self):
@@ -252,6 +251,30 @@ class TestRunningMeanStd:
         stats.reset()
         assert stats.mean.tolist() == [0, 0]
         assert stats.std.tolist() == [1, 1]
+
+    @pytest.mark.parametrize("shape", [(), (1,), (3,)])
+    def test_moments_are_arrays_of_the_callers_own(self, shape):
+        stats = RunningMeanStd(shape=shape)
+        stats.update(np.ones((4, *shape)))
+        for moment in (stats.mean, stats.std):
+            assert (moment.shape, moment.dtype) == (shape, np.float64)
+            moment += 100
+        assert (stats.mean < 2).all()
+
+    def test_tensors_compute_with_them(self):
+        stats = RunningMeanStd(epsilon=1e-12)
+        stats.update([1.0, 5.0])
+        x = torch.tensor([3.0, 5.0], requires_grad=True)
+        ((x - stats.mean) / stats.std).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full((2,), 0.5))
+
+    @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+    def test_one_number_per_item_in_any_shape(self, shape):
+        for batch in (np.arange(4.0), np.arange(4.0)[:, None], [0.0, 1.0, 2.0, 3.0]):
+            stats = RunningMeanStd(epsilon=1e-12, shape=shape)
+            stats.update(batch)
+            assert stats.mean.shape == shape
+            assert stats.mean.item() == pytest.approx(1.5)
 
     def test_wrong_shape_and_empty_batch(self):
         stats = RunningMeanStd(shape=(2,))

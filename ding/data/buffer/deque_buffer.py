@@ -1,14 +1,18 @@
-"""A plain buffer of arbitrary objects with metadata."""
+"""A plain buffer of arbitrary objects with metadata, and middleware around what it does."""
 
+import functools
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ding.data.draw import Draw
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
+
+_Method = TypeVar("_Method", bound=Callable)
+_Group = str | Callable[["BufferedData"], Hashable]
 
 
 @dataclass
@@ -20,20 +24,62 @@ class BufferedData:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
+def _with_middleware(method: _Method) -> _Method:
+    """Let a buffer's middleware handle calls of a method; the first one added is the outermost."""
+    action = method.__name__
+
+    @functools.wraps(method)
+    def wrapped(buffer: "DequeBuffer", *args: Any, **kwargs: Any) -> Any:
+        chain = functools.partial(method, buffer)
+        for func in reversed(buffer.middleware):
+            chain = functools.partial(func, action, chain)
+        return chain(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
 class DequeBuffer:
     """The newest `size` items, whatever they are.
 
     Args:
         size: How many items fit; the oldest make room.
+
+    Attributes:
+        middleware: What was added with `use`.
     """
 
     def __init__(self, size: int) -> None:
         if size < 1:
             raise DataError(f"size must be positive, got {size}")
         self.size = size
+        self.middleware: list[Callable] = []
         self._items: OrderedDict[str, BufferedData] = OrderedDict()
         self._draw = Draw()
 
+    # ---- middleware ---------------------------------------------------------------------------
+
+    def use(self, func: Callable[..., Any]) -> "DequeBuffer":
+        """Add middleware around ``push``, ``sample``, ``update``, ``delete`` and ``clear``.
+
+        Args:
+            func: Called as ``func(action, chain, *args, **kwargs)`` in place of the method named
+                `action`; ``chain(*args, **kwargs)`` goes on with the next one, or the method.
+
+        Returns:
+            The buffer itself.
+        """
+        self.middleware.append(func)
+        return self
+
+    def view(self) -> "DequeBuffer":
+        """A buffer over the same items, with middleware of its own from here on."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__, middleware=list(self.middleware))
+        return other
+
+    # ---- items --------------------------------------------------------------------------------
+
+    @_with_middleware
     def push(self, data: Any, meta: dict[str, Any] | None = None) -> BufferedData:
         """Store one item."""
         item = BufferedData(data, uuid.uuid4().hex, dict(meta or {}))
@@ -42,6 +88,7 @@ class DequeBuffer:
             self._items.popitem(last=False)
         return item
 
+    @_with_middleware
     def sample(
         self,
         size: int | None = None,
@@ -49,33 +96,44 @@ class DequeBuffer:
         replace: bool = False,
         sample_range: slice | None = None,
         ignore_insufficient: bool = False,
-    ) -> list[BufferedData]:
+        groupby: _Group | None = None,
+        unroll_len: int | None = None,
+    ) -> list[BufferedData] | list[list[BufferedData]]:
         """Draw items uniformly, or fetch those with the given indices.
 
         Args:
-            size: How many; may be left out with `indices`.
+            size: How many items, or groups with `groupby`; may be left out with `indices`.
             indices: Fetch these instead.
-            replace: Whether an item may be drawn twice.
+            replace: Whether an item or group may be drawn twice.
             sample_range: Draw only among these items, counted from the oldest on.
-            ignore_insufficient: Return an empty list when there are too few items.
+            ignore_insufficient: Return an empty list when there are too few.
+            groupby: Draw whole groups of items, each in the order of its pushes: the key in
+                ``meta`` that they share, or a function of an item.
+            unroll_len: Of each group so many consecutive items, from a random one on; shorter
+                groups are left out. Needs `groupby`.
 
         Raises:
-            DataError: Too few items, or an unknown index.
+            DataError: Too few items or groups, or an unknown index.
         """
         if indices is not None:
-            return [self._known(index) for index in indices]
+            found = [self._known(index) for index in indices]
+            return found if groupby is None else self._groups(found, groupby)
         if size is None:
             raise DataError("sample() needs a size or indices")
-        pool = list(self._items.values())
+        if unroll_len is not None and groupby is None:
+            raise DataError("unroll_len needs groupby: it cuts pieces of groups")
+        items = list(self._items.values())
         if sample_range is not None:
-            pool = pool[sample_range]
-        if len(pool) < (min(size, 1) if replace else size):
-            if ignore_insufficient:
-                return []
-            raise DataError(f"{size} items asked for, {len(pool)} there")
-        drawn = (self._draw.any if replace else self._draw.distinct)(len(pool), size)
-        return [pool[i] for i in drawn.tolist()]
+            items = items[sample_range]
+        if groupby is None:
+            return self._drawn(items, size, replace, ignore_insufficient, "items")
+        groups = self._groups(items, groupby)
+        if unroll_len is not None:
+            groups = [group for group in groups if len(group) >= unroll_len]
+        drawn = self._drawn(groups, size, replace, ignore_insufficient, "groups")
+        return drawn if unroll_len is None else [self._piece(group, unroll_len) for group in drawn]
 
+    @_with_middleware
     def update(self, index: str, data: Any = None, meta: dict[str, Any] | None = None) -> bool:
         """Replace an item's data, its metadata, or both; False if it is no longer there."""
         item = self._items.get(index)
@@ -87,22 +145,31 @@ class DequeBuffer:
             item.meta = dict(meta)
         return True
 
+    @_with_middleware
     def delete(self, indices: str | Sequence[str]) -> None:
         """Remove items; those that are not there are passed over."""
         for index in [indices] if isinstance(indices, str) else indices:
             self._items.pop(index, None)
 
-    def get(self, idx: int) -> BufferedData:
-        """The item at this position, counted from the oldest on."""
-        return list(self._items.values())[idx]
+    @_with_middleware
+    def clear(self) -> None:
+        """Remove all items."""
+        self._items.clear()
+
+    def get(self, idx: int | str) -> BufferedData:
+        """The item at this position, counted from the oldest on, or with this index.
+
+        Raises:
+            IndexError: No such position.
+            DataError: No item with that index.
+        """
+        return self._known(idx) if isinstance(idx, str) else list(self._items.values())[idx]
 
     def count(self) -> int:
         """Number of items."""
         return len(self._items)
 
-    def clear(self) -> None:
-        """Remove all items."""
-        self._items.clear()
+    # ---- storing ------------------------------------------------------------------------------
 
     def export_data(self) -> list[BufferedData]:
         """All items, the oldest first."""
@@ -120,6 +187,35 @@ class DequeBuffer:
     def load_data(self, file_name: str) -> None:
         """Store the items of a file that :meth:`save_data` wrote."""
         self.import_data(read_file(file_name))
+
+    # ---- drawing ------------------------------------------------------------------------------
+
+    def _drawn(
+        self, pool: list[Any], size: int, replace: bool, ignore_insufficient: bool, what: str
+    ) -> list[Any]:
+        if len(pool) < (min(size, 1) if replace else size):
+            if ignore_insufficient:
+                return []
+            raise DataError(f"{size} {what} asked for, {len(pool)} there")
+        drawn = (self._draw.any if replace else self._draw.distinct)(len(pool), size)
+        return [pool[i] for i in drawn.tolist()]
+
+    @staticmethod
+    def _groups(items: list[BufferedData], groupby: _Group) -> list[list[BufferedData]]:
+        groups: dict[Hashable, list[BufferedData]] = {}
+        for item in items:
+            if isinstance(groupby, str) and groupby not in item.meta:
+                raise DataError(
+                    f"groupby={groupby!r}: an item's meta has no such key, it has "
+                    f"{sorted(item.meta)}"
+                )
+            key = item.meta[groupby] if isinstance(groupby, str) else groupby(item)
+            groups.setdefault(key, []).append(item)
+        return list(groups.values())
+
+    def _piece(self, group: list[BufferedData], length: int) -> list[BufferedData]:
+        start = int(self._draw.any(len(group) - length + 1, 1)[0])
+        return group[start : start + length]
 
     def _known(self, index: str) -> BufferedData:
         if index not in self._items:

@@ -15,8 +15,8 @@ _Tp = TypeVar("_Tp")
 class RangedData(ABC, Generic[_Tp]):
     """Values with the times at which they came, as far back as ``expire``.
 
-    A value is in force until the next one comes. So the one that was in force when the range began
-    is kept too, however old it is. Thread-safe.
+    A value is in force until the next one comes. So the last one from before the range is kept too,
+    however old it is. Thread-safe.
 
     Args:
         expire: Length of the range, in the unit of the clock.
@@ -71,7 +71,7 @@ class RangedData(ABC, Generic[_Tp]):
         return self._load(stored)
 
     def history(self) -> list[tuple[int | float, _Tp]]:
-        """``(time, value)`` of everything in range, oldest first."""
+        """``(time, value)`` of the last one before the range and of all in it, oldest first."""
         with self._lock:
             self._forget(self._get_time())
             records = list(self._records)  # at once: others may append meanwhile
@@ -83,7 +83,7 @@ class RangedData(ABC, Generic[_Tp]):
 
     def _forget(self, now: int | float) -> None:
         records, begin = self._records, now - self._expire
-        while len(records) > 1 and records[1][0] <= begin:
+        while len(records) > 1 and records[1][0] < begin:
             records.popleft()
         self._forget_at = 2 * len(records) + 8  # so that looking costs nothing on average
 

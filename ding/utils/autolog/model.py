@@ -32,7 +32,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         monitor.avg["reward"]()
 
     ``range_values[name](mode)`` is there for every property: ``((begin, end), value)`` for each
-    value in force during the range, oldest first.
+    value in force during the range, or until it began, oldest first.
 
     Args:
         time_: The clock; its owner moves it on.

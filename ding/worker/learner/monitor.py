@@ -108,7 +108,8 @@ class MonitorFeed:
         self._tick = TickTime()
         self._monitor = get_simple_monitor_type(names)(self._tick, expire=WINDOW)
         self._names = frozenset(self._monitor.value_names())
-        self._unread: deque[Mapping[str, Any]] = deque(maxlen=WINDOW)
+        # One more than the window: ranges include the value before them.
+        self._unread: deque[Mapping[str, Any]] = deque(maxlen=WINDOW + 1)
         self._unread_count = 0
 
     def add(self, values: Mapping[str, Any]) -> None:

@@ -154,14 +154,23 @@ class TestLog:
         assert [step for step, *_ in writer.rows["learner_step/cur_lr_avg"]] == [0, 20]
         assert "learner_iter/train_time_avg" in writer.rows
 
-    def test_window_is_ten_iterations(self):
+    def test_window_is_ten_iterations_and_the_one_before(self):
         learner = make(*({"total_loss": float(i)} for i in range(25)))
         for _ in range(25):
             learner.train(rows())
-        assert learner.monitor.avg["total_loss"]() == np.mean(range(15, 25))
+        assert learner.monitor.avg["total_loss"]() == np.mean(range(14, 25))
         assert learner.monitor.max["total_loss"]() == 24
-        assert learner.monitor.min["total_loss"]() == 15
+        assert learner.monitor.min["total_loss"]() == 14
         assert learner.monitor.val["total_loss"]() == 24
+
+    def test_the_window_does_not_depend_on_who_looks_when(self):
+        learner = make(*({"total_loss": float(i)} for i in range(40)), hook={"keep_ckpt": 0})
+        for number in range(40):
+            learner.train(rows())
+            learner.update_monitor()
+            if number == 3:
+                learner.monitor.avg["total_loss"]()
+        assert learner.monitor.avg["total_loss"]() == np.mean(range(29, 40))
 
     def test_scalars_and_histograms_have_their_own_log(self):
         writer = Writer()
