@@ -11,7 +11,8 @@ from typing import Any
 import requests
 
 from ding.interaction.base import get_values_from_response, random_token, split_http_address
-from ding.interaction.base.service import KEY_HEADER, make_engine
+from ding.interaction.base.authentication import NotAuthenticError
+from ding.interaction.base.service import make_engine
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
 
 _logger = logging.getLogger(__name__)
@@ -65,9 +66,10 @@ class Joiner:
         headers = {
             "Channel": str(DEFAULT_CHANNEL if channel is None else channel),
             "Token": random_token(),
-            KEY_HEADER: key,
         }
-        self._engine = make_engine(headers, (host, int(port), False, ""), JOIN_TIMEOUT, None)
+        self._engine = make_engine(
+            headers, (host, int(port), False, ""), JOIN_TIMEOUT, key=key, role="master"
+        )
         self._closed = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"join-{name}", daemon=True)
@@ -127,7 +129,7 @@ class Joiner:
                 _logger.info("joined the coordinator at %s", self._coordinator)
                 return None
             if final:
-                return f"the coordinator at {self._coordinator} refuses this worker: {cause}"
+                return cause
             tried = time.monotonic() - begin
             if tried >= patience:
                 return f"no coordinator at {self._coordinator} for {tried:.0f} s: {cause}"
@@ -142,7 +144,11 @@ class Joiner:
         try:
             self._engine.request("POST", JOIN_PATH, body, retries=0)
         except requests.HTTPError as err:
-            return _told(err.response), err.response.status_code in _FINAL
+            told, final = _told(err.response), err.response.status_code in _FINAL
+            refused = f"the coordinator at {self._coordinator} refuses this worker: {told}"
+            return refused if final else told, final
+        except NotAuthenticError as err:
+            return str(err), True
         except requests.RequestException as err:
             return f"{type(err).__name__}: {err}", False
         return None, False

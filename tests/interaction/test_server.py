@@ -167,8 +167,9 @@ class TestRequests:
         assert head.startswith(b"HTTP/1.1 %d " % status)
         assert body.startswith(b'{"success": false')
 
-    def test_half_a_request_gets_no_answer(self, port):
-        assert self.send(port, b"POST /connect HTTP/1.1\r\nContent-Length: 10\r\n\r\nhalf") == b""
+    def test_half_a_body_is_refused(self, port):
+        head = b"POST /connect HTTP/1.1\r\nChannel: 0\r\nToken: x\r\nContent-Length: 10\r\n\r\n"
+        assert self.send(port, head + b"half").startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_failure_of_the_application_is_logged(caplog):

@@ -12,6 +12,8 @@ from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, DoingSlave, Wire, eventually, pair
 
 ADDRESS = {"master": {"address": "127.0.0.1:1"}}
+#: Headers of a wrong proof that one has the run's key.
+PROOF = {"Auth-Session": "[]", "Auth-Count": "1", "Auth-Digest": "0", "Auth-Proof": "0"}
 
 
 class ForeignMaster:
@@ -164,10 +166,11 @@ class TestSlave:
         with DoingSlave(key="secret") as slave:
             wire = Wire(slave.port, Channel="0", Token="mine")
             assert wire("POST", "connect", ADDRESS) == (400, 301)
-            wire.headers["Run-Key"] = "wrong"
+            wire.headers["Run-Key"] = "secret"  # proofs alone count
+            assert wire("POST", "connect", ADDRESS) == (400, 301)
+            wire.headers.update(PROOF)
             assert wire("POST", "connect", ADDRESS) == (403, 302)
-            wire.headers["Run-Key"] = "secret"
-            assert wire("POST", "connect", ADDRESS) == (200, 0)
+            assert slave.seen == []
 
     def test_what_does_not_exist(self, wire):
         assert wire("GET", "nowhere") == (404, 1)
@@ -270,5 +273,5 @@ class TestMaster:
             master.new_connection("worker", "127.0.0.1", 1)
             wire = Wire(master.port, Channel="0", Token="any")
             assert wire("GET", "slave/heartbeat") == (400, 501)
-            wire.headers["Run-Key"] = "wrong"
+            wire.headers.update(PROOF)
             assert wire("GET", "slave/heartbeat") == (403, 502)

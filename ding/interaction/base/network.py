@@ -3,16 +3,22 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
+from requests.adapters import HTTPAdapter
 from requests.exceptions import ChunkedEncodingError, HTTPError, SSLError, Timeout
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from ding.utils.errors import NotJsonError
+from ding.utils.errors import InteractionError, NotJsonError
 
+from ._deadline_socket import DeadlineSocket
+from .authentication import AUTHENTICATE_PATH, KeyClient
 from .common import translate_dict_func
 
 DEFAULT_RETRIES = 5
@@ -20,6 +26,9 @@ DEFAULT_RETRY_WAITING = 1.0
 DEFAULT_TIMEOUT = 5.0
 #: Seconds a peer may take to accept a connection.
 CONNECT_TIMEOUT = 3.0
+#: Bytes that an answer may have; its head may have as many as `MAX_HEAD`.
+MAX_ANSWER = 16 * 1024 * 1024
+MAX_HEAD = 256 * 1024
 #: Answers of a gateway whose peer may be back soon.
 TRANSIENT_STATUS = frozenset({502, 503, 504})
 #: Prepared requests that an engine keeps.
@@ -63,16 +72,42 @@ def with_scheme(address: str) -> str:
     return address if "://" in address else f"http://{address}"
 
 
+class AnswerTooLargeError(InteractionError, requests.RequestException):
+    """A peer's answer has more than `MAX_ANSWER` bytes."""
+
+
+class _Connection(HTTPConnection):
+    """Reads an answer, all of it, within its bounds."""
+
+    def _new_conn(self) -> socket.socket:
+        connection = DeadlineSocket.of(super()._new_conn())
+        connection.allow(MAX_ANSWER + MAX_HEAD)
+        return connection
+
+
+class _ConnectionPool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _Adapter(HTTPAdapter):
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        pools = {"http": _ConnectionPool, "https": HTTPSConnectionPool}
+        self.poolmanager.pool_classes_by_scheme = pools
+
+
 class HttpEngine:
     """Speaks JSON to one peer over connections that stay open; proxy settings are not looked at.
 
     Threads may share it.
 
     Attributes:
-        timeout: Seconds that the peer may take for one answer.
+        timeout: Seconds that the peer may take for one answer, however slowly it comes.
+        key_client: Proves to the peer that this side has the run's key, and has it prove the same.
     """
 
     timeout: float = DEFAULT_TIMEOUT
+    key_client: KeyClient | None = None
 
     def __init__(self, host: str, port: int, https: bool = False, path: str | None = None) -> None:
         host = f"[{host}]" if ":" in host else host
@@ -81,6 +116,8 @@ class HttpEngine:
         self._closed = threading.Event()
         self._session = requests.Session()
         self._session.trust_env = False
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _Adapter())
         self._blanks: dict[tuple[str, str], requests.PreparedRequest] = {}
         # Threads share the session, and cookies are the one thing in it that answers change.
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
@@ -113,15 +150,16 @@ class HttpEngine:
 
         Raises:
             NotJsonError: `data` cannot be written as JSON.
+            NotAuthenticError: The peer does not prove that it has the run's key.
             requests.RequestException: There was no answer, or it was an error.
         """
         request = self._prepare(method, path, data, headers, params)
         left = DEFAULT_RETRIES if retries is None else retries
         waiting = DEFAULT_RETRY_WAITING if retry_waiting is None else retry_waiting
-        limits = (CONNECT_TIMEOUT, self.timeout if timeout is None else timeout)
+        span = self.timeout if timeout is None else timeout
         while True:
             try:
-                response = self._session.send(request, timeout=limits, allow_redirects=False)
+                response = self._exchange(request, span)
                 if raise_for_status:
                     response.raise_for_status()
                 return response
@@ -136,6 +174,39 @@ class HttpEngine:
         """Close idle connections and let nobody try again."""
         self._closed.set()
         self._session.close()
+
+    def _exchange(self, request: requests.PreparedRequest, span: float) -> requests.Response:
+        if self.key_client is None:
+            return self._send(request, span)
+
+        headers = {"Channel": request.headers.get("Channel")}
+
+        def greet(body: dict[str, str]) -> requests.Response:
+            greeting = self._prepare("POST", AUTHENTICATE_PATH, body, headers, None)
+            return self._send(greeting, span)
+
+        return self.key_client.exchange(request, lambda one: self._send(one, span), greet)
+
+    def _send(self, request: requests.PreparedRequest, span: float) -> requests.Response:
+        """Send a request once; its answer has been read, and is not too long."""
+        deadline = time.monotonic() + CONNECT_TIMEOUT + span
+        limits = (CONNECT_TIMEOUT, span)
+        response = self._session.send(request, timeout=limits, allow_redirects=False, stream=True)
+        try:
+            content = bytearray()
+            for piece in response.iter_content(65536):
+                content += piece
+                if len(content) > MAX_ANSWER:
+                    raise AnswerTooLargeError(
+                        f"the answer of {request.url} has more than {MAX_ANSWER} bytes"
+                    )
+                if time.monotonic() > deadline:
+                    raise requests.ReadTimeout(f"{request.url} takes too long for its answer")
+            response._content = bytes(content)
+        except BaseException:
+            response.close()
+            raise
+        return response
 
     def _prepare(
         self,

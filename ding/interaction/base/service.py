@@ -1,7 +1,10 @@
 """What masters and slaves have in common: a server whose every request is checked first."""
 
 import hmac
+import ipaddress
+import json
 import logging
+import socket
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -25,14 +28,19 @@ from ding.interaction.config import (
 from ding.utils.errors import InteractionError
 
 from .app import ResponsibleException, failure_response, responsible, success_response
+from .authentication import AUTHENTICATE_PATH, PROOF_HEADER, Judged, KeyClient, KeyServer
 from .common import ControllableService, random_token
-from .network import HttpEngine, get_host_ip, get_http_engine_class
-from .server import HttpServer
+from .network import HttpEngine, get_host_ip, get_http_engine_class, split_http_address
+from .server import AUTHENTIC_KEY, HttpServer
 
 _logger = logging.getLogger(__name__)
 
-#: The header that carries the run key.
-KEY_HEADER = "Run-Key"
+#: Bytes that the body of a message may have which is no task and no answer.
+SMALL_BODY = 64 * 1024
+#: Hosts of strangers that are logged, each once.
+MAX_STRANGERS = 100
+#: Where the judgement of a request's head is kept.
+_JUDGED = "ding.judged"
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,11 @@ class Route:
         method: HTTP method.
         path: Path of the address.
         check: Raises `ResponsibleException` unless the caller may; what it returns is handed on.
-        handle: Does the work with what `check` returned; returns the answer's message or its data.
-        public: Whether anybody may ask, without channel and token.
+        handle: Does the work with what `check` returned; returns the answer's message or its data,
+            or ``None`` for success with neither.
+        public: Whether anybody may ask, without channel and token. Only under an address of this
+            server: a page in a browser whose name was pointed here may not.
+        max_body: Greatest size of the request's body in bytes; that of the service if not given.
     """
 
     method: str
@@ -65,6 +76,7 @@ class Route:
     check: Callable[[], Any]
     handle: Callable[[Any], str | Mapping[str, Any]]
     public: bool = False
+    max_body: int | None = None
 
 
 class HttpService(ControllableService):
@@ -76,12 +88,16 @@ class HttpService(ControllableService):
         request_retries: How often requests to peers are tried again.
         request_retry_waiting: Seconds between the tries.
         channel: Number that both sides of a connection have to agree on.
-        key: The run's key. If given, nobody without it may connect, and it is shown to peers.
+        key: The run's key. If given, nobody without it may connect, and peers have to prove that
+            they have it, too; it does not travel.
         request_timeout: Seconds that a peer may take for an answer.
         max_body: Greatest size of a request's body in bytes.
+        on_death: Told why the server cannot go on, though nobody has asked it to end.
     """
 
     _codes: CheckCodes
+    #: What it is to those that authenticate.
+    _role: str
 
     def __init__(
         self,
@@ -93,6 +109,7 @@ class HttpService(ControllableService):
         key: str | None,
         request_timeout: float | None,
         max_body: int | None,
+        on_death: Callable[[str], object] | None,
     ) -> None:
         if key is not None and not key:
             raise ValueError("the run key is empty; give None to work without one")
@@ -102,9 +119,12 @@ class HttpService(ControllableService):
         self._retry_waiting = _or(request_retry_waiting, DEFAULT_REQUEST_RETRY_WAITING)
         self._timeout = _or(request_timeout, DEFAULT_REQUEST_TIMEOUT)
         self._max_body = _or(max_body, DEFAULT_MAX_BODY)
+        self._on_death = _or(on_death, _logger.error)
         self._channel = _or(channel, DEFAULT_CHANNEL)
         self._key = key
+        self._key_server = None if key is None else self._make_key_server(key)
         self._self_token = random_token()
+        self._strangers: set[str] = set()
         self._server: HttpServer | None = None
         self._shutting_down = threading.Event()
 
@@ -129,7 +149,7 @@ class HttpService(ControllableService):
         host = self._host
         if host in (GLOBAL_HOST, "::", ""):
             host = get_host_ip() or LOCAL_HOST
-        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        return _joined(host, self.port)
 
     def start(self) -> None:
         """Listen and begin to work.
@@ -142,7 +162,12 @@ class HttpService(ControllableService):
             raise InteractionError(f"the service at {self.my_address} runs already")
         self._shutting_down.clear()
         self._server = HttpServer(
-            self._make_app(), self._host, self._port, self._max_body, self._on_stop
+            self._make_app(),
+            self._host,
+            self._port,
+            self._max_body,
+            self._on_stop,
+            self._on_death,
         )
         self._on_start()
         self._server.start()
@@ -162,7 +187,8 @@ class HttpService(ControllableService):
         if self._server is None:
             return False
         host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
-        engine = self._engine(host, self.port, token=self._self_token)
+        headers = {"Channel": str(self._channel), "Token": self._self_token}
+        engine = make_engine(headers, (host, self.port, False, ""), self._timeout)
         try:
             return engine.request("GET", "ping", retries=0).ok
         except requests.RequestException:
@@ -176,33 +202,27 @@ class HttpService(ControllableService):
     def _on_stop(self) -> None:
         """End what else runs; called while requests are still answered, with a refusal."""
 
+    def _on_stranger(self, line: str) -> None:
+        """Told, once for each host, of callers that have not proved to have the run's key."""
+        _logger.warning("%s", line)
+
     @abstractmethod
     def _routes(self) -> list[Route]:
         """The addresses that it serves besides those of every service."""
-
-    def _engine(
-        self,
-        host: str,
-        port: int,
-        https: bool = False,
-        path: str = "",
-        *,
-        token: str,
-        errors: Callable[[requests.HTTPError], Exception] | None = None,
-    ) -> HttpEngine:
-        """A client that shows channel, token and key."""
-        headers = {"Channel": str(self._channel), "Token": token, KEY_HEADER: self._key}
-        return make_engine(headers, (host, port, https, path), self._timeout, errors)
 
     def _make_app(self) -> flask.Flask:
         app = flask.Flask(type(self).__name__, static_folder=None)
         app.url_map.strict_slashes = app.url_map.merge_slashes = False
         app.register_error_handler(HTTPException, _answer_http_error)
-        app.register_error_handler(Exception, _answer_bug)
+        app.register_error_handler(Exception, self._answer_bug)
+        app.after_request(_sign)
         own = [
             Route("GET", "/ping", self._check_self, lambda _: "PONG"),
             Route("DELETE", "/shutdown", self._check_self, self._handle_shutdown),
         ]
+        if self._key_server is not None:
+            check, greet = self._check_channel, self._handle_greeting
+            own.append(Route("POST", AUTHENTICATE_PATH, check, greet, max_body=SMALL_BODY))
         for route in own + self._routes():
             app.add_url_rule(
                 route.path,
@@ -217,14 +237,35 @@ class HttpService(ControllableService):
         @responsible()
         def view() -> flask.Response:
             self._check_open()
-            if not route.public:
+            if route.public:
+                self._check_host()
+            else:
                 self._check_channel()
-            answer = route.handle(route.check())
+            checked = route.check()
+            size = flask.request.content_length or 0
+            if route.max_body is not None and size > route.max_body:
+                message = f"the body may have {route.max_body} bytes here, this one has {size}"
+                status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                raise refusal(self._codes.channel_invalid, message, status)
+            if not route.public and route.path != AUTHENTICATE_PATH:
+                flask.request.environ[AUTHENTIC_KEY]()
+            answer = route.handle(checked)
             if isinstance(answer, str):
                 return success_response(message=answer)
             return success_response(answer)
 
         return view
+
+    def _handle_greeting(self, _: None) -> dict[str, str]:
+        assert self._key_server is not None
+        return self._key_server.greet(_json(self._body()))
+
+    def _answer_bug(self, error: Exception) -> tuple[flask.Response, int]:
+        _logger.exception("a request failed", exc_info=error)
+        if isinstance(error, MemoryError):
+            self._on_death("there is no memory left for answering requests")
+        message = f"{type(error).__name__}: {error}"
+        return failure_response(message=message), HTTPStatus.INTERNAL_SERVER_ERROR
 
     def _handle_shutdown(self, _: None) -> str:
         self.shutdown()
@@ -241,6 +282,40 @@ class HttpService(ControllableService):
         if channel.strip() != str(self._channel):
             raise refusal(self._codes.channel_invalid, "wrong channel", HTTPStatus.FORBIDDEN)
 
+    def _check_host(self) -> None:
+        """Refuse a request that was sent to a name which is not this server's."""
+        try:
+            name = split_http_address(flask.request.headers.get("Host", ""))[0]
+        except ValueError:
+            name = ""
+        known = {"localhost", self._host.lower(), socket.gethostname().lower()}
+        if name not in known | {split_http_address(self.my_address)[0]} and not _is_literal(name):
+            message = f"header 'Host' is {name[:100]!r}; ask under the server's address"
+            raise refusal(self._codes.channel_invalid, message, HTTPStatus.FORBIDDEN)
+
+    def _make_key_server(self, key: str) -> KeyServer:
+        codes = self._codes.peer_token_missing, self._codes.peer_token_invalid
+        return KeyServer(key, self._role, self._is_mine, *codes)
+
+    def _is_mine(self, target: str) -> bool:
+        """Whether an address that a client has dialled may be one of this server.
+
+        The port has to be. A host is compared if both sides name theirs by number; names, and
+        servers on all interfaces, are reached in more ways than are known here.
+        """
+        try:
+            host, port, _, _ = split_http_address(target)
+        except ValueError:
+            return False
+        given, given_port, _, _ = split_http_address(self.my_address)
+        if (host, port) == (given, given_port):
+            return True
+        if port != self.port:
+            return False
+        own = ipaddress.ip_address(self._host) if _is_literal(self._host) else None
+        comparable = own is not None and not own.is_unspecified and _is_literal(host)
+        return not comparable or ipaddress.ip_address(host) == own
+
     def _check_self(self) -> None:
         missing, invalid = self._codes.self_token_missing, self._codes.self_token_invalid
         token = self._given("Token", missing)
@@ -248,11 +323,36 @@ class HttpService(ControllableService):
             raise refusal(invalid, "not the token of this service itself", HTTPStatus.FORBIDDEN)
 
     def _peer_token(self) -> str:
-        """The token of a caller that has shown the run's key."""
-        missing, invalid = self._codes.peer_token_missing, self._codes.peer_token_invalid
-        if self._key is not None and not same_secret(self._given(KEY_HEADER, missing), self._key):
-            raise refusal(invalid, "wrong run key", HTTPStatus.FORBIDDEN)
-        return self._given("Token", missing)
+        """The token of a caller that has proved to have the run's key."""
+        if self._key_server is not None:
+            self._judge(self._key_server)
+        return self._given("Token", self._codes.peer_token_missing)
+
+    def _judge(self, key_server: KeyServer) -> None:
+        request = flask.request
+        try:
+            judged = key_server.judge(request.headers, request.method, request.environ["RAW_PATH"])
+        except ResponsibleException as err:
+            if err.status_code != HTTPStatus.UNAUTHORIZED:  # it is no stranger who has to renew
+                self._note_stranger(str(request.remote_addr), err.message or "")
+            raise
+        request.environ[_JUDGED] = judged
+
+    def _note_stranger(self, host: str, cause: str) -> None:
+        if host not in self._strangers and len(self._strangers) < MAX_STRANGERS:
+            self._strangers.add(host)
+            self._on_stranger(
+                f"the {self._role} at {self.my_address} refuses a request from {host}: {cause}"
+            )
+
+    def _body(self) -> bytes:
+        """The body of a request whose head was accepted."""
+        body = flask.request.get_data()
+        judged: Judged | None = flask.request.environ.get(_JUDGED)
+        if judged is not None and not judged.is_body(body):
+            message = "the body was changed on its way"
+            raise refusal(self._codes.peer_token_invalid, message, HTTPStatus.FORBIDDEN)
+        return body
 
     @staticmethod
     def _given(header: str, code: int) -> str:
@@ -266,12 +366,24 @@ def make_engine(
     headers: Mapping[str, str | None],
     address: tuple[str, int, bool, str],
     timeout: float,
-    errors: Callable[[requests.HTTPError], Exception] | None,
+    errors: Callable[[requests.HTTPError], Exception] | None = None,
+    *,
+    key: str | None = None,
+    role: str = "",
 ) -> HttpEngine:
-    """A client with fixed headers."""
+    """A client with fixed headers.
+
+    Args:
+        address: Host, port, whether HTTPS, and path.
+        key: The run's key, which both sides prove to have.
+        role: What the server is, if there is a key: ``master`` or ``slave``.
+    """
     getters = {name: (lambda value=value: value) for name, value in headers.items()}
     engine = get_http_engine_class(getters, http_error_gene=errors)()(*address)
     engine.timeout = timeout
+    if key is not None:
+        host, port, *_ = address
+        engine.key_client = KeyClient(key, role, _joined(host, port))
     return engine
 
 
@@ -286,14 +398,36 @@ def same_secret(given: str, expected: str) -> bool:
     return hmac.compare_digest(*encoded)
 
 
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_literal(host: str) -> bool:
+    """Whether a host is given by its number."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _sign(response: flask.Response) -> flask.Response:
+    """Prove to a caller that has proved it itself that the answer is from this side."""
+    judged: Judged | None = flask.request.environ.get(_JUDGED)
+    if judged is not None:
+        response.headers[PROOF_HEADER] = judged.sign(response.status_code, response.get_data())
+    return response
+
+
 def _answer_http_error(error: HTTPException) -> tuple[flask.Response, int]:
     return failure_response(message=error.description), error.code or HTTPStatus.BAD_REQUEST
-
-
-def _answer_bug(error: Exception) -> tuple[flask.Response, int]:
-    _logger.exception("a request failed", exc_info=error)
-    message = f"{type(error).__name__}: {error}"
-    return failure_response(message=message), HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -13,7 +13,7 @@ import requests
 from ding.interaction.base.common import ControllableContext, default_func, random_token
 from ding.interaction.base.messages import AnswerMessage, ConnectMessage, DisconnectMessage
 from ding.interaction.base.network import HttpEngine
-from ding.interaction.base.service import KEY_HEADER, make_engine
+from ding.interaction.base.service import make_engine
 from ding.interaction.base.threading import SerialExecutor
 from ding.interaction.config import (
     DEFAULT_CHANNEL,
@@ -72,7 +72,7 @@ class SlaveConnection(_Connection):
         token: What the two know each other by; a new one if not given.
         request_retries: How often a request is tried again.
         request_retry_waiting: Seconds between the tries.
-        key: The run's key.
+        key: The run's key, which the slave has to have, too.
         request_timeout: Seconds that the slave may take for an answer.
         name: What messages call the slave.
     """
@@ -97,7 +97,8 @@ class SlaveConnection(_Connection):
         self.name = f"{host}:{port}" if name is None else f"{name} ({host}:{port})"
         self.token = token or random_token()
         channel = DEFAULT_CHANNEL if channel is None else channel
-        self._headers = {"Channel": str(channel), "Token": self.token, KEY_HEADER: key}
+        self._headers = {"Channel": str(channel), "Token": self.token}
+        self._key = key
         self._my_address = my_address or f"{LOCAL_HOST}:{DEFAULT_MASTER_PORT}"
         retries = DEFAULT_REQUEST_RETRIES if request_retries is None else request_retries
         waiting = request_retry_waiting
@@ -127,6 +128,7 @@ class SlaveConnection(_Connection):
 
         Raises:
             SlaveResponseException: It does not want to.
+            NotAuthenticError: It does not prove that it has the run's key.
             requests.RequestException: It cannot be reached.
             InteractionError: It is connected already.
         """
@@ -135,7 +137,12 @@ class SlaveConnection(_Connection):
                 raise InteractionError(f"slave {self.name} is {self._state.value} already")
             self._state, self.last_seen = _State.CONNECTING, time.monotonic()
             self._engine = make_engine(
-                self._headers, self._address, self._timeout, get_slave_exception_by_error
+                self._headers,
+                self._address,
+                self._timeout,
+                get_slave_exception_by_error,
+                key=self._key,
+                role="slave",
             )
         try:
             self._engine.request(

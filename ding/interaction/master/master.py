@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-import flask
-
 from ding.interaction.base.messages import AnswerMessage, BadMessageError
 from ding.interaction.base.network import with_scheme
 from ding.interaction.base.service import CheckCodes, HttpService, Route, refusal, same_secret
@@ -43,11 +41,14 @@ class Master(HttpService):
         request_retry_waiting: Seconds between the tries.
         channel: Number that both sides have to agree on.
         my_address: Where slaves reach this master, if not at host and port.
-        key: The run's key. If given, it is shown to slaves, and slaves without it are refused.
+        key: The run's key. If given, slaves that do not prove to have it get no tasks.
         request_timeout: Seconds that a slave may take for an answer.
         max_body: Greatest size of a request's body in bytes.
+        on_death: Told why the server cannot go on, though nobody has asked it to end; the cause
+            is logged if not given.
     """
 
+    _role = "master"
     _codes = CheckCodes(
         Code.SYSTEM_SHUTTING_DOWN,
         *(Code.CHANNEL_NOT_GIVEN, Code.CHANNEL_INVALID),
@@ -69,10 +70,11 @@ class Master(HttpService):
         key: str | None = None,
         request_timeout: float | None = None,
         max_body: int | None = None,
+        on_death: Callable[[str], object] | None = None,
     ) -> None:
         port = DEFAULT_MASTER_PORT if port is None else port
         trying = request_retries, request_retry_waiting
-        super().__init__(host, port, *trying, channel, key, request_timeout, max_body)
+        super().__init__(host, port, *trying, channel, key, request_timeout, max_body, on_death)
         tolerance, span = heartbeat_tolerance, heartbeat_check_span
         self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
         span = DEFAULT_HEARTBEAT_CHECK_SPAN if span is None else span
@@ -174,11 +176,10 @@ class Master(HttpService):
         connection.seen()
         return connection
 
-    @staticmethod
-    def _end_task(kind: TaskResultType) -> Callable[[SlaveConnection], str]:
+    def _end_task(self, kind: TaskResultType) -> Callable[[SlaveConnection], str]:
         def handle(connection: SlaveConnection) -> str:
             try:
-                answer = AnswerMessage.parse(flask.request.get_data())
+                answer = AnswerMessage.parse(self._body())
             except BadMessageError as err:
                 raise refusal(Code.TASK_DATA_INVALID, str(err), HTTPStatus.FORBIDDEN) from err
             if not connection.end_task(kind, answer):

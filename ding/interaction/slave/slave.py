@@ -11,8 +11,6 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-import flask
-
 from ding.interaction.base.app import ResponsibleException
 from ding.interaction.base.messages import (
     AnswerMessage,
@@ -22,7 +20,15 @@ from ding.interaction.base.messages import (
     TaskMessage,
 )
 from ding.interaction.base.network import split_http_address
-from ding.interaction.base.service import CheckCodes, HttpService, Route, refusal, same_secret
+from ding.interaction.base.service import (
+    SMALL_BODY,
+    CheckCodes,
+    HttpService,
+    Route,
+    make_engine,
+    refusal,
+    same_secret,
+)
 from ding.interaction.config import DEFAULT_HEARTBEAT_SPAN, DEFAULT_SLAVE_PORT, MIN_HEARTBEAT_SPAN
 from ding.interaction.exception.master import get_master_exception_by_error
 from ding.interaction.exception.slave import SlaveErrorCode as Code
@@ -63,11 +69,14 @@ class Slave(HttpService):
             as lost.
         request_retry_waiting: Seconds between the tries.
         channel: Number that both sides have to agree on.
-        key: The run's key. If given, masters without it are refused.
+        key: The run's key. If given, masters that do not prove to have it are refused.
         request_timeout: Seconds that the master may take for an answer.
         max_body: Greatest size of a request's body in bytes.
+        on_death: Told why the server cannot go on, though nobody has asked it to end; the cause
+            is logged if not given.
     """
 
+    _role = "slave"
     _codes = CheckCodes(
         Code.SYSTEM_SHUTTING_DOWN,
         *(Code.CHANNEL_NOT_FOUND, Code.CHANNEL_INVALID),
@@ -87,10 +96,11 @@ class Slave(HttpService):
         key: str | None = None,
         request_timeout: float | None = None,
         max_body: int | None = None,
+        on_death: Callable[[str], object] | None = None,
     ) -> None:
         port = DEFAULT_SLAVE_PORT if port is None else port
         trying = request_retries, request_retry_waiting
-        super().__init__(host, port, *trying, channel, key, request_timeout, max_body)
+        super().__init__(host, port, *trying, channel, key, request_timeout, max_body, on_death)
         span = DEFAULT_HEARTBEAT_SPAN if heartbeat_span is None else heartbeat_span
         self._span = max(span, MIN_HEARTBEAT_SPAN)
         self._requests = threading.Lock()  # connecting, disconnecting and new tasks go one by one
@@ -132,8 +142,14 @@ class Slave(HttpService):
 
     def _routes(self) -> list[Route]:
         return [
-            Route("POST", "/connect", self._peer_token, self._handle_connect),
-            Route("DELETE", "/disconnect", self._check_master, self._handle_disconnect),
+            Route("POST", "/connect", self._peer_token, self._handle_connect, max_body=SMALL_BODY),
+            Route(
+                "DELETE",
+                "/disconnect",
+                self._check_master,
+                self._handle_disconnect,
+                max_body=SMALL_BODY,
+            ),
             Route("POST", "/task/new", self._check_master, self._handle_task),
         ]
 
@@ -153,12 +169,15 @@ class Slave(HttpService):
                 raise refusal(
                     Code.SLAVE_ALREADY_CONNECTED, f"the master at {old.address} is connected"
                 )
-            message = _parsed(ConnectMessage.parse, Code.SLAVE_CONNECTION_REFUSED)
+            message = self._parsed(ConnectMessage.parse, Code.SLAVE_CONNECTION_REFUSED)
             _call(self._before_connection, message.data, ConnectionRefuse)
-            engine = self._engine(
-                *split_http_address(message.address),
-                token=token,
-                errors=get_master_exception_by_error,
+            engine = make_engine(
+                {"Channel": str(self._channel), "Token": token},
+                split_http_address(message.address),
+                self._timeout,
+                get_master_exception_by_error,
+                key=self._key,
+                role="master",
             )
             trying = self._retries, self._retry_waiting
             session = MasterSession(
@@ -172,13 +191,13 @@ class Slave(HttpService):
 
     def _handle_disconnect(self, session: MasterSession) -> str:
         with self._requests:
-            message = _parsed(DisconnectMessage.parse, Code.SLAVE_DISCONNECTION_REFUSED)
+            message = self._parsed(DisconnectMessage.parse, Code.SLAVE_DISCONNECTION_REFUSED)
             _call(self._before_disconnection, message.data, DisconnectionRefuse)
             session.close()
         return "disconnected"
 
     def _handle_task(self, session: MasterSession) -> str:
-        message = _parsed(TaskMessage.parse, Code.TASK_REFUSED)
+        message = self._parsed(TaskMessage.parse, Code.TASK_REFUSED)
         with self._requests:
             running = self._task
             if message.id in (running.message.id if running else None, self._last_task):
@@ -192,6 +211,12 @@ class Slave(HttpService):
                 self._task = _Assignment(message, session)
                 self._changed.notify_all()
         return "accepted"
+
+    def _parsed(self, parse: Callable[[bytes], Any], code: int) -> Any:
+        try:
+            return parse(self._body())
+        except BadMessageError as err:
+            raise refusal(code, str(err)) from err
 
     def _lost_master(self, session: MasterSession, err: Exception) -> None:
         _logger.warning("lost the master at %s: %s", session.address, err)
@@ -269,13 +294,6 @@ def _failure(task_id: UUID, err: BaseException) -> AnswerMessage:
     kind, text = type(err).__name__, str(err)[:TRACEBACK_LIMIT]
     result = {"type": kind, "message": text, "traceback": summary}
     return AnswerMessage(task_id, result, f"{kind}: {text}")
-
-
-def _parsed(parse: Callable[[bytes], Any], code: int) -> Any:
-    try:
-        return parse(flask.request.get_data())
-    except BadMessageError as err:
-        raise refusal(code, str(err)) from err
 
 
 def _call(

@@ -86,7 +86,9 @@ class LearnerAggregator:
         table = {name: _address(name, entry) for name, entry in cfg.get("learner", {}).items()}
         names = list(dict.fromkeys([*cfg.get("learner_names", []), *table]))
         own, towards = cfg.get("slave", cfg), cfg.get("master", EasyDict())
-        common: dict[str, Any] = dict(channel=cfg.get("channel"), key=cfg.get("run_key"))
+        common: dict[str, Any] = dict(
+            channel=cfg.get("channel"), key=cfg.get("run_key"), on_death=self._fail
+        )
         self._team = LearnerTeam(
             names,
             {name: address for name, address in table.items() if address[1]},

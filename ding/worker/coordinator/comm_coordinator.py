@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from ding.interaction.base.authentication import NotAuthenticError
 from ding.interaction.base.network import split_http_address
 from ding.interaction.base.service import refusal
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
@@ -61,6 +62,7 @@ class CommCoordinator:
         self._lock = threading.RLock()
         self._sessions: dict[str, WorkerSession] = {}
         self._present: set[str] = set()
+        self._suspects: set[tuple[str, int]] = set()
         self._closing = False
         self._started = False
         operator = own.get("operator_server") or {}
@@ -83,6 +85,8 @@ class CommCoordinator:
             on_join=self._join,
             on_lost=self._lost,
             status=status,
+            on_death=self.link.fatal,
+            on_stranger=lambda line: self.link.warn("coordinator", line),
         )
 
     # Life
@@ -255,7 +259,13 @@ class CommCoordinator:
     def connect(self, session: WorkerSession) -> SlaveConnectionProxy:
         """Connect to a session's worker."""
         connection = self._master.new_connection(session.name, *session.address)
-        connection.connect()
+        try:
+            connection.connect()
+        except NotAuthenticError as err:
+            if session.address not in self._suspects:
+                self._suspects.add(session.address)
+                self.link.warn(session.name, str(err))
+            raise
         return connection
 
     # What sessions tell

@@ -1,19 +1,20 @@
 """The coordinator's master: workers join at it, and anybody may ask it for the run's status."""
 
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import flask
-
 from ding.interaction import Master
 from ding.interaction.base.messages import BadMessageError
-from ding.interaction.base.service import Route, refusal
+from ding.interaction.base.service import SMALL_BODY, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.worker.comm_join import JOIN_PATH
+
+_logger = logging.getLogger(__name__)
 
 STATUS_PATH = "/status"
 KINDS = ("collector", "learner")
@@ -63,6 +64,7 @@ class RunMaster(Master):
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
         on_lost: Told the name of a slave that was lost, and the cause.
         status: Gives the facts of the run, JSON.
+        on_stranger: Told, once for each host, who tried without the run's key.
     """
 
     def __init__(
@@ -71,15 +73,17 @@ class RunMaster(Master):
         on_join: Callable[[JoinMessage], object],
         on_lost: Callable[[str, str], object],
         status: Callable[[], Mapping[str, Any]],
+        on_stranger: Callable[[str], object] = _logger.warning,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._on_join, self._on_lost, self._status = on_join, on_lost, status
+        self._tell_stranger = on_stranger
 
     def _routes(self) -> list[Route]:
         return [
             *super()._routes(),
-            Route("POST", JOIN_PATH, self._check_key, self._handle_join),
+            Route("POST", JOIN_PATH, self._check_key, self._handle_join, max_body=SMALL_BODY),
             Route("GET", STATUS_PATH, lambda: None, lambda _: self._status(), public=True),
         ]
 
@@ -91,11 +95,14 @@ class RunMaster(Master):
 
     def _handle_join(self, _: None) -> str:
         try:
-            message = JoinMessage.parse(flask.request.get_data())
+            message = JoinMessage.parse(self._body())
         except BadMessageError as err:
             raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
         self._on_join(message)
         return "joined"
+
+    def _on_stranger(self, line: str) -> None:
+        self._tell_stranger(line)
 
     def _lost_connection(self, name: str, cause: str) -> None:
         self._on_lost(name, cause)

@@ -65,6 +65,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
             heartbeat_span=cfg.get("heartbeat_span"),
             channel=cfg.get("channel"),
             key=cfg.get("run_key"),
+            on_death=self._give_up,
             callback_fn={
                 "deal_with_resource": self.deal_with_resource,
                 "deal_with_collector_start": self.deal_with_collector_start,

@@ -74,6 +74,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             cfg.get("heartbeat_span"),
             channel=cfg.get("channel"),
             key=cfg.get("run_key"),
+            on_death=self._fail,
             callback_fn=callbacks,
         )
         self._joiner: Joiner | None = None

@@ -330,7 +330,7 @@ class TestJoining:
         learner.start()
         try:
             assert learner.join(10)
-            assert "refuses" in learner.failed
+            assert "does not prove" in learner.failed
         finally:
             learner.close()
 
