@@ -6,6 +6,7 @@ change them, and a change that only columns or only rows knew of would be lost s
 """
 
 import copy
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
@@ -17,6 +18,9 @@ from ding.data.tree import tree_length, tree_map
 from ding.utils.errors import DataError
 
 Column = np.ndarray | torch.Tensor | IdColumn | Mapping[str, Any]
+
+#: Two threads that reach into one container must find the same rows.
+_turning_to_rows = threading.Lock()
 
 
 class _Block:
@@ -34,33 +38,39 @@ class _Block:
         self.rows: list[dict[str, Any]] = []
 
     def to_rows(self) -> list[dict[str, Any]]:
-        if self.columns is not None:
-            self.rows = _rows_of(self.columns, self.length)
-            self.columns = None
-        return self.rows
+        with _turning_to_rows:
+            if self.columns is not None:
+                self.rows = _rows_of(self.columns, self.length)
+                self.columns = None
+            return self.rows
 
 
 class Columns(list):
     """A sequence of transitions, columns inside.
 
-    Supports everything that a list of dicts does. ``len``, slicing, ``+``, ``extend`` and
-    ``copy`` keep the columns; whatever reaches a single row turns the data into plain rows for
-    good. In rows, a torch column gives tensors, a numpy column gives arrays, and one-dimensional
-    numpy columns give Python scalars.
+    It is a list of dicts, and does all that one does. ``len``, slicing, ``+`` of two containers,
+    ``extend`` and ``copy`` keep the columns; whatever reaches a single row, or joins the data with
+    a plain list, turns it into plain rows for good. In rows, a torch column gives tensors, a numpy
+    column gives arrays, and one-dimensional numpy columns give Python scalars.
 
     Args:
         columns: Name to array, tensor, ``IdColumn`` or a nested mapping of them, each with the
-            same leading length N. Not copied.
+            same leading length N; not copied. Or an iterable of rows, which stay rows, as some
+            libraries rebuild lists by ``type(data)(rows)``.
 
     Raises:
         DataError: Columns of different lengths, or none at all.
     """
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column] | Iterable[Any] = ()) -> None:
+        if not isinstance(columns, Mapping):
+            super().__init__(columns)
+            self._parts: list[tuple[_Block, range]] | None = None
+            return
         super().__init__()
         length = _common_length(columns)
         block = _Block(dict(columns), length)
-        self._parts: list[tuple[_Block, range]] | None = [(block, range(length))]
+        self._parts = [(block, range(length))]
 
     @classmethod
     def _of(cls, parts: list[tuple[_Block, range]]) -> "Columns":
@@ -181,11 +191,14 @@ class Columns(list):
     def _to_rows(self) -> None:
         if self._parts is None:
             return
-        parts, self._parts = self._parts, None
-        for block, span in parts:
+        picked: list[dict[str, Any]] = []
+        for block, span in self._parts:
             rows = block.to_rows()
-            picked = rows if len(span) == len(rows) and span.step == 1 else [rows[i] for i in span]
-            list.extend(self, picked)
+            whole = len(span) == len(rows) and span.step == 1
+            picked += rows if whole else [rows[i] for i in span]
+        # In one piece, and before the columns go: other threads may look.
+        list.__setitem__(self, slice(None), picked)
+        self._parts = None
 
     def __len__(self) -> int:
         if self._parts is None:
@@ -211,10 +224,10 @@ class Columns(list):
         return list(self) + list(other) if isinstance(other, list) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        if not isinstance(other, list):
-            return NotImplemented
-        # Nothing in front of columns leaves them columns: `sum(batches, [])` is a common idiom.
-        return self.copy() if not other else other + list(self)
+        # `rows + columns` and `rows += columns` both come here, and cannot be told apart. The
+        # list's own methods do what each of them should: they read the rows that now are there.
+        self._to_rows()
+        return NotImplemented
 
     def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[override,misc]
         self.extend(other)
@@ -235,12 +248,12 @@ class Columns(list):
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if self.is_columnar:
+        if self._parts and self.is_columnar:
             return Columns({name: tree_map(_clone, col) for name, col in self.columns.items()})
         return [copy.deepcopy(row, memo) for row in self]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        if self.is_columnar:
+        if self._parts and self.is_columnar:
             return (Columns, (self.columns,))
         return (list, (list(self),))
 
@@ -362,7 +375,7 @@ def _slice_parts(
         if low < high:
             picked.append((block, span[low:high]))
         offset += len(span)
-    return picked
+    return picked or [(block, span[:0]) for block, span in parts[:1]]
 
 
 def _concat(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -396,6 +409,9 @@ def _as_tensor(leaf: Any) -> Any:
     return torch.from_numpy(leaf)
 
 
+_NUMBER = int | float | np.number
+
+
 def _stack_mappings(rows: Sequence[Mapping[str, Any]], path: str) -> dict[str, Column]:
     keys = rows[0].keys()
     if any(row.keys() != keys for row in rows):
@@ -407,6 +423,8 @@ def _stack(values: list[Any], path: str) -> Column:
     first = values[0]
     kind = type(first)
     if any(type(value) is not kind for value in values):
+        if all(isinstance(value, _NUMBER) and type(value) is not bool for value in values):
+            return np.array(values)  # whole numbers among real ones
         raise DataError(
             f"column {path!r} mixes types: {sorted({type(v).__name__ for v in values})}"
         )
@@ -417,7 +435,7 @@ def _stack(values: list[Any], path: str) -> Column:
             return np.stack(values)
         if isinstance(first, Mapping):
             return _stack_mappings(values, f"{path}.")
-        if isinstance(first, bool | int | float | np.generic):
+        if isinstance(first, _NUMBER | np.bool_):
             return np.array(values)
     except (ValueError, RuntimeError, OverflowError) as error:
         raise DataError(f"column {path!r} does not stack: {error}") from error

@@ -124,7 +124,9 @@ class PPOPolicy(Policy):
         """``epoch_per_collect`` passes over ``data`` in shuffled minibatches.
 
         Args:
-            data: Samples of consecutive trajectories, in time; ``traj_flag`` marks their ends.
+            data: Samples of trajectories, in time: whole ones, parts, one after the other. One
+                ends where ``traj_flag`` is set (``done`` without it), and wherever ``step_id``
+                does not go on by one.
 
         Returns:
             One log for each minibatch.
@@ -151,7 +153,7 @@ class PPOPolicy(Policy):
             with torch.no_grad():
                 batch["value"] = self._critic(batch["obs"])
             done = batch["done"].cpu().numpy()
-            ends = _trajectory_ends(batch.get("traj_flag"), done)
+            ends = _trajectory_ends(batch.get("traj_flag"), batch.get("step_id"), done)
             next_obs = tree_map(lambda leaf: leaf[ends], batch["next_obs"])
             adv = self._advantages(
                 batch["value"].cpu().numpy(), next_obs, batch["reward"].cpu().numpy(), done, ends
@@ -301,6 +303,8 @@ class PPOPolicy(Policy):
         sample = "multinomial" if self._cfg.action_space == "discrete" else "reparam"
         self._collect_model = model_wrap(self._model, f"{sample}_sample")
         self._init_returns()
+        # Policies whose samples meet in one batch begin at numbers that are far apart.
+        self._next_step_id = int(np.random.randint(1 << 22)) << 40
 
     def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
         """Actions drawn from the policy, with the ``logit`` and ``value`` that belong to them."""
@@ -324,7 +328,18 @@ class PPOPolicy(Policy):
             "reward": columns["reward"][:, None],
             "adv": adv,
             "traj_flag": traj_flag,
+            "step_id": self._step_ids(lengths),
         }
+
+    def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
+        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``.
+
+        They tell the neighbours of a trajectory from others when data is cut and joined.
+        """
+        number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
+        number += self._next_step_id
+        self._next_step_id = int(number[-1]) + 2
+        return number
 
     def _state_dict_collect(self) -> dict[str, Any]:
         return {
@@ -348,9 +363,13 @@ class PPOPolicy(Policy):
         return self._eval_model.forward(obs, mode="compute_actor")
 
 
-def _trajectory_ends(traj_flag: torch.Tensor | None, done: np.ndarray) -> np.ndarray:
+def _trajectory_ends(
+    traj_flag: torch.Tensor | None, step_id: torch.Tensor | None, done: np.ndarray
+) -> np.ndarray:
     """Indices of the rows after which another trajectory starts, the last row included."""
     flag = (done if traj_flag is None else traj_flag.cpu().numpy()).astype(bool)
+    if step_id is not None:
+        flag[:-1] |= np.diff(step_id.cpu().numpy()) != 1
     flag[-1] = True
     return np.flatnonzero(flag)
 

@@ -9,14 +9,17 @@ import torch
 from ding.data import tree_map
 
 #: Columns that stay Python scalars in rows; every other array becomes a tensor.
-_SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag"})
+_SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag", "step_id"})
 
 #: Columns that rows hold as arrays of shape ``(1,)`` where they are one number per sample.
 _VECTOR_COLUMNS = frozenset({"action", "value", "adv"})
 
 #: Columns with one number per sample, in whatever shape rows bring it.
 _ONE_NUMBER = frozenset(
-    {"reward", "done", "traj_flag", "value", "adv", "value_gamma", "weight", "IS", "collect_iter"}
+    {
+        *("reward", "done", "traj_flag", "step_id", "value", "adv", "value_gamma", "weight", "IS"),
+        "collect_iter",
+    }
 )
 
 

@@ -1,12 +1,23 @@
+import bisect
 import copy
+import dataclasses
+import heapq
+import itertools
+import json
+import operator
 import pickle
 import random
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from easydict import EasyDict
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils.data import DataLoader, default_collate
 
 from ding.data import Columns, IdColumn, as_columns
 from ding.utils.errors import DataError
@@ -81,11 +92,18 @@ class TestAsRows:
         assert len([{"a": 1}, *make(2)]) == 3
         assert type([{"a": 1}] + make(2)) is list  # noqa: RUF005
         assert len(make(2) + [{"a": 1}]) == 3  # noqa: RUF005
-        assert isinstance(sum([make(2), make(3)], []), Columns)  # noqa: RUF017
+        assert len(sum([make(2), make(3)], [])) == 5  # noqa: RUF017
         target = []
         target.extend(make(2))
         target += make(2)
         assert len(target) == 4
+
+    def test_adding_to_a_list_in_place_reaches_all_who_hold_it(self):
+        held = target = []
+        target += make(2)
+        assert target is held
+        assert len(held) == 2
+        assert type(held) is list
 
     @given(st.slices(7), st.slices(7))
     def test_slices_agree_with_lists(self, first, second):
@@ -171,7 +189,7 @@ class TestFromRows:
         "rows",
         [
             [{"a": 1}, {"b": 1}],
-            [{"a": 1}, {"a": 1.5}],
+            [{"a": True}, {"a": 1.5}],
             [{"a": np.zeros(2)}, {"a": np.zeros(3)}],
             [{"a": None}, {"a": None}],
             [{"a": "text"}],
@@ -187,6 +205,122 @@ class TestFromRows:
     def test_error_names_the_column(self):
         with pytest.raises(DataError, match=r"info\.x"):
             Columns.from_rows([{"info": {"x": 1}}, {"info": {"x": "a"}}])
+
+
+#: What users' code does with a list of rows, each as a function of it.
+LIST_USES = {
+    "list": list,
+    "tuple": tuple,
+    "star": lambda x: [*x],
+    "arguments": lambda x: (lambda *rows: list(rows))(*x),
+    "add to a list": lambda x: [{"n": -1}] + x,  # noqa: RUF005
+    "add a list": lambda x: x + [{"n": -1}],  # noqa: RUF005
+    "add itself": lambda x: x + x,
+    "add in place": lambda x: operator.iadd([{"n": -1}], x),
+    "be added to in place": lambda x: operator.iadd(x, [{"n": -1}]),
+    "sum": lambda x: sum([x, x[:2]], []),  # noqa: RUF017
+    "multiply": lambda x: x * 2,
+    "multiplied": lambda x: 2 * x,
+    "slice": lambda x: list(x[1:-1]),
+    "slice with step": lambda x: list(x[::2]),
+    "empty slice": lambda x: copy.deepcopy(x[3:3]),
+    "empty slice of a sum": lambda x: pickle.loads(pickle.dumps((x + x)[4:4])),
+    "assign a slice": lambda x: _changed([0] * 6, lambda y: y.__setitem__(slice(1, 3), x)),
+    "be assigned a slice": lambda x: _changed(x, lambda y: y.__setitem__(slice(0, 2), [{"n": 9}])),
+    "delete": lambda x: _changed(x, lambda y: y.__delitem__(0)),
+    "sorted": lambda x: sorted(x, key=lambda row: -row["n"]),
+    "sort": lambda x: _changed(x, lambda y: y.sort(key=lambda row: -row["n"])),
+    "reverse": lambda x: _changed(x, lambda y: y.reverse()),
+    "reversed": lambda x: list(reversed(x)),
+    "shuffle": lambda x: _changed(x, random.Random(0).shuffle),
+    "sample": lambda x: random.Random(0).sample(x, 3),
+    "choice": lambda x: random.Random(0).choice(x),
+    "choices": lambda x: random.Random(0).choices(x, k=4),
+    "numpy shuffle": lambda x: _changed(x, np.random.default_rng(0).shuffle),
+    "numpy array": lambda x: np.array(x, dtype=object).tolist(),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "json": json.dumps,
+    "json with indent": lambda x: json.dumps(x, indent=1),
+    "deque": lambda x: list(deque(x, maxlen=3)),
+    "islice": lambda x: list(itertools.islice(x, 1, 3)),
+    "chain": lambda x: list(itertools.chain(x, x)),
+    "enumerate": lambda x: dict(enumerate(x)),
+    "zip": lambda x: list(zip(x, x[1:])),  # noqa: RUF007
+    "max": lambda x: max(x, key=lambda row: row["n"]),
+    "heap": lambda x: heapq.nlargest(2, x, key=lambda row: row["n"]),
+    "bisect": lambda x: bisect.bisect(x, 2, key=lambda row: row["n"]),
+    "itemgetter": lambda x: operator.itemgetter(0, -1)(x),
+    "unpack": lambda x: (lambda first, *rest: (rest, first))(*x),
+    "match": lambda x: _matched(x),
+    "pop": lambda x: (x.pop(), x.pop(0), list(x)),
+    "insert": lambda x: _changed(x, lambda y: y.insert(1, {"n": 7})),
+    "append": lambda x: _changed(x, lambda y: y.append({"n": 7})),
+    "index": lambda x: (x.index(x[2]), x.count(x[2]), x[2] in x, {"n": 99} in x),
+    "remove": lambda x: _changed(x, lambda y: y.remove(y[1])),
+    "clear": lambda x: _changed(x, lambda y: y.clear()),
+    "compare": lambda x: (x == [*x], [*x] == x, x != [*x][:-1], [*x][:-1] != x),
+    "truth": lambda x: (bool(x), bool(x[5:]), not x),
+    "length": lambda x: (len(x), operator.length_hint(x)),
+    "rebuild": lambda x: list(type(x)(dict(row) for row in x)),
+    "rebuild empty": lambda x: list(type(x)([])),
+    "EasyDict": lambda x: list(EasyDict(data=x).data),
+    "dataclass": lambda x: dataclasses.asdict(_Holder(x)),
+    "collate": lambda x: default_collate(x)["n"].tolist(),
+    "data loader": lambda x: [b["n"].tolist() for b in DataLoader(x, batch_size=2)],
+}
+
+
+@dataclasses.dataclass
+class _Holder:
+    rows: list
+
+
+def _changed(rows, change):
+    change(rows)
+    return list(rows)
+
+
+def _matched(rows):
+    match rows:
+        case [first, *rest]:
+            return first, len(rest)
+
+
+class TestListUses:
+    def rows(self):
+        return [{"n": i, "x": float(i)} for i in range(5)]
+
+    @pytest.mark.parametrize("use", LIST_USES)
+    @pytest.mark.parametrize("parts", [1, 2])
+    def test_gives_what_a_plain_list_gives(self, use, parts):
+        columns = Columns.from_rows(self.rows())
+        if parts == 2:
+            columns = columns[:2] + columns[2:]
+        assert isinstance(columns, list)
+        assert columns.is_columnar
+        assert LIST_USES[use](columns) == LIST_USES[use](self.rows())
+
+    def test_threads_that_reach_into_it_find_the_same_rows(self):
+        for _ in range(20):
+            columns = Columns({"n": np.arange(2000)})
+            start = threading.Barrier(4)
+
+            def look(columns=columns, start=start):
+                start.wait(10)
+                return [id(row) for row in columns]
+
+            with ThreadPoolExecutor(4) as pool:
+                found = [pool.submit(look) for _ in range(4)]
+                seen = {tuple(one.result()) for one in found}
+            assert len(seen) == 1
+            assert len(seen.pop()) == 2000
+
+
+def test_whole_and_real_numbers_share_a_column():
+    data = Columns.from_rows([{"r": 1}, {"r": 0.5}, {"r": np.float32(2)}])
+    np.testing.assert_array_equal(data.columns["r"], [1, 0.5, 2])
 
 
 def test_numbers_of_rows_collate_to_float32():

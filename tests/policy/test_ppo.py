@@ -166,6 +166,46 @@ def test_data_without_trajectory_flags_ends_where_episodes_do(make_ppo):
     assert policy.learn_mode.forward(Columns(data))
 
 
+def slow_gae(policy, rows, pieces):
+    """Advantages of consecutive trajectories, one row at a time."""
+    gamma, factor = policy._gamma, policy._gamma * policy._gae_lambda
+    adv = []
+    for length in pieces:
+        piece, rows, last = rows[:length], rows[length:], 0.0
+        own = []
+        for row in reversed(piece):
+            with torch.no_grad():
+                obs = torch.stack([torch.as_tensor(row["obs"]), torch.as_tensor(row["next_obs"])])
+                value, next_value = policy._model(obs, mode="compute_critic")["value"].tolist()
+            alive = not row["done"]
+            delta = row["reward"].item() + gamma * next_value * alive - value
+            last = delta + factor * alive * last
+            own.append(last)
+        adv += own[::-1]
+    return adv
+
+
+@pytest.mark.parametrize("form", [lambda data: data, list], ids=["columns", "rows"])
+@pytest.mark.parametrize("ends", ["cut", "terminated"])
+@pytest.mark.parametrize(
+    ("cut", "pieces"),
+    [
+        (lambda a, b: a[:9] + b, [7, 2, 4, 6]),  # within the second trajectory
+        (lambda a, b: a + a[3:] + b[1:5], [7, 5, 4, 5, 3, 1]),
+        (lambda a, b: a[::2], [1] * 6),  # no row is followed by its next
+        (lambda a, b: a[2:4] + a[4:6], [4]),  # taken apart and joined as it was
+    ],
+)
+def test_no_advantage_crosses_a_cut(make_ppo, form, ends, cut, pieces):
+    policy, other = make_ppo(learn={"value_norm": False}), make_ppo()
+    data = cut(form(collect(policy, [7, 5], ends)), form(collect(other, [4, 6], ends, seed=1)))
+    assert len(data) == sum(pieces)
+    seen = []
+    policy._minibatches = lambda batch: seen.append(batch["adv"].clone()) or []
+    policy.learn_mode.forward(copy.deepcopy(data))
+    np.testing.assert_allclose(seen[0].numpy(), slow_gae(policy, list(data), pieces), atol=1e-5)
+
+
 def test_value_norm_keeps_the_critic_in_units_of_the_returns(make_ppo):
     policy = make_ppo(learn={"epoch_per_collect": 4})
     data = collect(policy, [32])

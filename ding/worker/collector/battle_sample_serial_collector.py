@@ -19,7 +19,7 @@ class BattleSampleSerialCollector(BattleCollector):
         self,
         n_sample: int | None = None,
         train_iter: int = 0,
-        drop_extra: bool = True,
+        drop_extra: bool | None = None,
         policy_kwargs: Any = None,
     ) -> tuple[list[Any], list[Any]]:
         """Collect training samples of each player.
@@ -27,7 +27,8 @@ class BattleSampleSerialCollector(BattleCollector):
         Args:
             n_sample: Number of samples of each player; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policies; each sample carries it.
-            drop_extra: Return no more than ``n_sample`` of each player.
+            drop_extra: What becomes of a player's samples beyond ``n_sample``; see
+                :meth:`SampleSerialCollector.collect`.
             policy_kwargs: Keyword arguments of the policies' ``forward``; a list for one each.
 
         Returns:
@@ -39,18 +40,14 @@ class BattleSampleSerialCollector(BattleCollector):
         rollout.traj_len = self._traj_len()
         tally = CollectTally()
         players = self._collecting_players()
-        samples: list[Any] = [[] for _ in self._policies]
-        while any(len(samples[player]) < self._n_sample for player in players):
-            waiting, missing = 0, self._n_sample - min(len(samples[p]) for p in players)
+        while any(len(self._stocks[player]) < self._n_sample for player in players):
+            waiting, missing = 0, self._n_sample - min(len(self._stocks[p]) for p in players)
             while waiting < missing:
                 waiting += self._step(rollout, tally, train_iter, policy_kwargs).samples
             for player in range(len(self._policies)):
-                harvested = rollout.harvest(player, player in players)[0]
+                harvested = rollout.harvest(player, player in players)
                 if player in players:
-                    samples[player] = samples[player] + harvested
-        if any(policy.get_attribute("on_policy") for policy in self._policies):
-            rollout.drop_running()
+                    self._stocks[player].add(*harvested)
+        samples = self._end_trajectories(rollout, players, drop_extra, self._n_sample)
         self._finish(tally, sum(map(len, samples)), train_iter)
-        if drop_extra:
-            samples = [data[: self._n_sample] for data in samples]
         return samples, self._infos(tally)

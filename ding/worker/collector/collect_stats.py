@@ -19,8 +19,8 @@ class CollectStats:
     Counts are summed over all learners' ranks where there are several.
     """
 
-    _TOTALS = ("total_envstep", "total_sample", "total_episode", "total_duration")
-    _WINDOW = ("_envsteps", "_samples", "_duration", "_returns")
+    _TOTALS = ("total_envstep", "total_sample", "total_episode", "total_duration", "total_dropped")
+    _WINDOW = ("_envsteps", "_samples", "_duration", "_returns", "_dropped")
 
     def __init__(self) -> None:
         self.total_envstep = 0
@@ -28,6 +28,7 @@ class CollectStats:
         self.total_episode = 0
         self.total_duration = 0.0
         self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
+        self.total_dropped = 0
         self._forget_window()
 
     def _forget_window(self) -> None:
@@ -35,6 +36,7 @@ class CollectStats:
         self._samples = 0
         self._duration = 0.0
         self._returns: list[float] = []
+        self._dropped = 0
 
     @property
     def recent_return(self) -> float | None:
@@ -61,6 +63,13 @@ class CollectStats:
         self._returns.extend(returns)
         self._recent.extend(returns)
 
+    def note_dropped(self, samples: int) -> None:
+        """Count samples, and transitions of trajectories cut short, that nobody will learn from."""
+        if get_world_size() > 1:
+            samples = int(allreduce_data(samples, "sum"))
+        self.total_dropped += samples
+        self._dropped += samples
+
     def log_row(self) -> dict[str, float] | None:
         """Figures since the last row, by the names of the TensorBoard scalars; ``None`` before
         the first finished episode."""
@@ -72,6 +81,7 @@ class CollectStats:
             "episode_count": episodes,
             "envstep_count": self._envsteps,
             "train_sample_count": self._samples,
+            "dropped_sample_count": self._dropped,
             "avg_envstep_per_episode": self._envsteps / episodes,
             "avg_sample_per_episode": self._samples / episodes,
             "avg_envstep_per_sec": self._envsteps / duration,
@@ -83,6 +93,7 @@ class CollectStats:
             "reward_min": float(np.min(self._returns)),
             "total_envstep_count": self.total_envstep,
             "total_train_sample_count": self.total_sample,
+            "total_dropped_sample_count": self.total_dropped,
             "total_episode_count": self.total_episode,
             "total_duration": self.total_duration,
         }

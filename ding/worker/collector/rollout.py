@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+#: The ``seed`` of a transition for which none was given, where others have one.
+NO_SEED = -1
+
 
 @dataclass(slots=True)
 class FinishedEpisode:
@@ -88,8 +91,9 @@ class Rollout(ABC):
         """
 
     @abstractmethod
-    def drop_running(self) -> None:
-        """Forget trajectories that are not complete."""
+    def drop_running(self) -> int:
+        """Forget trajectories that are not complete; returns how many transitions of each player
+        those were."""
 
 
 def make_rollout(

@@ -9,7 +9,7 @@ from ding.data import Columns, tree_map, tree_take
 from ding.envs import PlayerActions, VectorStep
 from ding.policy import as_train_columns
 from ding.utils.errors import DataError
-from ding.worker.collector.rollout import FinishedEpisode, Rollout, StepResult
+from ding.worker.collector.rollout import NO_SEED, FinishedEpisode, Rollout, StepResult
 from ding.worker.collector.transition_log import TransitionLog
 
 #: Columns of the log that are about it, not about the transition.
@@ -61,7 +61,9 @@ class ColumnRollout(Rollout):
             log.put("trajectory", self._trajectory[rows])
             log.put("collect_iter", train_iter)
             if level_seeds is not None:
-                log.put("seed", np.asarray(level_seeds)[env_ids])
+                log.put("seed", np.asarray(level_seeds)[env_ids], missing=NO_SEED)
+            elif "seed" in log:
+                log.put("seed", NO_SEED)
             log.commit()
         return self._account(step, rows)
 
@@ -167,11 +169,13 @@ class ColumnRollout(Rollout):
         columns = self._policies[player].batched.get_train_columns(columns, lengths)
         return Columns(as_train_columns(columns)), lengths.tolist()
 
-    def drop_running(self) -> None:
+    def drop_running(self) -> int:
+        dropped = int(self._traj_steps.sum())
         self._start_trajectories(np.arange(self._env.env_num))
         self._completed = [[] for _ in self._policies]
         for log in self._logs:
-            log.keep(np.empty(0, np.int64))
+            log.keep(np.zeros(0, np.int64))
+        return dropped
 
 
 def _array(value: Any) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 from ding.envs import BaseEnvTimestep
 from ding.torch_utils import to_tensor
 from ding.utils.errors import DataError
-from ding.worker.collector.base_serial_collector import TrajBuffer, to_tensor_transitions
-from ding.worker.collector.rollout import FinishedEpisode, Rollout, StepResult
+from ding.worker.collector.base_serial_collector import to_tensor_transitions
+from ding.worker.collector.rollout import NO_SEED, FinishedEpisode, Rollout, StepResult
 from ding.worker.collector.row_actions import row_action
 
 
@@ -38,10 +38,11 @@ class RowRollout(Rollout):
         self._deepcopy_obs = deepcopy_obs
         self._reward_shaping = reward_shaping
         self._completed: list[list[Sequence[dict[str, Any]]]] = [[] for _ in policies]
+        self._knows_seeds = False
         self._episode_steps = np.zeros(env.env_num, np.int64)
         # By env id, for each player what it saw and its output, until the environment answers.
         self._acted: dict[int, list[tuple[Any, Any]]] = {}
-        self.drop_running()
+        self._running = [self._new_trajectories() for _ in range(env.env_num)]
 
     def step(
         self,
@@ -67,6 +68,8 @@ class RowRollout(Rollout):
         for env_id in obs:
             self._acted[env_id] = [(own[env_id], out[env_id]) for own, out in zip(seen, outputs)]
         timesteps = self._env.step(actions)
+        if level_seeds is not None and not self._knows_seeds:
+            self._mark_seedless()
         result = StepResult(0, 0)
         for env_id, timestep in timesteps.items():
             acted = self._acted.pop(env_id, None)
@@ -75,8 +78,8 @@ class RowRollout(Rollout):
                 self._drop_env(env_id)
                 continue
             extra = {"collect_iter": train_iter}
-            if level_seeds is not None:
-                extra["seed"] = level_seeds[env_id]
+            if self._knows_seeds:
+                extra["seed"] = NO_SEED if level_seeds is None else level_seeds[env_id]
             for player, policy in enumerate(self._policies):
                 transition = policy.process_transition(
                     *acted[player], self._player_timestep(timestep, player)
@@ -85,6 +88,14 @@ class RowRollout(Rollout):
                 self._running[env_id][player].append(transition)
             self._account(env_id, timestep, result)
         return result
+
+    def _mark_seedless(self) -> None:
+        """From here on transitions have a ``seed``; those so far were made without."""
+        self._knows_seeds = True
+        for trajectories in self._running:
+            for trajectory in trajectories:
+                for transition in trajectory:
+                    transition["seed"] = NO_SEED
 
     def _actions(self, obs: Mapping[int, Any], outputs: list[Any]) -> dict[int, Any]:
         for player, output in enumerate(outputs):
@@ -119,7 +130,7 @@ class RowRollout(Rollout):
         if done or len(trajectories[0]) >= self.traj_len:
             result.samples += len(trajectories[0])
             for player, trajectory in enumerate(trajectories):
-                rows = to_tensor_transitions(list(trajectory), not self._deepcopy_obs)
+                rows = to_tensor_transitions(trajectory, not self._deepcopy_obs)
                 if self._reward_shaping:
                     rows = self._env.reward_shaping(env_id, rows)
                 self._completed[player].append(rows)
@@ -142,8 +153,8 @@ class RowRollout(Rollout):
         for policy in self._policies:
             policy.reset([env_id])
 
-    def _new_trajectories(self) -> list[TrajBuffer]:
-        return [TrajBuffer(self.traj_len) for _ in self._policies]
+    def _new_trajectories(self) -> list[list[dict[str, Any]]]:
+        return [[] for _ in self._policies]
 
     def harvest(self, player: int, train_samples: bool) -> tuple[Any, list[int]]:
         completed, self._completed[player] = self._completed[player], []
@@ -157,9 +168,11 @@ class RowRollout(Rollout):
             lengths.append(len(rows))
         return samples, lengths
 
-    def drop_running(self) -> None:
+    def drop_running(self) -> int:
+        dropped = sum(len(trajectories[0]) for trajectories in self._running)
         self._running = [self._new_trajectories() for _ in range(self._env.env_num)]
         self._completed = [[] for _ in self._policies]
+        return dropped
 
 
 def _is_abnormal(timestep: Any) -> bool:

@@ -24,7 +24,7 @@ class SampleSerialCollector(SerialCollector):
         self,
         n_sample: int | None = None,
         train_iter: int = 0,
-        drop_extra: bool = True,
+        drop_extra: bool | None = None,
         random_collect: bool = False,
         record_random_collect: bool = True,
         policy_kwargs: dict[str, Any] | None = None,
@@ -35,8 +35,10 @@ class SampleSerialCollector(SerialCollector):
         Args:
             n_sample: Number of samples; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policy; each sample carries it.
-            drop_extra: Return no more than ``n_sample``; without, what the last step completed
-                beyond it is returned too.
+            drop_extra: What becomes of samples beyond ``n_sample``, which the last step brought.
+                By default the next call begins with them, unless the policy is on-policy. True:
+                they are dropped, the same share of each trajectory, and counted
+                (``dropped_sample_count`` in the log). False: they are returned too.
             random_collect: The policy acts randomly, as before training.
             record_random_collect: Whether random collection writes log rows.
             policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
@@ -49,21 +51,18 @@ class SampleSerialCollector(SerialCollector):
         rollout = self._start()
         rollout.traj_len = self._traj_len()
         tally = CollectTally()
-        samples: Any = []
-        while len(samples) < self._n_sample:
-            waiting = 0
-            while waiting < self._n_sample - len(samples):
-                result = self._step(
+        stock = self._stocks[0]
+        while len(stock) < self._n_sample:
+            waiting, missing = 0, self._n_sample - len(stock)
+            while waiting < missing:
+                waiting += self._step(
                     rollout, tally, train_iter, policy_kwargs, level_seeds=level_seeds
-                )
-                waiting += result.samples
-            samples = samples + rollout.harvest(0, True)[0]
-        if self._policies[0].get_attribute("on_policy"):
-            # What the old policy began is not the new one's to finish.
-            rollout.drop_running()
+                ).samples
+            stock.add(*rollout.harvest(0, True))
+        samples = self._end_trajectories(rollout, [0], drop_extra, self._n_sample)[0]
         log = not random_collect or record_random_collect
         self._finish(tally, len(samples), train_iter, log)
-        return samples[: self._n_sample] if drop_extra else samples
+        return samples
 
 
 def trajectory_length(policy: Any, env_num: int, n_sample: int) -> float:

@@ -17,6 +17,7 @@ from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.collect_stats import CollectStats, CollectTally
 from ding.worker.collector.rollout import Rollout, StepResult, make_rollout
+from ding.worker.collector.sample_stock import SampleStock
 
 
 class SerialCollector(ISerialCollector):
@@ -55,6 +56,8 @@ class SerialCollector(ISerialCollector):
         self._env_use = EnvUse(None)
         self._policies: list[Any] = []
         self._rollout: Rollout | None = None
+        self._stocks: list[SampleStock] = []
+        self._turn = 0  # which trajectories keep one sample more where some are dropped
         if get_rank() == 0:
             path = os.path.join(exp_name or ".", "log", instance_name or "collector")
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
@@ -73,7 +76,7 @@ class SerialCollector(ISerialCollector):
                 _env.reset()
         elif self._env is not None:
             self._env.reset()
-        self._rollout = None
+        self._forget()
 
     def reset_policy(self, _policy: Any = None) -> None:
         """Reset the policy, or replace it; running trajectories are lost."""
@@ -81,7 +84,12 @@ class SerialCollector(ISerialCollector):
             self._policies = list(_policy) if self.battle else [_policy]
         for policy in self._policies:
             policy.reset()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Lose running trajectories, and samples that the next call would have begun with."""
         self._rollout = None
+        self._stocks = [SampleStock() for _ in self._policies]
 
     def reset(self, _policy: Any = None, _env: BaseEnvManager | None = None) -> None:
         """Reset or replace environments and policy; counters start at zero."""
@@ -156,6 +164,27 @@ class SerialCollector(ISerialCollector):
                 else:
                     active[episode.env_id] = False
 
+    def _end_trajectories(
+        self, rollout: Rollout, players: list[int], drop_extra: bool | None, n_sample: int
+    ) -> list[Any]:
+        """Each player's samples to return; ``players`` are those whose data is wanted."""
+        on_policy = any(policy.get_attribute("on_policy") for policy in self._policies)
+        dropped = 0
+        if on_policy:
+            # What the old policy began is not the new one's to finish.
+            dropped = rollout.drop_running() * len(players)
+        samples: list[Any] = [[] for _ in self._policies]
+        for player in players:
+            stock = self._stocks[player]
+            if drop_extra or (drop_extra is None and on_policy):
+                samples[player], extra = stock.take_fairly(n_sample, self._turn)
+                dropped += extra
+            else:
+                samples[player] = stock.take(n_sample if drop_extra is None else None)
+        self._turn += n_sample
+        self._stats.note_dropped(dropped)
+        return samples
+
     def _finish(self, tally: CollectTally, samples: int, train_iter: int, log: bool = True) -> None:
         self._stats.add(tally.envsteps, samples, tally.episodes, tally.start)
         if log:
@@ -215,6 +244,7 @@ class SerialCollector(ISerialCollector):
             "stats": self._stats.state_dict(),
             "last_log_iter": self._last_log_iter,
         }
+        state["stocks"] = [stock.state_dict() for stock in self._stocks]
         if self._env is not None:
             with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
                 state["env"] = self._env.state_dict()
@@ -227,6 +257,8 @@ class SerialCollector(ISerialCollector):
         if self._env is not None and "env" in state_dict:
             self._env.load_state_dict(state_dict["env"])
         self._rollout = None
+        for stock, own in zip(self._stocks, state_dict["stocks"]):
+            stock.load_state_dict(own)
 
     def close(self) -> None:
         """Close the environments and the log. Closing twice does nothing."""

@@ -1,3 +1,5 @@
+import itertools
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from easydict import EasyDict
 
 from ding.data import Columns
 from ding.envs import create_env_manager
+from ding.policy import PPOPolicy
 from ding.utils.errors import ConfigError
 from ding.worker import (
     BattleEpisodeSerialCollector,
@@ -64,6 +67,12 @@ def make(cls, policy, env=None, writer=None, **cfg):
     config.update(cfg)
     env = env if env is not None else line_manager()
     return cls(config, env, policy, writer or Writer())
+
+
+def ppo_config():
+    config = PPOPolicy.default_config()
+    config.model = EasyDict(obs_shape=2, action_shape=2)
+    return config
 
 
 def steps(rows):
@@ -159,11 +168,96 @@ class TestSample:
         assert max(step for _, step in steps(first)) < min(step for _, step in steps(second))
 
     @POLICIES
-    def test_extra_samples_are_dropped_only_when_asked(self, policy_cls, made):
+    def test_samples_beyond_come_with_the_next_call(self, policy_cls, made):
+        collector = make(
+            SampleSerialCollector, policy_cls().collect_mode, line_manager(8, length=7)
+        )
+        made.append(collector)
+        seen = []
+        for _ in range(20):
+            data = collector.collect(10)
+            assert len(data) == 10
+            assert data[0]["obs"].shape == (2,)  # a row that was looked at changes nothing
+            seen += steps(data)
+        for number in range(8):
+            own = [step for env_id, step in seen if env_id == number]
+            assert own == [i % 7 for i in range(len(own))]
+        # What is missing waits in trajectories, or for the next call.
+        assert collector.envstep - len(seen) < 8 * 2
+        assert collector._stats.total_sample == len(seen)
+
+    @POLICIES
+    def test_extra_samples_are_returned_when_asked(self, policy_cls, made):
         collector = make(SampleSerialCollector, policy_cls().collect_mode, line_manager(3))
         made.append(collector)
         assert len(collector.collect(4)) == 4
-        assert len(collector.collect(4, drop_extra=False)) == 6
+        assert len(collector.collect(4, drop_extra=False)) == 2 + 6
+        assert len(collector.collect(4, drop_extra=False)) == 9  # episodes of 5 ended
+
+    @POLICIES
+    @pytest.mark.parametrize("on_policy", [True, False])
+    def test_extra_samples_are_dropped_fairly_and_counted(self, policy_cls, on_policy, made):
+        policy, writer = policy_cls(on_policy=on_policy), Writer()
+        env = line_manager(8, length=4)
+        collector = make(
+            *(SampleSerialCollector, policy.collect_mode, env, writer), collect_print_freq=1
+        )
+        made.append(collector)
+        seen = []
+        for train_iter in range(1, 17):
+            option = {} if on_policy else {"drop_extra": True}
+            data = collector.collect(10, train_iter, **option)
+            assert len(data) == 10
+            assert {env_id for env_id, _ in steps(data)} == set(range(8))
+            seen += steps(data)
+        counts = [sum(env_id == number for env_id, _ in seen) for number in range(8)]
+        assert max(counts) - min(counts) <= 1
+        dropped = writer.rows["collector_iter/total_dropped_sample_count"][-1][1]
+        total = writer.rows["collector_iter/total_envstep_count"][-1][1]
+        assert (dropped, total) == (16 * 6, 16 * 16)
+        assert sum(v for _, v in writer.rows["collector_iter/dropped_sample_count"]) == dropped
+
+    def test_a_cut_trajectory_of_ppo_ends_at_the_cut(self, made):
+        policy = PPOPolicy(ppo_config())
+        collector = make(SampleSerialCollector, policy.collect_mode, line_manager(3, length=100))
+        made.append(collector)
+        for form in (lambda data: data, list):
+            rows = form(collector.collect(7)) + form(collector.collect(7))
+            for row, following in itertools.pairwise(rows):
+                goes_on = (row["next_obs"] == following["obs"]).all()
+                assert row["traj_flag"] is not bool(goes_on)
+
+    def test_running_trajectories_of_the_old_policy_are_counted(self, made):
+        policy = StepPolicy(on_policy=True)
+        env = line_manager(2, length=[2, 100])
+        collector = make(SampleSerialCollector, policy.collect_mode, env)
+        made.append(collector)
+        assert len(collector.collect(6)) == 6
+        stats = collector._stats
+        assert stats.total_envstep == stats.total_sample + stats.total_dropped
+
+    @POLICIES
+    def test_a_larger_n_sample_later_loses_nothing(self, policy_cls, made):
+        env = line_manager(2, length=50)
+        collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
+        made.append(collector)
+        seen = []
+        for n_sample in (3, 17, 4, 31, 10):
+            seen += steps(collector.collect(n_sample))
+        for number in range(2):
+            own = [step for env_id, step in seen if env_id == number]
+            assert own == [i % 50 for i in range(len(own))]
+
+    def test_what_waits_is_part_of_the_state(self, made):
+        first, second = (
+            make(SampleSerialCollector, StepPolicy().collect_mode, line_manager(3))
+            for _ in range(2)
+        )
+        made += [first, second]
+        first.collect(4)
+        second.load_state_dict(first.state_dict())
+        assert steps(second.collect(2)) == [(2, 0), (2, 1)]
+        assert second.envstep == 6  # nothing was stepped for them
 
     @POLICIES
     def test_an_abnormal_step_drops_the_trajectory(self, policy_cls, made):
@@ -181,6 +275,20 @@ class TestSample:
         made.append(collector)
         data = collector.collect(4, level_seeds=[70, 71])
         assert [int(row["seed"]) for row in data] == [70, 70, 71, 71]
+
+    @POLICIES
+    def test_transitions_begun_without_level_seeds_say_so(self, policy_cls, made):
+        env = line_manager(2, length=[100, 3])
+        collector = make(SampleSerialCollector, policy_cls().collect_mode, env)
+        made.append(collector)
+        collector.collect(7)  # leaves a trajectory of environment 1 running
+        data = collector.collect(20, level_seeds=[70, 71])
+        data += collector.collect(8)
+        seeds = {int(row["seed"]) for row in data if "seed" in row}
+        assert seeds <= {-1, 70, 71}
+        assert {70, 71} <= seeds
+        by_step = [(int(row["obs"][0]), int(row.get("seed", -1))) for row in data]
+        assert all(seed in (-1, 70 + env_id) for env_id, seed in by_step)
 
     def test_stateful_policies_are_reset_at_episode_ends(self, made):
         policy = RowPolicy()

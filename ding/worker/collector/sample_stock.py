@@ -1,0 +1,107 @@
+"""Training samples of one player that are complete and were not returned yet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ding.data import Columns
+from ding.data.packing import packed, unpacked
+
+
+class SampleStock:
+    """Samples of consecutive trajectories, the oldest first."""
+
+    def __init__(self) -> None:
+        self._samples: Any = None
+        self._lengths: list[int] = []
+
+    def __len__(self) -> int:
+        return 0 if self._samples is None else len(self._samples)
+
+    def add(self, samples: Any, lengths: list[int]) -> None:
+        """Take in samples, of which ``lengths`` belong to each trajectory."""
+        self._samples = samples if self._samples is None else self._samples + samples
+        self._lengths += lengths
+
+    def take(self, n: int | None = None) -> Any:
+        """The n oldest samples, or all; the others stay."""
+        if self._samples is None:
+            return []
+        n = len(self) if n is None else n
+        taken, left = self._samples[:n], self._samples[n:]
+        if isinstance(left, Columns) and left.is_columnar:
+            left = left.take(slice(None))  # what becomes of the others is no concern of these
+        self._lengths = _after(self._lengths, n)
+        self._samples = left if len(left) else None
+        return taken
+
+    def take_fairly(self, n: int, turn: int) -> tuple[Any, int]:
+        """As many of each trajectory, from its beginning on, as make up n samples; none stay.
+
+        Args:
+            n: At most as many as there are.
+            turn: Which of the trajectories may have one more than others: it goes round with this.
+
+        Returns:
+            The samples, and how many were dropped. Where a trajectory is cut its new last sample
+            has ``traj_flag``, if samples have that.
+        """
+        dropped = len(self) - n
+        lengths, samples = np.array(self._lengths), self.take()
+        if dropped <= 0:
+            return samples, 0
+        kept = _fair_shares(lengths, n, turn)
+        starts = np.cumsum(lengths) - lengths
+        index = np.repeat(starts, kept) + _places(kept)
+        ends = (np.cumsum(kept) - 1)[kept > 0]
+        if isinstance(samples, Columns) and samples.is_columnar:
+            samples = samples.take(index)
+            flag: Any = samples.columns.get("traj_flag")
+            if flag is not None:
+                flag[ends] = True
+            return samples, dropped
+        samples = [samples[i] for i in index.tolist()]
+        for end in ends.tolist():
+            if "traj_flag" in samples[end]:
+                samples[end]["traj_flag"] = True
+        return samples, dropped
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """What is there, if it is columnar; rows may hold what no file can."""
+        if not isinstance(self._samples, Columns) or not self._samples.is_columnar:
+            return None
+        return {"samples": packed(self._samples), "lengths": self._lengths}
+
+    def load_state_dict(self, state: dict[str, Any] | None) -> None:
+        """Hold what :meth:`state_dict` gave, and nothing else."""
+        self._samples = None if state is None else unpacked(state["samples"])
+        self._lengths = [] if state is None else list(state["lengths"])
+
+
+def _after(lengths: Sequence[int], n: int) -> list[int]:
+    """Lengths of the trajectories that are left when their first n samples are gone."""
+    for i, length in enumerate(lengths):
+        if n < length:
+            return [length - n, *lengths[i + 1 :]]
+        n -= length
+    return []
+
+
+def _fair_shares(lengths: np.ndarray, n: int, turn: int) -> np.ndarray:
+    """How many samples each trajectory keeps, so that the longest lose first."""
+    # The most that every trajectory may keep is where the shares still fit into n.
+    low, high = 0, int(lengths.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = np.minimum(lengths, middle).sum() <= n
+        low, high = (middle, high) if fits else (low, middle - 1)
+    kept = np.minimum(lengths, low)
+    longer = np.flatnonzero(lengths > low)
+    kept[np.roll(longer, -turn)[: n - kept.sum()]] += 1
+    return kept
+
+
+def _places(counts: np.ndarray) -> np.ndarray:
+    """``0 .. count - 1`` for each of the counts, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
