@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from ding.entry.components import Components, InputConfig, build_components, load_config
-from ding.entry.stop_signal import StopNow, StopSignal
+from ding.entry.run_watch import Interrupt, RunStop, RunWatch
+from ding.entry.stop_signal import StopNow
 from ding.entry.training_run import TrainingRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
@@ -70,7 +71,7 @@ def train(
 ) -> Policy:
     """What all serial pipelines do: build, train, close, and tell how it ended."""
     limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
-    with StopSignal() as stop:
+    with RunStop() as stop:
         try:
             parts, converged = _train(
                 cfg,
@@ -90,27 +91,54 @@ def _train(
     cfg: Any,
     one_round: Round,
     build: Callable[[Any], Components],
-    stop: StopSignal,
+    stop: RunStop,
     limits: tuple[float, float],
 ) -> tuple[Components, bool]:
     goal = cfg.policy.eval.evaluator.get("stop_value")
     shown_goal = goal if isinstance(goal, int | float) else None
     mode = "quiet" if get_rank() else "auto"
+    env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
     with (
         RunLog(cfg.exp_name, seed=cfg.seed) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
+        RunWatch(stop, cfg.env.manager, env_num, _Start(log)) as watch,
     ):
         try:
+            watch.launching()
             with contextlib.closing(build(log.writer)) as parts:
+                watch.rest()
                 stop.patient = True
-                run = TrainingRun(parts, log, console, stop, *limits)
+                run = TrainingRun(parts, log, console, stop, watch, *limits)
+                watch.run = run
                 with threads_that_fit(parts.learner.policy.get_attribute("model")):
                     words = run.train(_fill_randomly, one_round)
         except StopNow as signal:
-            log.finish("interrupted", f"{signal}, at once: the last state was not saved")
+            log.finish("interrupted", f"{signal}, before training began")
             raise
+        except Interrupt as interrupt:
+            raise interrupt.cause or interrupt from None
         console.close(words)
     return parts, run.converged
+
+
+class _Start:
+    """What the watch does with a run whose parts are still being built."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+
+    def warn(self, text: str) -> None:
+        self._log.logger.warning(text)
+
+    def tell_signal(self, name: str) -> None:
+        """It is heeded at once."""
+
+    def save(self) -> None:
+        """There is nothing yet."""
+
+    def conclude(self, status: str, reason: str) -> str:
+        self._log.finish(status, reason)
+        return f"{status}: {reason}"
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -125,9 +153,7 @@ def off_policy_round(parts: Components, run: TrainingRun) -> None:
     """Collect into the buffer, then learn ``update_per_collect`` times from it."""
     cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
     assert buffer is not None
-    settings = parts.commander.step()
-    run.show_exploration(settings)
-    data = parts.collector.collect(train_iter=learner.train_iter, policy_kwargs=settings)
+    data = run.collect(parts.commander.step())
     buffer.push(players_data(data), cur_collector_envstep=parts.collector.envstep)
     batch_size = learner.policy.get_attribute("batch_size")
     if isinstance(batch_size, int) and buffer.count() < batch_size:
@@ -137,7 +163,7 @@ def off_policy_round(parts: Components, run: TrainingRun) -> None:
         if batch is None:
             # More has to be collected first. The buffer has logged why.
             break
-        learner.train(batch, parts.collector.envstep)
+        run.learn(batch)
         if learner.policy.get_attribute("priority"):
             buffer.update(_priority_info(learner))
 

@@ -28,7 +28,5 @@ def serial_pipeline_onpolicy(
 
 def on_policy_round(parts: Components, run: TrainingRun) -> None:
     """Collect, then learn from all of it once."""
-    settings = parts.commander.step()
-    run.show_exploration(settings)
-    data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
-    parts.learner.train(players_data(data), parts.collector.envstep)
+    data = run.collect(parts.commander.step())
+    run.learn(players_data(data))

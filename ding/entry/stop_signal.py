@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
@@ -27,13 +28,14 @@ class StopSignal:
 
     Attributes:
         number: The signal that came first, ``None`` before that.
+        came: When it came, by the monotonic clock.
         patient: Whether the first signal is only noted, for the loop to end in good order.
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
         self.patient = False
-        self._came = 0.0
+        self.came = 0.0
         self._before: dict[int, Any] = {}
 
     @property
@@ -52,15 +54,18 @@ class StopSignal:
         Raises:
             Stopping: One did.
         """
-        if self.number is not None and time.monotonic() - self._came >= grace:
+        if self.number is not None and time.monotonic() - self.came >= grace:
             raise Stopping(self.name)
 
     def __enter__(self) -> "StopSignal":
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                self._before[number] = signal.getsignal(number)
-                signal.signal(number, self._on_signal)
+                self._take_over(number, self._on_signal)
         return self
+
+    def _take_over(self, number: int, handler: Callable[[int, Any], None]) -> None:
+        self._before[number] = signal.getsignal(number)
+        signal.signal(number, handler)
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
@@ -71,9 +76,15 @@ class StopSignal:
         # Nothing is printed here: the main thread may be in the middle of a print.
         now = time.monotonic()
         if self.number is None:
-            self.number, self._came = number, now
+            self.number, self.came = number, now
             if self.patient:
-                return
-        elif now - self._came < SAME_REQUEST_SECONDS:
-            return
+                return None
+        elif now - self.came < SAME_REQUEST_SECONDS:
+            return None
+        elif self.patient:
+            return self._on_second(number)
+        raise StopNow(number)
+
+    def _on_second(self, number: int) -> None:
+        """A second signal came to a run that is ending in good order."""
         raise StopNow(number)

@@ -1,6 +1,5 @@
 """What stands around a training loop: run folder, console, signals, and the reason of its end."""
 
-import contextlib
 import math
 import os
 import shlex
@@ -9,6 +8,7 @@ from typing import Any
 
 from ding.entry.components import Components
 from ding.entry.run_state import load_best_result, load_run_state, state_path
+from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.state_keeper import StateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils.console import Console
@@ -16,7 +16,7 @@ from ding.utils.errors import EnvError
 from ding.utils.run_log import RunLog
 
 #: How long a signal lets a collection go on, so that the round can end as it would have.
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 2.0
 
 
 class TrainingRun:
@@ -27,6 +27,7 @@ class TrainingRun:
         log: The run folder.
         console: The display.
         stop: The signals.
+        watch: Told what the run is at.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
     """
@@ -37,6 +38,7 @@ class TrainingRun:
         log: RunLog,
         console: Console,
         stop: StopSignal,
+        watch: RunWatch,
         max_train_iter: float,
         max_env_step: float,
     ) -> None:
@@ -44,16 +46,17 @@ class TrainingRun:
         self._log = log
         self._console = console
         self._stop = stop
+        self._watch = watch
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
-        self._keeper = StateKeeper(parts, self._warn)
+        self._keeper = StateKeeper(parts, self.warn)
         self._converged = False
         self._told_signal = False
         self._evaluated_iter = -1
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
-        parts.collector.before_step = lambda: self._heed_signal(_GRACE_SECONDS)
-        parts.evaluator.before_step = lambda: self._heed_signal(0.0)
+        parts.collector.before_step = lambda: self._before_step(_GRACE_SECONDS)
+        parts.evaluator.before_step = lambda: self._before_step(0.0)
 
     def train(
         self,
@@ -71,6 +74,7 @@ class TrainingRun:
         """
         parts = self._parts
         try:
+            self._watch.enter("train")
             self._start()
             if parts.collector.envstep == 0:
                 prepare(parts)
@@ -81,6 +85,10 @@ class TrainingRun:
                     one_round(parts, self)
         except Stopping:
             pass
+        except Interrupt as interrupt:
+            if interrupt.cause is not None:
+                self._fail(interrupt.cause)
+                raise interrupt.cause from None
         except EnvError as error:
             # A signal to the whole process group ends the environments' processes as well.
             if self._stop.number is None:
@@ -88,7 +96,26 @@ class TrainingRun:
                 raise
         return self._finish()
 
-    def show_exploration(self, settings: dict[str, Any]) -> None:
+    def collect(self, settings: dict[str, Any]) -> Any:
+        """Collect what the policy's next round of learning takes.
+
+        Args:
+            settings: Keyword arguments of the policy's ``forward``.
+        """
+        self._show_exploration(settings)
+        self._watch.stepping()
+        parts = self._parts
+        data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
+        self._watch.rest()
+        return data
+
+    def learn(self, batch: Any) -> None:
+        """Have the learner train on a batch."""
+        self._watch.updating()
+        self._parts.learner.train(batch, self._parts.collector.envstep)
+        self._watch.rest()
+
+    def _show_exploration(self, settings: dict[str, Any]) -> None:
         """Show the ε that the collector uses."""
         if "eps" in settings:
             self._console.update(epsilon=float(settings["eps"]))
@@ -106,11 +133,11 @@ class TrainingRun:
         if checkpoint and self._names_the_policy(checkpoint):
             # A policy's checkpoint holds counters; buffer and RNG begin anew.
             parts.collector.envstep = parts.learner.collector_envstep
-            load_best_result(parts, self._warn)
+            load_best_result(parts, self.warn)
             cost = 0.0
         else:
             cost = load_run_state(parts)
-            load_best_result(parts, self._warn)
+            load_best_result(parts, self.warn)
             self._evaluated_iter = parts.evaluator.last_eval_iter
         self._keeper.start_counting(cost)
         # All at once: what the earlier run reached is where this one's rates begin.
@@ -145,7 +172,6 @@ class TrainingRun:
             episode_return=getattr(parts.collector, "recent_return", None),
             buffer_fill=None if buffer is None else (buffer.count(), self._capacity),
         )
-        self._tell_signal()
         if self._converged or self._stop.number is not None or self._limit_reached:
             return False
         self._keeper.save_if_due()
@@ -161,30 +187,34 @@ class TrainingRun:
     def _evaluate(self) -> None:
         parts = self._parts
         train_iter = parts.learner.train_iter
+        self._watch.stepping()
         try:
             converged, _ = parts.evaluator.eval(
                 self._keeper.save_best, train_iter, parts.collector.envstep
             )
-        except Stopping:
+        except (Stopping, Interrupt):
             parts.evaluator.put_off()
             raise
+        finally:
+            self._watch.rest()
         self._converged = bool(converged)
         self._evaluated_iter = train_iter
         last, best = _number(parts.evaluator.last), _number(parts.evaluator.best)
         self._console.update(eval_return=last, best_return=best)
         self._log.note(best_return=best)
 
-    def _heed_signal(self, grace: float) -> None:
+    def _before_step(self, grace: float) -> None:
         if self._stop.number is not None:
-            self._tell_signal()
             self._stop.check(grace)
+        self._watch.stepping()
 
-    def _tell_signal(self) -> None:
-        if self._stop.number is not None and not self._told_signal:
+    def tell_signal(self, name: str) -> None:
+        """Show that a signal came and what follows from it."""
+        if not self._told_signal:
             self._told_signal = True
-            self._console.log(f"{self._stop.name}: saving, then ending (again: end at once)")
+            self._console.log(f"{name}: saving, then ending")
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         self._log.logger.warning(text)
         self._log.note(warning=text)
 
@@ -193,28 +223,52 @@ class TrainingRun:
     def _finish(self) -> str:
         """Save, note the reason of the end in the run folder and return the closing words."""
         parts = self._parts
+        self._watch.enter("save")
         # Before the last evaluation: a resumed run goes on as if that had not been.
         self._keeper.save()
         self._keeper.run_last_hooks()
+        problems = [self._keeper.error]
         if (
             self._limit_reached
             and self._stop.number is None
             and not self._converged
             and self._evaluated_iter != parts.learner.train_iter
         ):
-            with contextlib.suppress(Stopping):
-                self._evaluate()
+            problems.append(self._evaluate_last())
         status, reason = self._verdict()
-        if self._keeper.error is not None:
-            reason += f"; {self._keeper.error}"
-        self._log.finish(status, reason, **self._facts())
-        return self._closing_words(status, reason)
+        return self.conclude(status, "; ".join([reason, *filter(None, problems)]))
+
+    def _evaluate_last(self) -> str | None:
+        """Judge the policy as it is now; what was wrong if that could not be done."""
+        self._watch.enter("train")
+        try:
+            self._evaluate()
+        except Stopping:
+            pass
+        except Interrupt as interrupt:
+            return None if interrupt.cause is None else f"not evaluated: {interrupt.cause}"
+        return None
 
     def _fail(self, error: EnvError) -> None:
         """It was not the policy that failed: what it has learned is worth keeping."""
+        self._watch.enter("save")
         self._keeper.save()
-        self._log.finish("failed", f"{type(error).__name__}: {error}", **self._facts())
-        self._console.close(self._closing_words("failed", str(error)))
+        self._console.close(self.conclude("failed", f"{type(error).__name__}: {error}"))
+
+    def save(self) -> None:
+        """Save the state; the watch asks for it when the main thread cannot."""
+        self._keeper.save()
+
+    def conclude(self, status: str, reason: str) -> str:
+        """Note in the run folder how the run ended; from here on its parts are only closed.
+
+        Returns:
+            The closing words.
+        """
+        self._log.finish(status, reason, **self._facts())
+        words = self._closing_words(status, reason)
+        self._watch.enter("close", words)
+        return words
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -118,14 +118,6 @@ def test_signal_lets_a_collection_end_but_not_for_long(manager, monkeypatch):
     assert read_file("run/ckpt/resume.pth.tar")["collector"]["stats"]["total_envstep"] == 0
 
 
-def test_second_signal_ends_at_once():
-    envs = walk_envs(**sent(signal.SIGTERM, at=1))
-    envs[1][0].update(sent(signal.SIGTERM, at=1, seconds=1.0))
-    run_until_signal("subprocess", envs, status=143)
-    assert "not saved" in run_json()["reason"]
-    assert not os.path.exists("run/ckpt/resume.pth.tar")
-
-
 def test_killed_run_goes_on_from_its_last_state():
     run = Run("subprocess", collector=dict(fault="mark", at=300))
     run.signal(signal.SIGKILL)

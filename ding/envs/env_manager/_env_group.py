@@ -21,11 +21,12 @@ from ding.envs.env_manager._env_types import (
     is_abnormal,
     offers,
     positional_count,
+    timeout_error,
 )
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
+from ding.utils.errors import ActionError, EnvDataError, EnvError
 
 _logger = logging.getLogger(__name__)
 
@@ -400,11 +401,7 @@ class EnvGroup:
         env = self.envs.get(env_id)
         name = fn_name(self._env_fns[env_id]) if env is None else env_name(env)
         if isinstance(error, CallTimeoutError):
-            limit = getattr(self.settings, f"{doing}_timeout")
-            return EnvTimeoutError(
-                f"env {env_id} ({name}) did not finish {doing}() within {doing}_timeout={limit} s",
-                env_id,
-            )
+            return timeout_error(env_id, name, doing, getattr(self.settings, f"{doing}_timeout"))
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
         return env_error(env_id, name, f"failed in {doing}()", error)

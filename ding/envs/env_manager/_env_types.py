@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ding.utils.errors import EnvError
+from ding.utils.errors import EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
 
@@ -55,6 +55,13 @@ def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvErr
     """The error that tells callers which environment failed, with what."""
     kind = type(cause) if isinstance(cause, EnvError) else EnvError
     return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
+
+
+def timeout_error(env_id: int, name: str, doing: str, limit: float | None) -> EnvTimeoutError:
+    """The error of an environment whose ``step`` or ``reset`` took longer than it may."""
+    return EnvTimeoutError(
+        f"env {env_id} ({name}) did not finish {doing}() within {doing}_timeout={limit} s", env_id
+    )
 
 
 def close_quietly(env: Any, name: str) -> None:

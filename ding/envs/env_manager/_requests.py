@@ -113,7 +113,7 @@ class EnvRequests:
         """Seeds, episode counts and the environments' own states; not episodes in flight."""
         states: dict[int, dict[str, Any]] = {}
         for group in self._groups():
-            states.update(group.ask("state_dict"))
+            states.update(self._states_of(group))
         seeds = [self._seeds.get(env_id) for env_id in range(self._env_num)]
         return {"seeds": seeds, "envs": [states[env_id] for env_id in sorted(states)]}
 
@@ -159,6 +159,10 @@ class EnvRequests:
             EnvError: There is none yet, or none any more.
         """
         raise NotImplementedError
+
+    def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
+        """What the next episodes of a group's environments depend on, by env id."""
+        return group.ask("state_dict")
 
     def _load_env_states(self, states: Sequence[Mapping[str, Any]]) -> None:
         for group in self._groups():

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from ding.envs.env_manager._env_types import GroupSettings
 from ding.utils.errors import ConfigError
+
+_LIMITS = ("step_timeout", "reset_timeout")
 
 
 def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any) -> EasyDict:
@@ -32,10 +35,19 @@ def merged_config(defaults: EasyDict, cfg: Mapping[str, Any] | None, env_fn: Any
     _require_number(merged, "max_retry", 1)
     _require_number(merged, "episode_num", 1)
     _require_number(merged, "retry_waiting_time", 0)
-    for key in ("step_timeout", "reset_timeout"):
+    for key in _LIMITS:
         if merged.get(key) is not None:
             _require_number(merged, key, 0)
     return merged
+
+
+def group_settings(cfg: Mapping[str, Any]) -> GroupSettings:
+    """The part of a merged config that groups of environments go by."""
+    given = {name: cfg[name] for name in GroupSettings.__slots__ if name in cfg}
+    for name in _LIMITS:
+        if given.get(name) == float("inf"):
+            given[name] = None
+    return GroupSettings(**given)
 
 
 def spread(reset_param: Mapping[int, Any] | None, env_num: int) -> dict[int, dict | None]:

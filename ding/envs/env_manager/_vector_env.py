@@ -10,10 +10,9 @@ from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from ding.envs.env.base_env import BaseEnv, is_truncated
-from ding.envs.env_manager._env_types import (
-    env_error,
-)
+from ding.envs.env_manager._env_types import GroupSettings, env_error, timeout_error
 from ding.envs.env_manager._settings import fn_name
+from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.utils.errors import EnvError
 
 # How a vector environment starts the next episode of a member; the names of gymnasium's modes.
@@ -68,15 +67,18 @@ def native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> Vect
         raise EnvError(f"cannot make the vector env {env_id!r}: {error}") from error
 
 
-def vector_env_of(env_fns: Sequence[Callable], processes: bool, shared_memory: bool) -> VectorEnv:
+def vector_env_of(
+    env_fns: Sequence[Callable], settings: GroupSettings, processes: bool, shared_memory: bool
+) -> VectorEnv:
     """A vector environment over single ones.
 
     Args:
         env_fns: Make gymnasium environments or ``BaseEnv``.
+        settings: How long their steps and resets may take.
         processes: Whether each has a process of its own.
         shared_memory: Whether those share memory for the observations.
     """
-    members = [_MemberFn(fn, env_id) for env_id, fn in enumerate(env_fns)]
+    members = [_MemberFn(fn, env_id, settings) for env_id, fn in enumerate(env_fns)]
     kind = AsyncVectorEnv if processes else SyncVectorEnv
     kwargs: dict[str, Any] = {"shared_memory": shared_memory} if processes else {}
     # gymnasium 1.0 knows only one mode.
@@ -92,21 +94,23 @@ def autoreset_mode(venv: VectorEnv) -> str:
 
 
 class _MemberFn:
-    def __init__(self, fn: Callable, env_id: int) -> None:
-        self.fn, self.env_id = fn, env_id
+    def __init__(self, fn: Callable, env_id: int, settings: GroupSettings) -> None:
+        self.fn, self.env_id, self.settings = fn, env_id, settings
 
     def __call__(self) -> gymnasium.Env:
         try:
-            return _Member(self.fn(), self.env_id)
+            return VectorMember(self.fn(), self.env_id, self.settings)
         except Exception as error:
             raise env_error(self.env_id, fn_name(self.fn), "could not be made", error) from error
 
 
-class _Member(gymnasium.Env):
+class VectorMember(gymnasium.Env):
     """A ``BaseEnv`` or a gymnasium environment in a vector; its errors name it."""
 
-    def __init__(self, env: Any, env_id: int) -> None:
-        self.env, self.env_id = env, env_id
+    def __init__(self, env: Any, env_id: int, settings: GroupSettings) -> None:
+        self.env, self.env_id, self.settings = env, env_id, settings
+        self._step_env = timeout_wrapper(env.step, settings.step_timeout)
+        self._reset_env = timeout_wrapper(env.reset, settings.reset_timeout)
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self.metadata = getattr(env, "metadata", {})
         self.render_mode = getattr(env, "render_mode", None)
@@ -115,18 +119,18 @@ class _Member(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         try:
             if not self._is_base_env:
-                return self.env.reset(seed=seed, options=options or None)
+                return self._reset_env(seed=seed, options=options or None)
             if seed is not None:
                 self.env.seed(seed)
-            return self.env.reset(), {}
+            return self._reset_env(), {}
         except Exception as error:
             raise self._named("reset", error) from error
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         try:
             if not self._is_base_env:
-                return self.env.step(action)
-            obs, reward, done, info = self.env.step(action)
+                return self._step_env(action)
+            obs, reward, done, info = self._step_env(action)
             truncated = bool(done) and is_truncated(info)
             value = float(np.asarray(reward).reshape(-1)[0])
             return obs, value, bool(done) and not truncated, truncated, info
@@ -161,4 +165,8 @@ class _Member(gymnasium.Env):
         return getattr(self.env, name)
 
     def _named(self, doing: str, error: Exception) -> EnvError:
-        return env_error(self.env_id, type(self.env).__name__, f"failed in {doing}()", error)
+        name = type(self.env).__name__
+        if isinstance(error, CallTimeoutError):
+            limit = getattr(self.settings, f"{doing}_timeout")
+            return timeout_error(self.env_id, name, doing, limit)
+        return env_error(self.env_id, name, f"failed in {doing}()", error)

@@ -210,6 +210,7 @@ def _isolate(spec: WorkerSpec) -> None:
     """Undo what a forked process takes over from its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)  # it would wake the parent
     # Replaced or buffered streams and log handlers may hold locks of threads that are not here.
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     root = logging.getLogger()

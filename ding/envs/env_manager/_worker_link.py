@@ -148,6 +148,16 @@ class WorkerLink:
         self.pending.clear()
         self._replies.clear()
 
+    def settle(self, seconds: float) -> bool:
+        """Take in the steps under way; whether all have answered within some seconds."""
+        deadline = time.monotonic() + seconds
+        try:
+            while len(self._replies) < len(self.pending):
+                self._replies.append(self._next_reply(deadline))
+        except WorkerLost:
+            return False
+        return True
+
     @property
     def deadline(self) -> float | None:
         """When the step under way is too late, by the monotonic clock."""
@@ -185,7 +195,8 @@ class WorkerLink:
                 raise WorkerLost(self._died()) from None
             if data[:1] != UNLIMITED:
                 return data
-            deadline = self._deadline = None
+            deadline = None if deadline == self._deadline else deadline
+            self._deadline = None
 
     def _readable(self, deadline: float | None) -> bool:
         """Wait until a message is there, the process is gone or the deadline has passed."""

@@ -20,6 +20,9 @@ from ding.utils.errors import DingError, EnvError
 
 _logger = logging.getLogger(__name__)
 
+# How long a step under way may hold up the saving of a state.
+_SETTLE_S = 0.5
+
 
 class WorkerPool:
     """Environments 0 to n - 1, a fixed number of them in each worker.
@@ -135,6 +138,24 @@ class WorkerPool:
         except WorkerLost:
             link = self._revive(self.links[index])
             link.post("restart", params, recount, self.slot)
+
+    def states_of(self, link: WorkerLink) -> dict[int, dict[str, Any]]:
+        """What the next episodes of a worker's environments depend on, by env id.
+
+        Of a worker that does not answer it is what its replacement would start with.
+        """
+        if link.settle(_SETTLE_S):
+            return link.ask("state_dict")
+        return {
+            env_id: {
+                "seed": self._seeds.get(env_id),
+                "to_seed": False,
+                "renewals": link.spec.renewals,
+                "episode_count": self.episode_count[env_id],
+                "env": None,
+            }
+            for env_id in link.ids
+        }
 
     # ---- steps --------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from ding.envs.env_manager._action_check import batch_check, check_one, check_pl
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import (
     EnvState,
-    GroupSettings,
     close_quietly,
 )
 from ding.envs.env_manager._requests import SPACES, Asked, EnvRequests, find_space
 from ding.envs.env_manager._settings import (
+    group_settings,
     merged_config,
     spread,
 )
@@ -59,8 +59,9 @@ class BaseEnvManager(EnvRequests):
             timestep has ``info['abnormal']`` and the first observation of a new episode.
         retry_type: ``reset`` the environment or ``renew`` it: close it and make another.
         retry_waiting_time: Seconds between tries.
-        step_timeout: Seconds that a step may take.
-        reset_timeout: Seconds that a reset may take.
+        step_timeout: Seconds that a step may take. ``None``, or infinity: any time, as far as the
+            manager goes; a pipeline gives up after some time all the same unless it is infinity.
+        reset_timeout: Seconds that a reset may take, likewise.
     """
 
     config: dict[str, Any] = {
@@ -110,9 +111,7 @@ class BaseEnvManager(EnvRequests):
         self._cfg = merged_config(self.default_config(), cfg, env_fn)
         self._env_fn = list(env_fn)
         self._env_num = len(self._env_fn)
-        self._settings = GroupSettings(
-            **{name: self._cfg[name] for name in GroupSettings.__slots__ if name in self._cfg}
-        )
+        self._settings = group_settings(self._cfg)
         self._env_ref: Any = None
         self._spaces: dict[str, Any] = {}
         self._env_states = dict.fromkeys(range(self._env_num), EnvState.VOID)

@@ -14,6 +14,7 @@ from ding.envs.env_manager._env_types import (
 )
 from ding.envs.env_manager._requests import Asked
 from ding.envs.env_manager._steps import Rows
+from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.env_manager._vector_env import (
     DISABLED,
     MASK,
@@ -26,9 +27,12 @@ from ding.envs.env_manager._vector_env import (
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY
-from ding.utils.errors import DataError, DingError, EnvError
+from ding.utils.errors import DataError, DingError, EnvError, EnvTimeoutError
 
 __all__ = ["GymVectorEnvManager"]
+
+# Members end their own calls that take too long; they are given this much more to report that.
+_GRACE_S = 1.0
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
 
@@ -43,7 +47,8 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     ones that reset themselves in the step after an episode's end (CartPole), an environment whose
     episode ended sits out one step: that step only resets it.
 
-    Config keys, besides ``episode_num``:
+    Config keys, besides ``episode_num``, ``step_timeout`` and ``reset_timeout`` (of a native
+    version, seconds that all of its members may take together):
         env_id: Makes the environments natively; ``None`` to see whether `env_fn` names an id.
         kwargs: For the native environment.
         native: Whether native versions are used at all.
@@ -87,7 +92,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
             venv = native_vector_env(named[0], self._env_num, named[1]) if named else None
             if venv is not None:
                 return venv
-        return vector_env_of(self._env_fn, cfg.shared_memory, cfg.shared_memory)
+        return vector_env_of(self._env_fn, self._settings, cfg.shared_memory, cfg.shared_memory)
 
     def _stop(self, wait: bool) -> None:
         if self._venv is not None:
@@ -126,7 +131,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         options = dict(options or {})
         if len(ids) < self._env_num:
             options[MASK] = np.isin(np.arange(self._env_num), ids)
-        obs, _ = self._guarded(self._venv.reset, seed=self._next_seeds(ids), options=options)
+        obs, _ = self._guarded("reset", seed=self._next_seeds(ids), options=options)
         if obs_store.nan_position(obs) is not None:
             position = obs_store.nan_position(obs)
             raise DataError(f"env {position} gave an observation with NaN at its reset")
@@ -180,7 +185,7 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         space = self._venv.action_space
         if actions.shape != space.shape or actions.dtype != space.dtype:
             actions = actions.reshape(space.shape).astype(space.dtype, copy=False)
-        obs, reward, terminated, truncated, infos = self._guarded(self._venv.step, actions)
+        obs, reward, terminated, truncated, infos = self._guarded("step", actions)
         reward = np.asarray(reward, np.float32)
         done = np.logical_or(terminated, truncated)
         truncated = done & ~np.asarray(terminated)
@@ -254,15 +259,29 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
             self._idle_actions = np.asarray(self._venv.action_space.sample())
         return self._idle_actions
 
-    def _guarded(self, call: Callable, *args: Any, **kwargs: Any) -> Any:
+    def _guarded(self, doing: str, *args: Any, **kwargs: Any) -> Any:
+        """Call ``step`` or ``reset`` of the vector environment."""
+        limit = self._limit(doing)
         try:
-            return call(*args, **kwargs)
+            return timeout_wrapper(getattr(self._venv, doing), limit)(*args, **kwargs)
         except DingError:
             raise
+        except CallTimeoutError as error:
+            raise EnvTimeoutError(
+                f"the vector env {self._venv!r} did not finish {doing}() within {limit:g} s "
+                f"({doing}_timeout={getattr(self._settings, f'{doing}_timeout')})"
+            ) from error
         except Exception as error:
             raise EnvError(
                 f"the vector env {self._venv!r} failed: {type(error).__name__}: {error}"
             ) from error
+
+    def _limit(self, doing: str) -> float | None:
+        """Seconds for all members; those that are single environments watch their own time."""
+        limit = getattr(self._settings, f"{doing}_timeout")
+        if limit is None or self._is_native:
+            return limit
+        return limit * (1 if self._cfg.shared_memory else self._env_num) + _GRACE_S
 
     # ---- requests -----------------------------------------------------------------------------
 

@@ -49,6 +49,8 @@ __all__ = [
 ]
 
 _CLOSE_PATIENCE_S = 5.0
+# Of workers whose step was not waited for, and that perhaps never answer.
+_CLOSE_PATIENCE_BUSY_S = 1.0
 
 
 def is_abnormal_timestep(timestep: Any) -> bool:
@@ -228,6 +230,9 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
     def _group_of(self, env_id: int) -> Asked:
         self._require_launched()
         return self._pool.link_of(env_id)
+
+    def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
+        return self._pool.states_of(group)
 
     def _in_flight(self) -> Sequence[int]:
         return self._pool.in_flight

@@ -2,11 +2,13 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ding.envs import BaseEnv
+from ding.envs import BaseEnv, BaseEnvManager
+from ding.envs.env_manager._vector_env import VectorMember
+from ding.envs.env_manager._worker_link import WorkerLink
 from ding.utils.errors import EnvTimeoutError
 
 #: Seconds that one environment may take for a step or a reset, and all of them where one cannot
@@ -18,19 +20,36 @@ LAUNCH_LIMIT = 60.0
 _PATIENCE = 1.0
 
 
-class _Place(NamedTuple):
-    """Where a thread is: perhaps in an environment, perhaps found in its manager."""
+class Place(NamedTuple):
+    """Where a thread is: perhaps in an environment, perhaps found in its manager.
+
+    Attributes:
+        env: The environment of this process that is at work.
+        env_ids: Which it is, or those whose process is waited for; empty if that is not known.
+        in_envs: Whether it is an environment or its manager at all, and not the policy.
+        code: The environment's method, or the innermost function.
+        line: The innermost line.
+    """
 
     env: Any
-    env_id: int | None
+    env_ids: Sequence[int]
+    in_envs: bool
     code: str
     line: str
 
+    @property
+    def env_id(self) -> int | None:
+        return self.env_ids[0] if self.env_ids else None
+
     def __str__(self) -> str:
-        if self.env is None:
-            return f"the environments or the policy, in {self.code}, {self.line}"
-        who = "an environment" if self.env_id is None else f"env {self.env_id}"
-        return f"{who} ({type(self.env).__name__}, in {self.code}, {self.line})"
+        ids = ", ".join(map(str, self.env_ids))
+        who = f"env {ids}" if len(self.env_ids) == 1 else f"envs {ids}"
+        if self.env is not None:
+            who = who if self.env_ids else "an environment"
+            return f"{who} ({type(self.env).__name__}, in {self.code}, {self.line})"
+        if self.env_ids:
+            return f"{who} (in another process)"
+        return f"the environments or the policy, in {self.code}, {self.line}"
 
 
 class StepWatch:
@@ -59,49 +78,75 @@ class StepWatch:
         """The environments have answered."""
         self._since = None
 
-    def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
-        """The error to report if an environment has not answered in time.
+    @property
+    def since(self) -> float | None:
+        """When the step under way began, by the monotonic clock."""
+        return self._since
 
-        It is known which one, and the time is its own, if this is asked several times a second.
+    def delay(self, thread_id: int | None) -> tuple[Place, float] | None:
+        """Where a step is that takes long, and for how many seconds it has been there.
+
+        It is known which environment it is, and the time is its own, if this is asked several
+        times a second.
 
         Args:
-            thread_id: Of the thread that waits for them.
+            thread_id: Of the thread that waits for the environments.
         """
         since, now = self._since, time.monotonic()
         if since is None or now - since < _PATIENCE:
             return None
-        place = _find_place(sys._current_frames().get(thread_id or -1))
+        place = find_place(sys._current_frames().get(thread_id or -1))
+        if place.env is None:
+            return place, now - since
+        if self._seen is None or self._seen[:2] != (since, id(place.env)):
+            self._seen = (since, id(place.env), since if self._seen is None else now)
+        return place, now - self._seen[2]
+
+    def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
+        """The error to report if an environment has not answered in time; as :meth:`delay`."""
+        delay = self.delay(thread_id)
+        if delay is None:
+            return None
+        place, seconds = delay
         limit = self._limit
         if self._launches and (place.env is None or place.code == "__init__"):
             limit = max(LAUNCH_LIMIT, limit)
-        began = since
-        if place.env is not None:
-            if self._seen is None or self._seen[:2] != (since, id(place.env)):
-                self._seen = (since, id(place.env), since if self._seen is None else now)
-            began = self._seen[2]
-        if now - began < limit:
-            return None
-        return EnvTimeoutError(
-            f"{place}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
-            "reset_timeout if more is needed",
-            place.env_id,
-        )
+        return overdue_error(place, limit) if seconds >= limit else None
 
 
-def _find_place(frame: FrameType | None) -> _Place:
+def overdue_error(place: Place, limit: float) -> EnvTimeoutError:
+    """The error of an environment that has not answered within ``limit`` seconds."""
+    return EnvTimeoutError(
+        f"{place}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
+        "reset_timeout if more is needed",
+        place.env_id,
+    )
+
+
+def find_place(frame: FrameType | None) -> Place:
     """Where a thread is: in which environment, if it is in one of this process."""
-    place = _Place(None, None, *_position(frame))
+    place = Place(None, (), False, *_position(frame))
+    owners: list[Any] = []
     while frame is not None:
         owner = frame.f_locals.get("self")
+        owners.append(owner)
         if isinstance(owner, BaseEnv):
             code, line = _position(frame)
-            place = _Place(owner, None, code, line if place.env is None else place.line)
+            place = Place(owner, (), True, code, line if place.env is None else place.line)
+        elif isinstance(owner, WorkerLink):
+            place = place._replace(
+                env_ids=owner.pending[0] if owner.pending else owner.ids, in_envs=True
+            )
+        elif isinstance(owner, VectorMember):
+            place = place._replace(env=owner.env, env_ids=(owner.env_id,), in_envs=True)
+        elif isinstance(owner, BaseEnvManager):
+            place = place._replace(in_envs=True)
         # Not asked for by name: an env manager would ask its environments.
         envs = getattr(owner, "__dict__", {}).get("envs")
-        if place.env is not None and isinstance(envs, Mapping):
+        if isinstance(envs, Mapping):
             for env_id, member in list(envs.items()):
-                if member is place.env:
-                    return place._replace(env_id=env_id)
+                if any(member is one for one in owners):
+                    return place._replace(env=member, env_ids=(env_id,), in_envs=True)
         frame = frame.f_back
     return place
 

@@ -1,0 +1,309 @@
+"""Looks after the main thread of a serial run: what hangs is told, left, and ended."""
+
+import contextlib
+import multiprocessing
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ding.entry.child_group import woken_by_signals
+from ding.entry.stop_signal import SIGNALS, StopSignal
+from ding.utils.errors import EnvTimeoutError
+from ding.worker.collector._step_watch import Place, StepWatch, overdue_error
+
+#: Seconds that one environment may take for a step or a reset if its config does not say.
+ENV_LIMIT = 60.0
+#: Seconds after which the user is told what takes so long: an environment, an update.
+_TELL_ENV = 5.0
+_TELL_UPDATE = 60.0
+#: Seconds after a signal: when a step of environments, or an update, is left where it is.
+_LEAVE_STEP = 1.5
+_LEAVE_UPDATE = 2.5
+#: Seconds after a signal until a main thread that does not heed it is done without; until
+#: components that do not close are; and until a state is given up that cannot be saved.
+_LOST = 3.3
+_CLOSE = 4.4
+_SAVE = 30.0
+#: Seconds that a main thread has to leave an environment that has hung for too long.
+_LEAVE_HANG = 2.0
+_LAST_SAVE = 1.2
+_LOOK = 0.25
+
+
+class Interrupt(BaseException):
+    """Raised in the main thread to leave an environment or an update that does not come back.
+
+    Attributes:
+        cause: The environment's error; ``None`` if a signal is the reason.
+    """
+
+    def __init__(self, cause: EnvTimeoutError | None = None) -> None:
+        super().__init__("left" if cause is None else str(cause))
+        self.cause = cause
+
+
+class RunStop(StopSignal):
+    """The signals of a serial run: the second one leaves at once what the main thread is at.
+
+    Attributes:
+        busy: Whether the main thread is at something that may be left anywhere.
+        asked_again: Whether a second signal came.
+        heard: The signal, from the moment it came: the main thread notices it only when it gets
+            back to the interpreter.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = False
+        self.asked_again = False
+        self.heard: int | None = None
+        self._interrupt: Interrupt | None = None
+        self._main: int | None = None
+
+    @property
+    def is_master(self) -> bool:
+        """Whether the run has the main thread, where signals arrive, and with it the process."""
+        return self._main is not None
+
+    def leave(self, cause: EnvTimeoutError | None = None) -> None:
+        """Have the main thread leave what it is at; another thread asks for it."""
+        if self._main is not None:
+            self._interrupt = Interrupt(cause)
+            # A signal ends sleeps and waits, too. This one means nothing to anybody else.
+            signal.pthread_kill(self._main, signal.SIGURG)
+
+    def __enter__(self) -> "RunStop":
+        super().__enter__()
+        if threading.current_thread() is threading.main_thread():
+            self._main = threading.get_ident()
+            self._take_over(signal.SIGURG, self._on_leave)
+        return self
+
+    def _on_leave(self, number: int, frame: Any) -> None:
+        if self.busy and self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            raise interrupt
+
+    def _on_second(self, number: int) -> None:
+        self.asked_again = True
+        if self.busy:
+            raise Interrupt
+
+
+class Watched(Protocol):
+    """What the watch does with a run, from its own thread."""
+
+    def warn(self, text: str) -> None:
+        """Tell the user."""
+
+    def tell_signal(self, name: str) -> None:
+        """Show that a signal came and what follows from it."""
+
+    def save(self) -> None:
+        """Save the state while the main thread stands still."""
+
+    def conclude(self, status: str, reason: str) -> str:
+        """Write how the run ended; the closing words."""
+
+
+class RunWatch:
+    """A thread that knows what the main thread is at, and since when.
+
+    A signal ends a run within seconds whatever it is at: a step or an update that does not come
+    back is left by an :class:`Interrupt`; a main thread that cannot be reached, in code that never
+    returns to the interpreter, is done without: the state is saved and the process ended from
+    here. An environment that takes longer than it may ends the run in the same two ways.
+
+    Args:
+        stop: The signals.
+        manager_cfg: Config of the env managers: ``step_timeout``, ``reset_timeout``.
+        env_num: Environments in each of them.
+        run: What is watched; may be replaced as the run comes about.
+    """
+
+    def __init__(
+        self, stop: RunStop, manager_cfg: Mapping[str, Any], env_num: int, run: Watched
+    ) -> None:
+        self._stop = stop
+        self._limits = {name: manager_cfg.get(f"{name}_timeout") for name in ("step", "reset")}
+        self._env_num = env_num
+        self.run = run
+        self._steps = StepWatch()
+        self._update_since: float | None = None
+        self._phase, self._phase_since = "start", time.monotonic()
+        self._words = ""
+        self._left: tuple[float, EnvTimeoutError] | None = None
+        self._tell_from = {"env": _TELL_ENV, "update": _TELL_UPDATE}
+        self._main = threading.get_ident()
+        self._heard_at = 0.0
+        self._thread = threading.Thread(target=self._look_on, name="run-watch", daemon=True)
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "RunWatch":
+        self._alarm = self._open.enter_context(woken_by_signals())
+        self._end_read, self._end_write = os.pipe()
+        for end in (self._end_read, self._end_write):
+            self._open.callback(os.close, end)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        os.write(self._end_write, b"e")
+        self._thread.join()
+        self._open.close()
+
+    # ------------------------------------------------------------------ what the main thread tells
+
+    def launching(self) -> None:
+        """The environments are made and reset."""
+        self._steps.launching()
+        self._stop.busy = True
+
+    def stepping(self) -> None:
+        """The environments are asked for a step now."""
+        self._steps.stepping()
+        self._stop.busy = True
+
+    def updating(self) -> None:
+        """The policy learns now."""
+        self._steps.rest()
+        self._update_since = time.monotonic()
+        self._stop.busy = True
+
+    def rest(self) -> None:
+        """Neither; nothing may be left in the middle."""
+        self._stop.busy = False
+        self._update_since = None
+        self._steps.rest()
+
+    def enter(self, phase: str, words: str = "") -> None:
+        """The run comes to another phase.
+
+        Args:
+            phase: ``train``, ``save`` or ``close``.
+            words: The closing words, to be said if the components do not close.
+        """
+        self.rest()
+        self._words = words
+        self._phase, self._phase_since = phase, time.monotonic()
+
+    # ------------------------------------------------------------------ the thread
+
+    def _look_on(self) -> None:
+        while True:
+            readable, _, _ = select.select([self._alarm, self._end_read], [], [], _LOOK)
+            if self._end_read in readable:
+                return
+            if readable:
+                self._hear(os.read(self._alarm, 64))
+            now = time.monotonic()
+            if self._phase == "close":
+                self._look_at_close(now)
+            elif self._stop.heard is not None:
+                self._look_at_signal(now - self._heard_at, now)
+            else:
+                self._look_for_hang(now)
+
+    def _hear(self, numbers: bytes) -> None:
+        first = next((number for number in numbers if number in SIGNALS), None)
+        if self._stop.heard is None and first is not None:
+            self._stop.heard, self._heard_at = first, time.monotonic()
+
+    def _look_at_signal(self, elapsed: float, now: float) -> None:
+        assert self._stop.heard is not None
+        status, reason = "interrupted", SIGNALS[signal.Signals(self._stop.heard)]
+        self.run.tell_signal(reason)
+        if self._phase == "save":
+            if elapsed > _SAVE or (self._stop.asked_again and elapsed > _CLOSE):
+                self._end(status, f"{reason}; the state could not be saved in time", save=False)
+            return
+        if elapsed >= _LOST:
+            self._end(status, reason, save=self._phase == "train")
+        limit = _LEAVE_STEP if self._update_since is None else _LEAVE_UPDATE
+        if self._stop.busy and self._phase == "train" and elapsed >= limit and self._is_stuck(now):
+            self._stop.leave()
+
+    def _is_stuck(self, now: float) -> bool:
+        """Whether the main thread has been at one step or update since the signal came."""
+        since = self._update_since or self._steps.since
+        return since is not None and now - since >= _LEAVE_STEP
+
+    def _look_for_hang(self, now: float) -> None:
+        if self._left is not None:
+            since, error = self._left
+            if now - since >= _LEAVE_HANG and self._stop.busy:
+                reason = f"{type(error).__name__}: {error}"
+                self._end("failed", reason, save=self._phase == "train")
+            return
+        since_update = self._update_since
+        if since_update is not None:
+            seconds = now - since_update
+            if self._is_news("update", seconds):
+                self.run.warn(f"the policy has been at one update for {seconds:.0f} s")
+            return
+        delay = self._steps.delay(self._main)
+        if delay is None:
+            return
+        place, seconds = delay
+        limit = self._limit(place)
+        if seconds >= limit and self._stop.is_master:
+            error = overdue_error(place, limit)
+            self._left = now, error
+            self._stop.leave(error)
+        elif self._is_news("env", seconds):
+            ends = limit < float("inf") and self._stop.is_master
+            end = f"; after {limit:g} s the run ends" if ends else ""
+            self.run.warn(f"{place}: no answer for {seconds:.0f} s{end}")
+
+    def _is_news(self, kind: str, seconds: float) -> bool:
+        """Whether to tell of a delay: of those that are longer than any before."""
+        if seconds < self._tell_from[kind]:
+            return False
+        self._tell_from[kind] = 2 * seconds
+        return True
+
+    def _limit(self, place: Place) -> float:
+        """Seconds that may be spent there, more than the env manager itself allows."""
+        if not place.in_envs:
+            return float("inf")
+        limits = {k: ENV_LIMIT if v is None else v + 2.0 for k, v in self._limits.items()}
+        if place.env is not None:
+            return limits.get(place.code, max(limits.values()))
+        if all(value is None for value in self._limits.values()):
+            return ENV_LIMIT
+        return self._env_num * sum(limits.values())
+
+    def _look_at_close(self, now: float) -> None:
+        in_haste = self._stop.heard is not None or self._left is not None
+        began = 0.0 if self._stop.heard is None else self._heard_at + _CLOSE - 1.0
+        if in_haste and now - max(self._phase_since, began) >= 1.0:
+            self._leave_process(self._words)
+
+    # ------------------------------------------------------------------ the end from here
+
+    def _end(self, status: str, reason: str, save: bool) -> None:
+        """Save and end the process in the place of a main thread that cannot be reached."""
+        words: list[str] = []
+
+        def conclude() -> None:
+            if save:
+                self.run.save()
+            words.append(self.run.conclude(status, reason))
+
+        # What the main thread holds may be needed for it.
+        thread = threading.Thread(target=conclude, name="run-end", daemon=True)
+        thread.start()
+        thread.join(_LAST_SAVE)
+        self._leave_process(words[0] if words else f"{status}: {reason}")
+
+    def _leave_process(self, words: str) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+        if words:
+            os.write(sys.__stdout__.fileno() if sys.__stdout__ else 1, f"{words}\n".encode())
+        os._exit(1 if self._stop.heard is None else 128 + self._stop.heard)
