@@ -55,7 +55,7 @@ class CollectorTally:
     def finish_info(
         self, *, evaluate: bool, env_num: int, train_iter: int, done: bool, predefined: float
     ) -> dict[str, Any]:
-        """The report, plain JSON.
+        """The report, plain JSON; what is an average of nothing is ``None``.
 
         Args:
             predefined: Episodes that the task asks for; ``None`` in the report if there is no end.
@@ -74,16 +74,20 @@ class CollectorTally:
             "real_episode_count": episodes,
             "step_count": self.steps,
             "sample_count": self.samples,
-            "avg_time_per_episode": duration / max(1, episodes),
-            "avg_time_per_step": duration / max(1, self.steps),
-            "avg_time_per_train_sample": duration / max(1, self.samples),
-            "avg_step_per_episode": self.steps / max(1, episodes),
-            "avg_sample_per_episode": self.samples / max(1, episodes),
-            "reward_mean": float(np.mean(returns)) if returns else 0.0,
-            "reward_std": float(np.std(returns)) if returns else 0.0,
+            "avg_time_per_episode": _ratio(duration, episodes),
+            "avg_time_per_step": _ratio(duration, self.steps),
+            "avg_time_per_train_sample": _ratio(duration, self.samples),
+            "avg_step_per_episode": _ratio(self.steps, episodes),
+            "avg_sample_per_episode": _ratio(self.samples, episodes),
+            "reward_mean": float(np.mean(returns)) if returns else None,
+            "reward_std": float(np.std(returns)) if returns else None,
             "reward_raw": returns,
             "finish_time": now,
         }
+
+
+def _ratio(amount: float, count: int) -> float | None:
+    return amount / count if count else None
 
 
 def _slim(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -225,9 +225,8 @@ class RolloutCollector(BaseParallelCollector):
         return {**self._tally.progress(), "policy_iter": train_iter, "collect_iter": train_iter}
 
     def _evaluate_step(self) -> bool:
-        kwargs = self._kwargs[0]
         self._watch.stepping()
-        steps, ended = self._rollout.step(self._active, kwargs)
+        steps, ended = self._rollout.step(self._active, self._kwargs)
         self._watch.rest()
         self._tally.steps += steps
         for env_id, infos in ended.items():
@@ -287,7 +286,7 @@ class RolloutCollector(BaseParallelCollector):
         returns = [episode.returns[0] for episode in list(self._tally.episodes)[-20:]]
         self.info(
             f"{self._tally.progress()}, policy_iter {self._train_iter}, "
-            f"recent return {np.mean(returns) if returns else 0.0:.4g}, "
+            f"recent return {f'{np.mean(returns):.4g}' if returns else 'none'}, "
             + ", ".join(f"{name} {value:.4g}" for name, value in means.items())
         )
 

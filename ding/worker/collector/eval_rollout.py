@@ -38,13 +38,18 @@ class EvalRollout:
         length, self._lengths[env_id] = int(self._lengths[env_id]), 0
         return length
 
-    def step(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> tuple[int, Ended]:
+    def step(
+        self, active: np.ndarray, policy_kwargs: Sequence[Mapping[str, Any]]
+    ) -> tuple[int, Ended]:
         """Act once in the environments that ``active`` (bool ``[env_num]``) names.
+
+        Args:
+            policy_kwargs: Keyword arguments of each player's ``forward``.
 
         Returns:
             The number of environment steps, and the episodes that ended.
         """
-        if self._columnar and not policy_kwargs:
+        if self._columnar and not any(policy_kwargs):
             return self._step_columns(active)
         return self._step_rows(active, policy_kwargs)
 
@@ -67,13 +72,15 @@ class EvalRollout:
         self._reset_policies([*ended, *failed], resets)
         return len(env_ids) - len(failed), ended
 
-    def _step_rows(self, active: np.ndarray, policy_kwargs: Mapping[str, Any]) -> tuple[int, Ended]:
+    def _step_rows(
+        self, active: np.ndarray, policy_kwargs: Sequence[Mapping[str, Any]]
+    ) -> tuple[int, Ended]:
         obs = {i: value for i, value in self._env.ready_obs.items() if active[i]}
         outputs = []
         for player, policy in enumerate(self._policies):
             own = {i: value[player] for i, value in obs.items()} if self._battle else obs
             # None may be ready: then the answers to earlier actions are waited for.
-            outputs.append(policy.forward(own, **policy_kwargs) if own else {})
+            outputs.append(policy.forward(own, **policy_kwargs[player]) if own else {})
         actions = {i: [row_action(output[i]["action"]) for output in outputs] for i in obs}
         timesteps = self._env.step(
             actions if self._battle else {i: action[0] for i, action in actions.items()}

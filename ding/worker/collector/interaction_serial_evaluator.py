@@ -62,7 +62,7 @@ class EpisodeEvaluator(SerialEvaluator):
                 self.before_step()
             if render:
                 monitor.update_video(self._env.ready_imgs)
-            steps, ended = rollout.step(active, policy_kwargs)
+            steps, ended = rollout.step(active, [policy_kwargs] * len(self._policy))
             envsteps += steps
             for env_id, player_infos in ended.items():
                 self._before_record(env_id)
@@ -94,7 +94,9 @@ class EpisodeEvaluator(SerialEvaluator):
     ) -> bool:
         self._log({"train_iter": train_iter, **facts}, train_iter, envstep)
         mean = facts["reward_mean"]
-        self._keep_best(mean, self._best is None or mean > self._best, save_ckpt_fn)
+        # NaN is no result that another one could be better than.
+        is_best = mean == mean and (self._best is None or mean > self._best)
+        self._keep_best(mean, is_best, save_ckpt_fn)
         stop = mean >= self._stop_value and train_iter > 0
         if stop and self._logger is not None:
             self._logger.info(

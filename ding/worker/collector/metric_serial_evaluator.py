@@ -1,12 +1,17 @@
 """Judges a policy by a metric over a data set."""
 
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
+import torch
 
 from ding.torch_utils import to_device, to_item, to_tensor
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
+from ding.utils.errors import DataError
 from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.serial_evaluator import SerialEvaluator
 
@@ -20,7 +25,7 @@ class IMetric(ABC):
 
     @abstractmethod
     def reduce_mean(self, inputs: list[Any]) -> Any:
-        """Average the results of batches."""
+        """Average results; those of larger batches come more than once, as each item counts."""
 
     @abstractmethod
     def gt(self, metric1: Any, metric2: Any) -> bool:
@@ -61,21 +66,44 @@ class MetricSerialEvaluator(SerialEvaluator):
             self._require()
             start = time.perf_counter()
             device = self._policy.get_attribute("device")
-            results = []
+            results, sizes = [], []
             for batch in self._dataloader:
                 if self.before_step is not None:
                     self.before_step()
                 inputs, label = to_device(to_tensor(batch), device)
                 results.append(self._metric.eval(self._policy.forward(inputs), label))
-            result = self._metric.reduce_mean(results)
+                sizes.append(_item_count(label))
+            if not results:
+                raise DataError(
+                    f"{self._instance_name}: the data loader gave no batch: there is nothing to "
+                    "judge the policy by"
+                )
+            result = self._metric.reduce_mean(_for_each_item(results, sizes))
             duration = max(time.perf_counter() - start, 1e-9)
             facts = {
-                "data_length": len(results),
+                "data_length": sum(sizes),
                 "evaluate_time": duration,
-                "avg_time_per_data": duration / max(len(results), 1),
+                "avg_time_per_data": duration / sum(sizes),
                 **({k: to_item(v) for k, v in result.items()} if isinstance(result, dict) else {}),
             }
             self._log({"train_iter": train_iter, **facts}, train_iter, envstep)
             self._keep_best(result, self._metric.gt(result, self._best), save_ckpt_fn)
             stop = self._metric.gt(result, self._stop_value) and train_iter > 0
         return self._share((bool(stop), result))
+
+
+def _item_count(label: Any) -> int:
+    """Items of a batch, by its labels; 1 if these do not tell."""
+    while isinstance(label, Mapping | list | tuple) and label:
+        first = next(iter(label.values())) if isinstance(label, Mapping) else label[0]
+        if not isinstance(first, torch.Tensor | np.ndarray | Mapping | list | tuple):
+            break  # a list of numbers or texts
+        label = first
+    has_items = not isinstance(label, torch.Tensor | np.ndarray) or label.ndim > 0
+    return max(len(label), 1) if has_items and hasattr(label, "__len__") else 1
+
+
+def _for_each_item(results: list[Any], sizes: list[int]) -> list[Any]:
+    """Each batch's result as often as the mean over all items needs it."""
+    unit = math.gcd(*sizes)
+    return [result for result, size in zip(results, sizes) for _ in range(size // unit)]

@@ -4,10 +4,19 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ding.worker.coordinator.run_facts import mean_return
+
 _NAMES = (
     *("train_iter", "real_episode_count", "step_count", "sample_count", "duration"),
     *("avg_step_per_episode", "avg_sample_per_episode", "avg_time_per_episode"),
     *("avg_time_per_step", "avg_time_per_train_sample", "reward_mean", "reward_std"),
+)
+#: What there is nothing to say of without an episode.
+_OF_EPISODES = frozenset(
+    {
+        *("avg_step_per_episode", "avg_sample_per_episode", "avg_time_per_episode"),
+        *("reward_mean", "reward_std"),
+    }
 )
 
 
@@ -25,7 +34,10 @@ def write_scalars(
     train_iter = info.get("train_iter")
     if isinstance(train_iter, bool) or not isinstance(train_iter, int) or train_iter < 0:
         train_iter = learner_step
+    has_return = mean_return(info, is_eval) is not None
     for name in _NAMES:
+        if name in _OF_EPISODES and not has_return:
+            continue
         value = info.get(name)
         if isinstance(value, int | float) and math.isfinite(value):
             tag = "episode_count" if name == "real_episode_count" else name

@@ -18,6 +18,7 @@ from ding.worker.coordinator._task_builder import collector_task, learner_task, 
 from ding.worker.coordinator._task_space import TaskSpace
 from ding.worker.coordinator._trainee import Job, Trainee
 from ding.worker.coordinator.base_parallel_commander import BaseCommander, commander_section
+from ding.worker.coordinator.run_facts import mean_return
 
 # How long an evaluation waits for a collector to become idle by itself, and after a failed one.
 _EVAL_GRACE = 0.5
@@ -231,14 +232,15 @@ class PolicyCommander(BaseCommander):
         return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
 
     def _judge_evaluation(self, job: Job | None, info: dict) -> bool:
-        reward = info.get("reward_mean")
-        if isinstance(reward, bool) or not isinstance(reward, int | float) or math.isnan(reward):
-            self._retry_evaluation(f"it gave the mean return {reward!r}")
+        reward = mean_return(info, is_eval=True)
+        if reward is None:
+            told = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}
+            self._retry_evaluation(f"it gave no mean return of whole episodes: {told}")
             return False
         self._eval_failures = 0
-        self.last_eval_return = float(reward)
+        self.last_eval_return = reward
         if self.best_return is None or reward > self.best_return:
-            self.best_return = float(reward)
+            self.best_return = reward
         # Those that are foreign do not tell how old the weights were.
         is_trained = "policy_iter" not in info or _count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):

@@ -22,7 +22,7 @@ from .coordinator_state import CoordinatorState
 from .retry_limit import RetryLimit
 from .run_buffers import RunBuffers, shared_folder
 from .run_end import RunEnd, Verdict
-from .run_facts import RunFacts, as_count, as_number
+from .run_facts import RunFacts, as_count, as_number, mean_return
 from .run_files import RunFiles
 from .run_status import run_status
 from .run_view import RunView, write_address
@@ -282,8 +282,9 @@ class Coordinator:
         if problem is not None:
             self._tell(problem)
         self._write_episodes(state, finished_task)
-        if state.is_eval and self._facts.last_eval_return is not None:
-            self._view.evaluated(self._facts.last_eval_return)
+        reward = mean_return(finished_task, state.is_eval)
+        if state.is_eval and reward is not None:
+            self._view.evaluated(reward)
         if self._commanded("finish_collector_task", task_id, finished_task):
             reason = getattr(self._commander, "converged_reason", None)
             self.stop(reason or f"the commander says so after task {task_id}", "converged")

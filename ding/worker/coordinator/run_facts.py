@@ -75,7 +75,7 @@ class RunFacts:
 
     def finished(self, task_id: str, is_eval: bool, info: Mapping[str, Any]) -> bool:
         """A collector's task is done; whether it was the best evaluation so far."""
-        reward = as_number(info.get("reward_mean"))
+        reward = mean_return(info, is_eval)
         if not is_eval:
             self.stepped(task_id, info.get("step_count"))
         with self._lock:
@@ -180,6 +180,19 @@ def as_count(value: Any) -> int:
     """A number that a worker told; 0 if it is none."""
     number = as_number(value)
     return 0 if number is None or number < 0 else int(number)
+
+
+def mean_return(info: Mapping[str, Any], is_eval: bool) -> float | None:
+    """The mean return that a finish info tells.
+
+    ``None`` without an episode, whatever it says, and for an evaluation that was cut off: the
+    episodes that it has are those that were short.
+    """
+    if as_number(info.get("real_episode_count")) == 0:
+        return None
+    if is_eval and info.get("collector_done") is False:
+        return None
+    return as_number(info.get("reward_mean"))
 
 
 def as_number(value: Any) -> float | None:

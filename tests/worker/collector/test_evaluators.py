@@ -3,7 +3,7 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, DataError
 from ding.worker import (
     BattleInteractionSerialEvaluator,
     IMetric,
@@ -12,6 +12,7 @@ from ding.worker import (
     VectorEvalMonitor,
     create_serial_evaluator,
 )
+from ding.worker.collector.eval_rollout import EvalRollout
 from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
 from tests.worker.collector.test_serial_collectors import Writer
 
@@ -138,6 +139,23 @@ class TestInteraction:
         with pytest.raises(ConfigError, match="closed"):
             evaluator.eval()
 
+    def test_a_return_that_is_no_number_is_not_the_best(self, made):
+        class Sometimes(LineEnv):
+            def step(self, action):
+                timestep = super().step(action)
+                if "eval_episode_return" in timestep.info and broken:
+                    timestep.info["eval_episode_return"] = np.nan
+                return timestep
+
+        broken, saved = [True], []
+        evaluator = make(env=line_manager(2, Sometimes))
+        made.append(evaluator)
+        assert not evaluator.eval(saved.append, train_iter=1)[0]
+        assert (evaluator.best, saved) == (None, [])
+        broken.clear()
+        evaluator.eval(saved.append, train_iter=2)
+        assert (evaluator.best, saved) == (15, ["ckpt_best.pth.tar"])
+
 
 class TestBattle:
     @POLICIES
@@ -155,6 +173,20 @@ class TestBattle:
         assert returns == [[15.0] * 4, [30.0] * 4, [45.0] * 4]
 
 
+def test_each_player_gets_its_own_arguments():
+    class Heard(RowPolicy):
+        def _forward_eval(self, data, **kwargs):
+            self.heard = kwargs
+            return super()._forward_eval(data)
+
+    policies = [Heard(), Heard()]
+    env = line_manager(2, DuelLineEnv)
+    env.launch()
+    rollout = EvalRollout(env, [policy.eval_mode for policy in policies], battle=True)
+    rollout.step(np.ones(2, bool), [{"eps": 0.1}, {"eps": 0.2}])
+    assert [policy.heard for policy in policies] == [{"eps": 0.1}, {"eps": 0.2}]
+
+
 class Doubled(IMetric):
     def eval(self, inputs, label):
         return {"Acc": float((inputs == label).float().mean())}
@@ -168,13 +200,40 @@ class Doubled(IMetric):
         return metric1["Acc"] >= (metric2["Acc"] if isinstance(metric2, dict) else metric2)
 
 
-class TestMetric:
-    def test_judges_on_data(self, made):
-        class Twice:
-            reset = staticmethod(lambda: None)
-            forward = staticmethod(lambda x: 2 * x)
-            get_attribute = staticmethod(lambda name: "cpu")
+class Twice:
+    """A policy that doubles its inputs."""
 
+    reset = staticmethod(lambda: None)
+    forward = staticmethod(lambda x: 2 * x)
+    get_attribute = staticmethod(lambda name: "cpu")
+
+
+class TestMetric:
+    @pytest.mark.parametrize("form", [lambda x: x, lambda x: {"y": x}, lambda x: [x, x]])
+    @pytest.mark.parametrize("sizes", [(4, 4, 2), (4, 4, 4), (1, 6)])
+    def test_each_item_counts_the_same(self, made, sizes, form):
+        class Share(Doubled):
+            def eval(self, inputs, label):
+                label = label["y"] if isinstance(label, dict) else label
+                return super().eval(inputs, label[0] if isinstance(label, list) else label)
+
+        labels = [torch.zeros(size) for size in sizes]
+        labels[-1] += 2  # right in the last batch alone
+        loader = [(torch.ones(len(label)), form(label)) for label in labels]
+        writer = Writer()
+        evaluator = MetricSerialEvaluator(EasyDict(eval_freq=5), (loader, Share()), Twice, writer)
+        made.append(evaluator)
+        _, result = evaluator.eval(train_iter=1)
+        assert result["Acc"] == pytest.approx(sizes[-1] / sum(sizes))
+        assert writer.rows["evaluator_iter/data_length"] == [(1, sum(sizes))]
+
+    def test_no_data_is_an_error(self, made):
+        evaluator = MetricSerialEvaluator(EasyDict(eval_freq=5), ([], Doubled()), Twice, Writer())
+        made.append(evaluator)
+        with pytest.raises(DataError, match="no batch"):
+            evaluator.eval(train_iter=1)
+
+    def test_judges_on_data(self, made):
         loader = [(torch.ones(2), torch.full((2,), 2.0)), (torch.ones(2), torch.tensor([2.0, 0.0]))]
         cfg = EasyDict(eval_freq=50, stop_value=0.7)
         evaluator = MetricSerialEvaluator(cfg, (loader, Doubled()), Twice, Writer())

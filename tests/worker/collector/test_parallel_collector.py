@@ -1,5 +1,6 @@
 """Parallel collectors over a worker in memory."""
 
+import json
 import threading
 
 import numpy as np
@@ -87,6 +88,21 @@ def test_three_functions_are_enough(link):
     assert sum(m["sample_num"] for m in link.metadata) == 20
     assert len(link.data) == len(link.metadata)
     assert collector.env_manager.closed
+
+
+@pytest.mark.parametrize("evaluate", [True, False])
+def test_without_an_episode_there_is_no_return(link, evaluate):
+    link.policies["policy_a"] = weights(0.0)
+    collector = _build(link, eval_flag=evaluate)
+    collector.close()
+    collector.start()
+    info = collector.get_finish_info()
+    assert info["real_episode_count"] == 0
+    assert info["reward_raw"] == []
+    averages = [name for name in info if name.startswith(("avg_", "reward_m", "reward_s"))]
+    assert len(averages) == 7
+    assert {info[name] for name in averages} == {None}
+    json.dumps(info)
 
 
 def test_it_logs_how_it_goes(link, caplog):

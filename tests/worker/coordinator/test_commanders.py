@@ -529,6 +529,31 @@ def test_scalars(commander):
     assert writer.scalars["evaluator_step/reward_mean"] == (9, 60)
 
 
+@pytest.mark.parametrize("info", [{"real_episode_count": 0}, {"collector_done": False}])
+def test_without_all_its_episodes_an_evaluation_has_no_return(info):
+    commander = made(env={"stop_value": -100})
+    commander.tb_logger = writer = Writer()
+    commander.get_learner_task()
+    assert not finish_evaluation(commander, 0.0, **info)
+    assert commander.best_return is commander.last_eval_return is None
+    assert not [tag for tag in writer.scalars if "reward" in tag]
+    assert finish_evaluation(commander, -60.0)
+    assert commander.best_return == -60.0
+
+
+def test_a_task_without_an_episode_has_no_return(commander):
+    commander.tb_logger = writer = Writer()
+    commander.get_learner_task()
+    info = {"real_episode_count": 0, "reward_mean": 0.0, "avg_step_per_episode": 9.0}
+    task = commander.get_collector_task()
+    commander.finish_collector_task(task["task_id"], {**info, "step_count": 9})
+    assert set(writer.scalars) == {
+        f"collector_{of}/{name}"
+        for of in ("iter", "step")
+        for name in ("episode_count", "step_count")
+    }
+
+
 def test_goes_on_from_its_state(commander):
     learner_task = commander.get_learner_task()
     commander.update_learner_info(learner_task["task_id"], {"learner_step": 40})

@@ -560,6 +560,37 @@ def test_best_evaluation_becomes_a_checkpoint():
     assert left_files() == []
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {"real_episode_count": 0, "reward_mean": 0.0, "reward_raw": []},
+        {"real_episode_count": 0, "reward_mean": None},
+        {"real_episode_count": 2, "collector_done": False, "reward_mean": 0.0},
+    ],
+)
+def test_an_evaluation_without_its_episodes_is_none(cut):
+    policies = SharedFolder("policy")
+    answers = iter([{"reward_mean": -60.0, "real_episode_count": 3, "collector_done": True}])
+    collector = FakeCollector()
+
+    def close(task):
+        told = next(answers, cut)
+        name = f"kept_{time.monotonic_ns()}"
+        reward = float(told["reward_mean"] or 0.0)
+        write_weights(policies, name, {"model": {"w": torch.full((2,), reward)}}, {})
+        return {**collector.ids(), "policy_iter": 7, "eval_policy": name, **told}
+
+    collector.on["close"] = close
+    run = Run({"c": collector, "l": FakeLearner(iterations=1e9)}, commander={"eval": True})
+    with run:
+        eventually(lambda: len(run.commander.finished["collector"]) >= 3)
+        best = read_file("exp/ckpt/ckpt_best.pth.tar")
+        assert best["eval_result"] == -60.0
+        assert best["model"]["w"].tolist() == [-60.0, -60.0]
+        assert run.status()["best_return"] == run.status()["last_eval_return"] == -60.0
+    assert left_files() == []
+
+
 def test_failing_evaluations_end_the_run_though_collecting_goes_on():
     collectors = {f"c{i}": endless() for i in range(2)}
     for collector in collectors.values():

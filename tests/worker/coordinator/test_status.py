@@ -114,6 +114,9 @@ def test_facts_count_steps_of_tasks_once():
     assert not facts.finished("e", True, {"reward_mean": 4.0})
     assert not facts.finished("e", True, {"reward_mean": "nan"})
     assert (facts.envstep, facts.best_return, facts.last_eval_return) == (17, 5.0, 4.0)
+    assert not facts.finished("e", True, {"reward_mean": 9.0, "real_episode_count": 0})
+    facts.finished("c", False, {"reward_mean": 0.0, "real_episode_count": 0})
+    assert (facts.best_return, facts.episode_return) == (5.0, 2.0)
 
 
 def test_policy_lag():
