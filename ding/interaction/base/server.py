@@ -85,7 +85,8 @@ class HttpServer:
         """Ask it to end; does not wait."""
         if not self._stopping.is_set():
             self._stopping.set()
-            self._wake_writer.send(b"x")
+            with contextlib.suppress(OSError):  # it has ended by itself
+                self._wake_writer.send(b"x")
 
     def join(self, timeout: float | None = None) -> bool:
         """Whether it has ended within `timeout` seconds."""
@@ -161,7 +162,7 @@ class _Server(socketserver.TCPServer):
     """One thread per connection, all of them known."""
 
     allow_reuse_address = sys.platform != "win32"
-    request_queue_size = 128
+    request_queue_size = 1024  # in a flood, a full queue costs others a second
     app: Callable[..., Iterable[bytes]]
     max_body: int
 

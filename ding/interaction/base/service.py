@@ -167,7 +167,7 @@ class HttpService(ControllableService):
             self._port,
             self._max_body,
             self._on_stop,
-            self._on_death,
+            self._die,
         )
         self._on_start()
         self._server.start()
@@ -201,6 +201,10 @@ class HttpService(ControllableService):
 
     def _on_stop(self) -> None:
         """End what else runs; called while requests are still answered, with a refusal."""
+
+    def _die(self, cause: str) -> None:
+        self._shutting_down.set()
+        self._on_death(cause)
 
     def _on_stranger(self, line: str) -> None:
         """Told, once for each host, of callers that have not proved to have the run's key."""

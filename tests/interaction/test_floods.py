@@ -1,0 +1,359 @@
+"""Strangers that take connections, threads, memory or time: those who are known go on working."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import requests
+
+from ding.interaction import Master
+from ding.interaction.base import _http_handler, network, server
+from ding.interaction.base.network import AnswerTooLargeError, HttpEngine
+from ding.interaction.master.task import TaskStatus
+from tests.interaction.peers import MASTER, DoingSlave, eventually, pair
+
+KEYS = {"key": "the key of the run"}
+
+
+@contextlib.contextmanager
+def half_open(port: int, count: int, content: bytes = b"") -> Iterator[list[socket.socket]]:
+    """Connections that say this and nothing more."""
+    clients = []
+    try:
+        for _ in range(count):
+            client = socket.create_connection(("127.0.0.1", port), timeout=10)
+            clients.append(client)
+            with contextlib.suppress(ConnectionError):  # it had to make room already
+                client.sendall(content)
+        yield clients
+    finally:
+        for client in clients:
+            client.close()
+
+
+def client_threads() -> int:
+    return sum(thread.name == "http-client" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("content", [b"", b"GET /pi", b"GET /ping HTTP/1.1\r\nA: "])
+def test_half_open_connections_make_room(content):
+    with pair(KEYS, KEYS) as (slave, master, connection):
+        for port in (slave.port, master.port):
+            with half_open(port, 400, content):
+                assert connection.new_task({"n": 1}).start().join(20).result == {"echo": {"n": 1}}
+                eventually(lambda: client_threads() < server.MAX_STRANGERS + 20)
+        other = master.new_connection("other", "127.0.0.1", slave.port)
+        with half_open(slave.port, 300, content):
+            connection.disconnect()
+            other.connect()
+            assert other.new_task().start().join(20).status is TaskStatus.COMPLETED
+            other.disconnect()
+
+
+def connections_of(engine: HttpEngine) -> int:
+    """How many connections it has opened so far."""
+    pools = engine._session.get_adapter("http://").poolmanager.pools
+    return sum(pools[key].num_connections for key in pools.keys())
+
+
+def test_those_who_are_known_do_not_make_room(monkeypatch):
+    monkeypatch.setattr(server, "MAX_STRANGERS", 3)
+    with pair(KEYS, KEYS) as (slave, _, connection):
+        connection.new_task({"do": "nothing"}).start().join(10)
+        engine = connection._connection._engine
+        with half_open(slave.port, 50):
+            connection.new_task({"do": "nothing"}).start().join(10)
+        assert connections_of(engine) == 1
+
+
+def test_the_host_with_most_connections_makes_room():
+    table = server._Server(socket.AF_INET, ("127.0.0.1", 0))
+    pairs = [socket.socketpair() for _ in range(5)]
+    ones = [
+        server._Connection(mine, host)
+        for (mine, _), host in zip(pairs, ["far", "near", "near", "near", "other"])
+    ]
+    table._strangers = dict.fromkeys(ones)
+    for expected in (1, 2, 0):
+        before = list(table._strangers)
+        table.drop_stranger()
+        (dropped,) = set(before) - set(table._strangers)
+        assert dropped is ones[expected]
+    table.server_close()
+    for mine, other in pairs:
+        mine.close()
+        other.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"GET /ping HTTP/1.1\r\n"], ids=["silent", "half a head"])
+def test_requests_that_do_not_come_are_given_up(monkeypatch, content):
+    monkeypatch.setattr(_http_handler, "HEAD_TIMEOUT", 0.2)
+    with DoingSlave() as slave, half_open(slave.port, 1, content) as (client,):
+        assert client.recv(1) == b""
+
+
+def test_a_head_that_drips_is_given_up(monkeypatch):
+    monkeypatch.setattr(_http_handler, "HEAD_TIMEOUT", 0.5)
+    with DoingSlave() as slave, half_open(slave.port, 1, b"GET /ping HTTP/1.1\r\n") as (client,):
+        begin = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while time.monotonic() < begin + 20:
+                client.sendall(b"A: b\r\n"[:1])
+                time.sleep(0.05)
+
+
+def test_a_body_that_drips_is_given_up(monkeypatch):
+    monkeypatch.setattr(_http_handler, "BODY_TIMEOUT", 0.3)
+    head = b"POST /connect HTTP/1.1\r\nChannel: 0\r\nToken: x\r\nContent-Length: 1000\r\n\r\n"
+    with DoingSlave() as slave, half_open(slave.port, 1, head + b"{") as (client,):
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+        assert slave.seen == []
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        (b"connect", b"", 400),
+        (b"connect", b"Channel: 0\r\nToken: x\r\n", 400),
+        (b"connect", b"Channel: 0\r\nToken: x\r\nAuth-Proof: x\r\n", 400),
+        (b"task/new", b"Channel: 0\r\nToken: x\r\n", 400),
+        (b"authenticate", b"Channel: 0\r\n", 413),
+        (b"nowhere", b"", 404),
+    ],
+)
+def test_heads_are_judged_before_bodies_come(path, headers, status):
+    head = b"POST /%s HTTP/1.1\r\n%sContent-Length: 15000000\r\n\r\n" % (path, headers)
+    with DoingSlave(**KEYS) as slave, half_open(slave.port, 100, head) as clients:
+        for client in clients:
+            assert client.recv(100).startswith(b"HTTP/1.1 %d " % status)
+        assert slave.ping()
+
+
+def test_who_asks_first_whether_to_send_a_body_is_answered_by_the_judgement():
+    head = b"POST /%s HTTP/1.1\r\n%sExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+    with DoingSlave() as slave:
+        with half_open(slave.port, 1, head % (b"connect", b"")) as (client,):
+            assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
+        known = b"Channel: 0\r\nToken: x\r\n"
+        with half_open(slave.port, 1, head % (b"connect", known)) as (client,):
+            assert client.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            client.sendall(b"{}")
+            assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
+
+
+def test_heads_are_bounded():
+    with DoingSlave() as slave, half_open(slave.port, 1, b"GET /ping HTTP/1.1\r\n") as (client,):
+        with contextlib.suppress(ConnectionError):
+            for _ in range(70):
+                client.sendall(b"A: " + b"b" * 1000 + b"\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 431 ")
+
+
+# ---------------------------------------------------------------------- shortage
+
+
+def failing(monkeypatch, error: Exception, times: float) -> None:
+    """Let so many threads of clients not start."""
+    start, left = threading.Thread.start, [times]
+
+    def fail(thread: threading.Thread) -> None:
+        if thread.name == "http-client" and left[0] > 0:
+            left[0] -= 1
+            raise error
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+
+
+SHORTAGES = [RuntimeError("can't start new thread"), MemoryError(), OSError(24, "too many files")]
+
+
+@pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
+def test_a_shortage_passes(monkeypatch, error):
+    with pair(KEYS, KEYS) as (slave, _, connection):
+        connection.disconnect()
+        failing(monkeypatch, error, 3)
+        eventually(lambda: connects(connection))
+        assert connection.new_task().start().join(10).status is TaskStatus.COMPLETED
+        monkeypatch.undo()
+        assert not slave._shutting_down.is_set()
+
+
+def connects(connection) -> bool:
+    try:
+        connection.connect()
+    except requests.RequestException:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
+def test_a_server_that_cannot_go_on_tells_why(monkeypatch, error):
+    monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.2)
+    causes: list[str] = []
+    with DoingSlave(on_death=causes.append) as slave:
+        failing(monkeypatch, error, float("inf"))
+        deadline = time.monotonic() + 20
+        while not causes and time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", slave.port), timeout=1).close()
+            time.sleep(0.02)
+        assert slave.join(10)
+    (cause,) = causes
+    assert type(error).__name__ in cause
+    assert str(slave.port) in cause
+
+
+def test_a_server_without_its_socket_tells_why():
+    causes: list[str] = []
+    with DoingSlave(on_death=causes.append) as slave:
+        client = socket.create_connection(("127.0.0.1", slave.port))
+        slave._server._server.socket.close()
+        client.close()
+        with contextlib.suppress(OSError):
+            slave._server._wake_writer.send(b"x")
+        assert slave.join(10)
+    assert len(causes) == 1
+
+
+def test_a_server_without_memory_for_requests_tells_why():
+    def fail(data):
+        raise MemoryError
+
+    causes: list[str] = []
+    slave = DoingSlave(on_death=causes.append)
+    slave._handle_connect = fail
+    with slave:
+        headers = {"Channel": "0", "Token": "x"}
+        url = f"http://127.0.0.1:{slave.port}/connect"
+        assert requests.post(url, headers=headers, timeout=10).status_code == 500
+    assert "memory" in causes[0]
+
+
+# ---------------------------------------------------------------------- answers
+
+
+@pytest.fixture
+def answering():
+    """Makes a server that sends what a function yields to whoever asks; returns its engine."""
+    ends: list[Callable[[], object]] = []
+
+    def make(pieces: Callable[[], Iterator[bytes]], timeout: float = 0.5) -> HttpEngine:
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    with client, contextlib.suppress(OSError):
+                        client.recv(65536)
+                        for piece in pieces():
+                            client.sendall(piece)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        engine = HttpEngine("127.0.0.1", listener.getsockname()[1])
+        engine.timeout = timeout
+
+        def end() -> None:
+            engine.close()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            listener.close()
+
+        ends.append(end)
+        return engine
+
+    yield make
+    for end in ends:
+        end()
+
+
+def dripping(head: bytes, piece: bytes) -> Callable[[], Iterator[bytes]]:
+    def pieces() -> Iterator[bytes]:
+        yield head
+        for _ in range(400):
+            time.sleep(0.05)
+            yield piece
+
+    return pieces
+
+
+def endless(head: bytes, piece: bytes) -> Callable[[], Iterator[bytes]]:
+    def pieces() -> Iterator[bytes]:
+        yield head
+        while True:
+            yield piece
+
+    return pieces
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"", b"H"),
+        (OK, b"A"),
+        (OK, b"A: b\r\n"),
+        (OK + b"Content-Length: 1000\r\n\r\n", b"x"),
+        (OK + b"\r\n", b"x"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["status", "header", "headers", "body", "body without end", "chunks", "continue"],
+)
+def test_an_answer_that_drips_is_given_up(answering, head, piece):
+    engine = answering(dripping(head, piece))
+    begin = time.monotonic()
+    with pytest.raises(requests.RequestException):
+        engine.request("GET", "ping", retries=0)
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (OK + b"\r\n", b"x" * 65536),
+        (OK + b"Content-Length: 99999999999\r\n\r\n", b"x" * 65536),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65536 + b"\r\n"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1" * 65536),
+        (OK + b"A: ", b"b" * 65536),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    ],
+    ids=["body", "length", "chunks", "size of a chunk", "header", "continue"],
+)
+def test_an_answer_without_end_is_given_up(answering, monkeypatch, head, piece):
+    monkeypatch.setattr(network, "MAX_ANSWER", 1 << 20)
+    received = []
+    recv_into = network.DeadlineSocket.recv_into
+
+    def counting(self, *args, **kwargs):
+        received.append(recv_into(self, *args, **kwargs))
+        return received[-1]
+
+    monkeypatch.setattr(network.DeadlineSocket, "recv_into", counting)
+    engine = answering(endless(head, piece), timeout=60.0)
+    with pytest.raises(requests.RequestException):
+        engine.request("GET", "ping", retries=0)
+    assert sum(received) < 2 << 20
+
+
+def test_an_answer_that_is_too_long_is_named(answering, monkeypatch):
+    monkeypatch.setattr(network, "MAX_ANSWER", 1000)
+    engine = answering(lambda: iter([OK + b"Content-Length: 1001\r\n\r\n" + b"x" * 1001]))
+    with pytest.raises(AnswerTooLargeError, match="1000 bytes"):
+        engine.request("GET", "ping", retries=3)
+
+
+def test_a_connection_is_used_again_after_an_answer(answering):
+    with Master(**MASTER) as master:
+        engine = HttpEngine("127.0.0.1", master.port)
+        for _ in range(3):
+            engine.request("GET", "ping", raise_for_status=False)
+        assert connections_of(engine) == 1
+        engine.close()
