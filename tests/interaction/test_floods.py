@@ -56,7 +56,7 @@ def test_half_open_connections_make_room(content):
 def connections_of(engine: HttpEngine) -> int:
     """How many connections it has opened so far."""
     pools = engine._session.get_adapter("http://").poolmanager.pools
-    return sum(pools[key].num_connections for key in pools.keys())
+    return sum(pools[key].num_connections for key in list(pools.keys()))
 
 
 def test_those_who_are_known_do_not_make_room(monkeypatch):
