@@ -7,6 +7,9 @@ from .columns import (
 from .columns import (
     as_columns as as_columns,
 )
+from .dataset import (
+    create_dataset as create_dataset,
+)
 from .id_column import (
     IdColumn as IdColumn,
 )

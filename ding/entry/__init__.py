@@ -2,4 +2,16 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from ding.utils.planned_names import with_planned
+
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_PLANNED = (
+    *("serial_pipeline_bc", "serial_pipeline_bco", "serial_pipeline_dqfd"),
+    *("serial_pipeline_dream", "serial_pipeline_dreamer", "serial_pipeline_dyna"),
+    *("serial_pipeline_gail", "serial_pipeline_guided_cost", "serial_pipeline_ngu"),
+    *("serial_pipeline_offline", "serial_pipeline_onpolicy_ppg", "serial_pipeline_pc"),
+    *("serial_pipeline_plr", "serial_pipeline_preference_based_irl", "serial_pipeline_r2d3"),
+    *("serial_pipeline_reward_model_offpolicy", "serial_pipeline_reward_model_onpolicy"),
+    *("serial_pipeline_sqil", "serial_pipeline_td3_vae", "trex_collecting_data"),
+)
+__getattr__ = with_planned(__name__, _PLANNED, _find)

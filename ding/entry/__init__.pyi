@@ -8,6 +8,9 @@ from .application_entry import (
     episode_to_transitions as episode_to_transitions,
 )
 from .application_entry import (
+    episode_to_transitions_filter as episode_to_transitions_filter,
+)
+from .application_entry import (
     eval as eval,
 )
 from .parallel_entry import (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from easydict import EasyDict
 
@@ -180,11 +181,41 @@ def episode_to_transitions(data_path: str, expert_data_path: str, nstep: int) ->
     Raises:
         DataError: The file holds no episodes.
     """
-    episodes = read_file(data_path)
+    _save_transitions(_read_episodes(data_path), expert_data_path, nstep)
+
+
+def episode_to_transitions_filter(
+    data_path: str, expert_data_path: str, nstep: int, min_episode_return: float
+) -> None:
+    """`episode_to_transitions` of those episodes that return at least so much.
+
+    Raises:
+        DataError: The file holds no episodes, or none of them is good enough.
+    """
+    episodes = _read_episodes(data_path)
+    returns = [
+        sum(float(np.sum(np.asarray(row["reward"]))) for row in episode) for episode in episodes
+    ]
+    good = [one for one, value in zip(episodes, returns) if value >= min_episode_return]
+    if not good:
+        best = f", the best {max(returns):g}" if returns else ""
+        raise DataError(
+            f"none of the {len(episodes)} episodes in {data_path} returns at least "
+            f"min_episode_return={min_episode_return:g}{best}"
+        )
+    _save_transitions(good, expert_data_path, nstep)
+
+
+def _read_episodes(path: str) -> list[list[dict[str, Any]]]:
+    episodes = read_file(path)
     if not isinstance(episodes, list) or not all(isinstance(one, list) for one in episodes):
-        raise DataError(f"{data_path} must hold a list of episodes, each a list of transitions")
+        raise DataError(f"{path} must hold a list of episodes, each a list of transitions")
+    return episodes
+
+
+def _save_transitions(episodes: list[list[dict[str, Any]]], path: str, nstep: int) -> None:
     rows = [row for episode in episodes for row in get_nstep_return_data(episode, nstep)]
-    _save(expert_data_path, rows, f"{len(rows)} transitions")
+    _save(path, rows, f"{len(rows)} transitions")
 
 
 def _compile(

@@ -25,6 +25,7 @@ from ding.model.template import (
     RainbowDQN,
 )
 from ding.model.wrapper import IModelWrapper, model_wrap, register_wrapper, wrapper_name_map
+from ding.utils.planned_names import with_planned
 
 __all__ = [
     "C51DQN",
@@ -52,3 +53,10 @@ __all__ = [
     "register_wrapper",
     "wrapper_name_map",
 ]
+
+_PLANNED = (
+    *("ACER", "BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC", "ContinuousBC"),
+    *("FQF", "HPT", "IQN", "MAQAC", "MAVAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
+    *("QTran", "WQMix"),
+)
+__getattr__ = with_planned(__name__, _PLANNED)

@@ -83,6 +83,15 @@ from .network import (
     ResFCBlock as ResFCBlock,
 )
 from .network import (
+    ResNet as ResNet,
+)
+from .network import (
+    ScatterConnection as ScatterConnection,
+)
+from .network import (
+    Transformer as Transformer,
+)
+from .network import (
     build_activation as build_activation,
 )
 from .network import (
@@ -96,6 +105,9 @@ from .network import (
 )
 from .network import (
     noise_block as noise_block,
+)
+from .network import (
+    resnet18 as resnet18,
 )
 from .nn_test_helper import (
     is_differentiable as is_differentiable,

@@ -1,3 +1,6 @@
+from .bfs_helper import (
+    get_vi_sequence as get_vi_sequence,
+)
 from .collection_helper import (
     iter_mapping as iter_mapping,
 )
@@ -242,6 +245,9 @@ from .registry_factory import (
     COMMANDER_REGISTRY as COMMANDER_REGISTRY,
 )
 from .registry_factory import (
+    DATASET_REGISTRY as DATASET_REGISTRY,
+)
+from .registry_factory import (
     ENV_MANAGER_REGISTRY as ENV_MANAGER_REGISTRY,
 )
 from .registry_factory import (
@@ -276,6 +282,12 @@ from .registry_factory import (
 )
 from .registry_factory import (
     registries as registries,
+)
+from .render_helper import (
+    fps as fps,
+)
+from .render_helper import (
+    render as render,
 )
 from .scheduler_helper import (
     Scheduler as Scheduler,
@@ -324,4 +336,7 @@ from .time_helper import (
 )
 from .time_helper import (
     build_time_helper as build_time_helper,
+)
+from .type_helper import (
+    SequenceType as SequenceType,
 )

@@ -99,6 +99,9 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "main_exploiter": "ding.league.starcraft_player",
         "league_exploiter": "ding.league.starcraft_player",
     },
+    "dataset": {
+        "naive": "ding.utils.data.dataset",
+    },
     "buffer": {
         "naive": f"{_BUFFER}.naive_buffer",
         "elastic": f"{_BUFFER}.naive_buffer",

@@ -6,6 +6,7 @@
     |-- ConfigError (ValueError)          a config that cannot be run; names the key
     |-- UnknownTypeError (KeyError)       a name that no registry knows
     |-- DuplicateTypeError (AssertionError)   a name that is already registered
+    |-- MissingNameError (ImportError)    a part of the API that this version does not have
     |-- DataError (ValueError)            NaN, wrong length, wrong shape in training data
     |   `-- ChunkError                    a data file that cannot be read; carries `data_id`
     |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
@@ -41,6 +42,10 @@ class UnknownTypeError(DingError, KeyError):
 
 class DuplicateTypeError(DingError, AssertionError):
     """A name that a registry already holds for something else."""
+
+
+class MissingNameError(DingError, ImportError):
+    """Code asks for a part of the API that this version does not have."""
 
 
 class DataError(DingError, ValueError):

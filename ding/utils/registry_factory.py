@@ -25,6 +25,7 @@ COMMANDER_REGISTRY = Registry.named("commander", "create_config.commander.import
 LEAGUE_REGISTRY = Registry.named("league", "create_config.league.import_names")
 PLAYER_REGISTRY = Registry.named("player", "create_config.league.import_names")
 MODEL_REGISTRY = Registry.named("model", "policy.model.import_names")
+DATASET_REGISTRY = Registry.named("dataset", "import_names")
 ENV_MANAGER_REGISTRY = Registry.named("env manager", "create_config.env_manager.import_names")
 
 registries: dict[str, Registry] = {
@@ -42,6 +43,7 @@ registries: dict[str, Registry] = {
     "league": LEAGUE_REGISTRY,
     "player": PLAYER_REGISTRY,
     "model": MODEL_REGISTRY,
+    "dataset": DATASET_REGISTRY,
     "env_manager": ENV_MANAGER_REGISTRY,
 }
 

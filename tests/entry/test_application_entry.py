@@ -10,6 +10,7 @@ from ding.entry import (
     collect_demo_data,
     collect_episodic_demo_data,
     episode_to_transitions,
+    episode_to_transitions_filter,
     eval,
 )
 from ding.model import DQN
@@ -141,6 +142,21 @@ def test_episodes_and_their_transitions(checkpoint):
     assert torch.equal(rows[0]["next_obs"], episodes[0][2]["next_obs"])
     assert rows[0]["reward"].tolist() == [1, 1, 1]
     assert rows[-1]["reward"].tolist() == [1, 0, 0]
+
+
+def test_transitions_of_good_episodes():
+    def episode(rewards):
+        return [
+            {"obs": torch.zeros(1), "next_obs": torch.zeros(1), "reward": torch.tensor([r])}
+            for r in rewards
+        ]
+
+    save_file("episodes.pkl", [episode([1.0, 1.0]), episode([0.5]), episode([2.0, 1.0, 1.0])])
+    episode_to_transitions_filter("episodes.pkl", "rows.pkl", nstep=2, min_episode_return=2.0)
+    rows = read_file("rows.pkl")
+    assert [row["reward"].tolist() for row in rows] == [[1, 1], [1, 0], [2, 1], [1, 1], [1, 0]]
+    with pytest.raises(DataError, match=r"none of the 3 episodes .*=10, the best 4"):
+        episode_to_transitions_filter("episodes.pkl", "rows.pkl", 1, 10)
 
 
 def test_transitions_of_something_else(checkpoint):

@@ -6,17 +6,24 @@ from ding.torch_utils.network.noise import NoiseLinearLayer, noise_block, set_no
 from ding.torch_utils.network.normalization import build_normalization
 from ding.torch_utils.network.one_hot import one_hot
 from ding.torch_utils.network.res_block import ResBlock, ResFCBlock
+from ding.torch_utils.network.resnet import ResNet, resnet18
+from ding.torch_utils.network.scatter_connection import ScatterConnection
+from ding.torch_utils.network.transformer import Transformer
 
 __all__ = [
     "MLP",
     "NoiseLinearLayer",
     "ResBlock",
     "ResFCBlock",
+    "ResNet",
+    "ScatterConnection",
+    "Transformer",
     "build_activation",
     "build_normalization",
     "conv2d_block",
     "fc_block",
     "noise_block",
     "one_hot",
+    "resnet18",
     "set_noise_mode",
 ]

@@ -16,3 +16,12 @@ from .collate_fn import (
 from .dataloader import (
     AsyncDataLoader as AsyncDataLoader,
 )
+from .dataset import (
+    NaiveRLDataset as NaiveRLDataset,
+)
+from .dataset import (
+    create_dataset as create_dataset,
+)
+from .dataset import (
+    offline_data_save_type as offline_data_save_type,
+)

@@ -1,0 +1,139 @@
+"""Self-attention over a set of entities (Vaswani et al. 2017, "Attention Is All You Need")."""
+
+import itertools
+import math
+
+import torch
+from torch import nn
+
+from ding.torch_utils.network.nn_module import fc_block
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention.
+
+    Args:
+        input_dim: Features of an entity.
+        head_dim: Features of each head.
+        output_dim: Features of an entity after it.
+        head_num: Number of heads.
+        dropout: Layer that acts on the attention's weights.
+    """
+
+    def __init__(
+        self, input_dim: int, head_dim: int, output_dim: int, head_num: int, dropout: nn.Module
+    ) -> None:
+        super().__init__()
+        self.head_num, self.head_dim = head_num, head_dim
+        self.dropout = dropout
+        self.attention_pre = fc_block(input_dim, 3 * head_dim * head_num)
+        self.project = fc_block(head_dim * head_num, output_dim)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Let entities look at each other.
+
+        Args:
+            x: ``[B, N, input_dim]``.
+            mask: bool ``[B, 1, N, N]`` or what broadcasts to it, true where an entity (row) may
+                look at another (column).
+
+        Returns:
+            ``[B, N, output_dim]``.
+        """
+        batch, count, _ = x.shape
+        heads = self.attention_pre(x).reshape(batch, count, 3, self.head_num, self.head_dim)
+        query, key, value = heads.permute(2, 0, 3, 1, 4)
+        score = query @ key.transpose(-2, -1) / math.sqrt(self.head_dim)
+        if mask is not None:
+            # Not minus infinity: who may look at nobody would become NaN.
+            score = score.masked_fill(~mask, torch.finfo(score.dtype).min)
+        seen = self.dropout(score.softmax(-1)) @ value
+        return self.project(seen.transpose(1, 2).reshape(batch, count, -1))
+
+
+class TransformerLayer(nn.Module):
+    """Attention and a perceptron, each with a shortcut and normalised after it."""
+
+    def __init__(
+        self,
+        input_dim: int,
+        head_dim: int,
+        hidden_dim: int,
+        output_dim: int,
+        head_num: int,
+        mlp_num: int,
+        dropout: nn.Module,
+        activation: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.attention = Attention(input_dim, head_dim, output_dim, head_num, dropout)
+        self.layernorm1 = nn.LayerNorm(output_dim)
+        self.dropout = dropout
+        widths = [output_dim] + [hidden_dim] * (mlp_num - 1) + [output_dim]
+        self.mlp = nn.Sequential(
+            *(fc_block(a, b, activation) for a, b in itertools.pairwise(widths)), dropout
+        )
+        self.layernorm2 = nn.LayerNorm(output_dim)
+
+    def forward(
+        self, inputs: tuple[torch.Tensor, torch.Tensor | None]
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """``(x, mask)`` to the same, as `Attention` has them."""
+        x, mask = inputs
+        x = self.layernorm1(x + self.dropout(self.attention(x, mask)))
+        return self.layernorm2(x + self.mlp(x)), mask
+
+
+class Transformer(nn.Module):
+    """Encodes a set of entities that look at each other.
+
+    Args:
+        input_dim: Features of an entity.
+        head_dim: Features of each attention head.
+        hidden_dim: Width of the perceptrons' hidden layers.
+        output_dim: Features of an encoded entity.
+        head_num: Attention heads.
+        mlp_num: Linear layers of each perceptron.
+        layer_num: Layers of attention and perceptron.
+        dropout_ratio: Share of features that are dropped in training.
+        activation: Between the layers.
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        head_dim: int = 128,
+        hidden_dim: int = 1024,
+        output_dim: int = 256,
+        head_num: int = 2,
+        mlp_num: int = 2,
+        layer_num: int = 3,
+        dropout_ratio: float = 0.0,
+        activation: nn.Module = nn.ReLU(),
+    ) -> None:
+        super().__init__()
+        self.embedding = fc_block(input_dim, output_dim, activation)
+        self.act = activation
+        self.dropout = nn.Dropout(dropout_ratio)
+        shape = (head_dim, hidden_dim, output_dim, head_num, mlp_num)
+        self.main = nn.Sequential(
+            *(
+                TransformerLayer(output_dim, *shape, self.dropout, activation)
+                for _ in range(layer_num)
+            )
+        )
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Encode entities.
+
+        Args:
+            x: ``[B, N, input_dim]``.
+            mask: bool ``[B, N]``, true where there is an entity.
+
+        Returns:
+            ``[B, N, output_dim]``; what stands where there is no entity means nothing.
+        """
+        if mask is not None:
+            mask = mask.bool()[:, None, None, :]
+        encoded, _ = self.main((self.dropout(self.embedding(x)), mask))
+        return encoded
