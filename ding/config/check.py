@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ding.config.notes import Notes
 from ding.utils.errors import ConfigError
 
-_NEAR = 0.75  # similarity from which an unknown key is taken for a misspelt one
+_NEAR = 0.6  # similarity from which a known key is worth naming
 _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about their place
 
 
@@ -38,18 +39,37 @@ class Problems:
 class KeyChecker:
     """Compares what a user wrote with the defaults: key by key, and type by type.
 
+    A key that is not known is noted. It is an error if it is a slip, one edit away from a known
+    sibling that the user did not set, or if ``strict`` says so.
+
     Args:
         known: Every key with its default, nested. ``None`` and ``{}`` allow any value and any dict.
-        open_paths: Sections that may hold further keys; only near misses are errors there.
-        problems: What is found is added here.
+        open_paths: Sections that may hold further keys, of which only slips are spoken of.
+        problems: Errors are added here.
+        notes: Unknown keys are added here.
+        strict: Whether unknown keys are errors: all, or those at or under these paths.
+        silent: Paths of keys that are known to have no effect, and not worth a word.
+        counts: Paths whose numbers must be whole; elsewhere a fraction may stand for a default
+            that is whole.
     """
 
     def __init__(
-        self, known: Mapping[str, Any], open_paths: Collection[str], problems: Problems
+        self,
+        known: Mapping[str, Any],
+        open_paths: Collection[str],
+        problems: Problems,
+        notes: Notes,
+        strict: bool | Collection[str] = False,
+        silent: Collection[str] = (),
+        counts: Collection[str] = (),
     ) -> None:
         self._known = known
         self._open_paths = open_paths
         self._problems = problems
+        self._notes = notes
+        self._strict = strict
+        self._silent = silent
+        self._counts = counts
         self._places: dict[str, list[str]] = {}
         self._index(known, "")
 
@@ -73,7 +93,8 @@ class KeyChecker:
             elif _is_whole_float(user[key]) and _is_int(known[key]):
                 user[key] = int(user[key])
             else:
-                self._check_value(user[key], known[key], where)
+                fraction = _is_int(known[key]) and where not in self._counts
+                self._check_value(user[key], float(known[key]) if fraction else known[key], where)
 
     def _check_section(self, value: Any, known: Mapping[str, Any], where: str) -> None:
         if not isinstance(value, Mapping):
@@ -95,23 +116,38 @@ class KeyChecker:
         self, key: str, path: str, where: str, known: Mapping[str, Any], user: Mapping[str, Any]
     ) -> None:
         prefix = f"{path}." if path else ""
-        is_open = path in self._open_paths
-        near = difflib.get_close_matches(key, list(known), 1, _NEAR)
-        places = [] if key in _ANYWHERE else self._places.get(key, [])
-        if is_open:
-            # Beside the key that it resembles it is a key of its own.
-            if near and near[0] not in user:
-                self._problems.add(f"unknown key {where}: did you mean {prefix}{near[0]}?")
-        elif places:
-            self._problems.add(f"unknown key {where}: did you mean {' or '.join(places[:3])}?")
-        elif near:
-            self._problems.add(f"unknown key {where}: did you mean {prefix}{near[0]}?")
-        else:
-            nearest = difflib.get_close_matches(key, list(known), 1, 0.0)
-            hint = f"; nearest is {prefix}{nearest[0]}" if nearest else ""
-            self._problems.add(
-                f"unknown key {where}{hint}; known keys there: {', '.join(sorted(known)) or 'none'}"
+        slips = [name for name in known if name not in user and one_edit_apart(key, name)]
+        if slips:
+            meant = " or ".join(prefix + name for name in slips)
+            self._problems.add(f"unknown key {where}: did you mean {meant}?")
+        elif path in self._open_paths or where in self._silent:
+            return
+        elif self._is_strict(where):
+            nearest = self._nearest(key, prefix, known)
+            hint = (
+                f": did you mean {nearest}?"
+                if nearest
+                else (f": known keys there: {', '.join(sorted(known)) or 'none'}")
             )
+            self._problems.add(f"unknown key {where}{hint}")
+        else:
+            self._notes.unknown[where] = self._nearest(key, prefix, known)
+
+    def _is_strict(self, where: str) -> bool:
+        if isinstance(self._strict, bool):
+            return self._strict
+        return any(
+            f"{where}.".startswith(f"{path}.") or path.startswith(f"{where}.")
+            for path in self._strict
+        )
+
+    def _nearest(self, key: str, prefix: str, known: Mapping[str, Any]) -> str:
+        """The key of another place with this name, or the sibling most like it; may be empty."""
+        places = [] if key in _ANYWHERE else self._places.get(key, [])
+        if places:
+            return " or ".join(places[:3])
+        near = difflib.get_close_matches(key, list(known), 1, _NEAR)
+        return prefix + near[0] if near else ""
 
     def _index(self, known: Mapping[str, Any], path: str) -> None:
         for key, value in known.items():
@@ -119,6 +155,20 @@ class KeyChecker:
             self._places.setdefault(key, []).append(where)
             if isinstance(value, Mapping):
                 self._index(value, where)
+
+
+def one_edit_apart(first: str, second: str) -> bool:
+    """Whether one insertion, deletion, replacement or swap of neighbours makes one the other."""
+    if abs(len(first) - len(second)) > 1 or first == second:
+        return False
+    short, long = sorted((first, second), key=len)
+    start = next((i for i, (a, b) in enumerate(zip(short, long)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    swapped = short[start : start + 2][::-1] == long[start : start + 2]
+    return short[start + 1 :] == long[start + 1 :] or (
+        swapped and short[start + 2 :] == long[start + 2 :]
+    )
 
 
 def _is_int(value: Any) -> bool:

@@ -1,13 +1,15 @@
 """Completing a config with the defaults of everything that it names, and checking it."""
 
 import copy
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from easydict import EasyDict
 
+from ding.config.adapt import adapt, settle_twins
 from ding.config.check import KeyChecker, Problems, at, require
 from ding.config.contradictions import find_contradictions
 from ding.config.defaults import (
@@ -18,7 +20,8 @@ from ding.config.defaults import (
     open_paths,
     required_model_keys,
 )
-from ding.config.known_keys import CREATE_SECTIONS
+from ding.config.known_keys import COUNTS, CREATE_SECTIONS, SILENT
+from ding.config.notes import Notes
 from ding.config.parts import (
     Parts,
     create_config_of,
@@ -32,7 +35,11 @@ from ding.utils import broadcast_object_list, deep_merge_dicts, get_rank, get_wo
 from ding.utils.errors import ConfigError
 from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISerialCollector
 
+#: Whether unknown keys are errors: all, or those at or under these paths.
+Strict = bool | Collection[str]
+
 _EXP_NAME = "default_experiment"
+_logger = logging.getLogger(__name__)
 
 
 def compile_config(
@@ -52,12 +59,17 @@ def compile_config(
     save_cfg: bool = True,
     save_path: str = "total_config.py",
     renew_dir: bool = True,
+    strict: bool = False,
 ) -> EasyDict:
     """Complete a config with defaults, check it, and save it into the run's folder.
 
-    The classes come from ``create_cfg`` (with ``auto=True``) or are passed one by one. Of two
-    values for a key the later of these wins: the classes' defaults, ``create_cfg``, ``cfg``; a
-    policy's defaults for its buffer or collector win over that component's own.
+    The classes come from ``create_cfg`` (with ``auto=True``) or are passed one by one, those that
+    are not from ``create_cfg`` if it is given. Of two values for a key the later of these wins:
+    the classes' defaults, ``create_cfg``, ``cfg``; a policy's defaults for its buffer or collector
+    win over that component's own.
+
+    Keys that are not known are logged and kept; one that is an edit away from a known key that
+    ``cfg`` does not set is an error.
 
     Args:
         cfg: What the user wrote: ``exp_name``, ``env``, ``policy``. Not changed.
@@ -76,7 +88,8 @@ def compile_config(
         save_cfg: Make the run's folder and save the result there.
         save_path: Name of the saved file.
         renew_dir: If the folder exists, append the time to ``exp_name`` rather than write into it
-            (never when training is resumed).
+            (never when training is resumed, or nothing is saved).
+        strict: Make every unknown key an error.
 
     Returns:
         The completed config.
@@ -88,19 +101,19 @@ def compile_config(
     """
     user = copied(cfg, "main_config")
     further = {"reward_model": reward_model, "world_model": world_model}
+    notes = Notes()
+    create = EasyDict() if create_cfg is None and not auto else copied(create_cfg, "create_config")
+    check_create(create, notes, strict)
     if auto:
-        create = copied(create_cfg, "create_config")
-        check_create(create)
         parts = find_parts(create, user, env)
-    elif create_cfg is not None:
-        raise ConfigError("compile_config uses create_cfg only with auto=True: pass that too")
     else:
-        parts = given_parts(
-            *(env, env_manager, policy, learner, collector, evaluator, buffer), user=user
-        )
-        create = create_config_of(parts)
-    merged = merge_parts(user, create, parts, further, seed)
-    check_values(merged, complete=auto)
+        given = env, env_manager, policy, learner, collector, evaluator, buffer
+        parts = given_parts(*given, user=user, create=create)
+        create = EasyDict(deep_merge_dicts(create, create_config_of(parts)))
+    merged = merge_parts(user, create, parts, further, seed, notes, strict)
+    check_values(merged, complete=auto, notes=notes)
+    if notes.text:
+        _logger.warning("%s", notes.text)
     return _settled(merged, save_cfg, save_path, renew_dir)
 
 
@@ -114,6 +127,8 @@ def compile_run_config(
     on_policy: bool | None = None,
     save_cfg: bool = True,
     renew_dir: bool = True,
+    notes: Notes | None = None,
+    strict: Strict = False,
 ) -> EasyDict:
     """:func:`compile_config` for a run that is built from the config, and whose gaps are errors.
 
@@ -127,13 +142,16 @@ def compile_run_config(
         on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
         save_cfg: As for :func:`compile_config`.
         renew_dir: As for :func:`compile_config`.
+        notes: Told of unknown keys and the like.
+        strict: Whether unknown keys are errors: all, or those at or under these paths.
     """
+    notes = Notes() if notes is None else notes
     user, create = copied(main_config, "main_config"), copied(create_config, "create_config")
     if own_envs:
         create.pop("env", None)
-    check_create(create)
+    check_create(create, notes, strict)
     parts = find_parts(create, user, env, look_up_env=not own_envs)
-    merged = merge_parts(user, create, parts, {}, seed)
+    merged = merge_parts(user, create, parts, {}, seed, notes, strict)
     problems = Problems()
     if on_policy is not None:
         _check_pipeline(merged, parts, on_policy, problems)
@@ -141,7 +159,7 @@ def compile_run_config(
         require_envs(merged, problems)
     if not own_model:
         require_model(merged, parts, problems)
-    check_values(merged, True, problems)
+    check_values(merged, True, problems, notes=notes)
     return _settled(merged, save_cfg, "total_config.py", renew_dir)
 
 
@@ -160,13 +178,13 @@ def _check_names(section: Mapping[Any, Any], path: str) -> None:
             _check_names(value, f"{path}.{key}")
 
 
-def check_create(create: EasyDict) -> None:
+def check_create(create: EasyDict, notes: Notes, strict: Strict) -> None:
     problems = Problems()
     component = {"type": "", "import_names": None}
     known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
     # A component's own keys may stand beside its type.
     sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
-    KeyChecker(known, sections, problems).check({"create_config": create})
+    KeyChecker(known, sections, problems, notes, strict).check({"create_config": create})
     problems.raise_if_any()
 
 
@@ -176,6 +194,8 @@ def merge_parts(
     parts: Parts,
     further: Mapping[str, type | None],
     seed: int,
+    notes: Notes,
+    strict: Strict,
 ) -> EasyDict:
     """Check the user's keys and complete them with the defaults of the parts."""
     problems = Problems()
@@ -188,14 +208,16 @@ def merge_parts(
         if cls is not None:
             defaults[name] = default_config(cls)
     model_cls = model_class(parts, user)
-    known = known_keys(defaults, model_cls, parts.parallel)
-    KeyChecker(known, open_paths(parts, model_cls), problems).check(user)
+    known = known_keys(defaults, model_cls)
+    opened = open_paths(parts, model_cls)
+    KeyChecker(known, opened, problems, notes, strict, SILENT, COUNTS).check(user)
     problems.raise_if_any()
     merged = EasyDict(deep_merge_dicts(defaults, user))
     merged.seed = seed
     merged.create_config = create
     _drop_other_count(merged, user)
-    _pass_on(merged, user)
+    _fill_goals(merged, user)
+    settle_twins(merged, user, notes)
     return merged
 
 
@@ -207,23 +229,13 @@ def _drop_other_count(cfg: EasyDict, user: EasyDict) -> None:
             cfg.policy.collect.pop(other, None)
 
 
-def _pass_on(cfg: EasyDict, user: EasyDict) -> None:
-    """Let settings reach the other components that go by them."""
-    env, policy = cfg.env, cfg.policy
-    if env.get("stop_value") is None:
+def _fill_goals(cfg: EasyDict, user: EasyDict) -> None:
+    """What holds for an evaluation if nobody said it."""
+    env = cfg.env
+    if env.get("stop_value") is None and at(user, "policy.eval.evaluator.stop_value") is None:
         env.stop_value = float("inf")
     if env.get("n_evaluator_episode") is None and env.get("evaluator_env_num") is not None:
         env.n_evaluator_episode = env.evaluator_env_num
-    evaluator = policy.eval.get("evaluator")
-    if evaluator is not None:
-        for source, target in (("stop_value", "stop_value"), ("n_evaluator_episode", "n_episode")):
-            if env.get(source) is not None and evaluator.get(target) is None:
-                evaluator[target] = env[source]
-    buffer = at(policy, "other.replay_buffer")
-    if buffer is not None:
-        for key in ("priority", "priority_IS_weight"):
-            if key in buffer and at(user, f"policy.other.replay_buffer.{key}") is None:
-                buffer[key] = policy.get(key, False)
 
 
 def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Problems) -> None:
@@ -265,18 +277,25 @@ def require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
 
 
 def check_values(
-    cfg: EasyDict, complete: bool, problems: Problems | None = None, parallel: bool = False
+    cfg: EasyDict,
+    complete: bool,
+    problems: Problems | None = None,
+    parallel: bool = False,
+    *,
+    notes: Notes,
 ) -> None:
+    """Refuse values that cannot be, then adapt those that do not fit together."""
     problems = problems or Problems()
     find_contradictions(cfg, complete, problems, parallel)
     problems.raise_if_any()
+    adapt(cfg, notes)
 
 
 def _settled(cfg: EasyDict, save_cfg: bool, save_path: str, renew_dir: bool) -> EasyDict:
     """Choose the run's folder and save the config there."""
     if not cfg.get("exp_name"):
         cfg.exp_name = _EXP_NAME
-    if renew_dir and not at(cfg, "policy.learn.resume_training"):
+    if renew_dir and save_cfg and not at(cfg, "policy.learn.resume_training"):
         cfg.exp_name = new_folder(cfg.exp_name)
     if save_cfg and get_rank() == 0:
         _save(cfg, save_path)

@@ -1,5 +1,6 @@
 """Completing the three parts of a parallel config."""
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +9,7 @@ from easydict import EasyDict
 
 from ding.config.check import Problems, at
 from ding.config.compile import (
+    Strict,
     check_create,
     check_values,
     copied,
@@ -24,11 +26,14 @@ from ding.config.hosts import (
     place_joining,
     set_system_cfg,
 )
+from ding.config.notes import Notes
 from ding.config.parts import find_parts
 from ding.config.save import save_config
 from ding.config.system import complete_system
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
+
+_logger = logging.getLogger(__name__)
 
 PLATFORMS = ("local", "slurm", "k8s")
 
@@ -47,6 +52,7 @@ def compile_config_parallel(
     coordinator_port: int | None = None,
     learner_port: int | None = None,
     collector_port: int | None = None,
+    strict: bool = False,
 ) -> EasyDict:
     """Complete, check and save a parallel config; every part gets its address.
 
@@ -64,6 +70,7 @@ def compile_config_parallel(
         coordinator_port: Port of the coordinator; a free one if not given.
         learner_port: Port of learners: of all in Kubernetes, else of the first, and so on upwards.
         collector_port: Port of collectors, likewise.
+        strict: Make every unknown key an error; else they are logged and kept.
 
     Returns:
         ``main`` and ``system``. The latter holds the coordinator's entry, with its tables of
@@ -73,7 +80,10 @@ def compile_config_parallel(
         ConfigError: Everything that is wrong, with the full paths of the keys.
         UnknownTypeError: A type that no registry knows.
     """
-    config = complete_parallel(cfg, create_cfg, system_cfg, seed)
+    notes = Notes()
+    config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict)
+    if notes.text:
+        _logger.warning("%s", notes.text)
     hosts = coordinator_host, learner_host, collector_host
     place_parts(config, platform, hosts, (coordinator_port, learner_port, collector_port))
     if save_cfg:
@@ -121,6 +131,8 @@ def compile_joining(
     system_cfg: Mapping[str, Any],
     seed: int = 0,
     renew_dir: bool = True,
+    notes: Notes | None = None,
+    strict: Strict = False,
 ) -> EasyDict:
     """:func:`compile_config_parallel` for workers that choose their ports and join by themselves.
 
@@ -130,8 +142,10 @@ def compile_joining(
         system_cfg: ``system_config``.
         seed: Recorded in the config.
         renew_dir: If the folder exists, take another (never when training is resumed).
+        notes: Told of unknown keys and the like.
+        strict: Whether unknown keys are errors: all, or those at or under these paths.
     """
-    config = complete_parallel(cfg, create_cfg, system_cfg, seed)
+    config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict)
     old = config.main.exp_name
     if renew_dir and not at(config.main, "policy.learn.resume_training"):
         config.main.exp_name = new_folder(old)
@@ -148,21 +162,30 @@ def complete_parallel(
     create_cfg: Mapping[str, Any],
     system_cfg: Mapping[str, Any],
     seed: int = 0,
+    notes: Notes | None = None,
+    strict: Strict = False,
 ) -> EasyDict:
-    """Check and complete the three parts; no entries for single workers yet."""
+    """Check and complete the three parts; no entries for single workers yet.
+
+    What is noted also stands in the result, for the run's record.
+    """
+    notes = Notes() if notes is None else notes
     user, create = copied(cfg, "main_config"), copied(create_cfg, "create_config")
     system = copied(system_cfg, "system_config")
-    check_create(create)
+    check_create(create, notes, strict)
     _use_command_mode(create)
     parts = find_parts(create, user, None, parallel=True)
-    main = merge_parts(user, create, parts, {}, seed)
+    main = merge_parts(user, create, parts, {}, seed, notes, strict)
     problems = Problems()
     require_envs(main, problems)
     require_model(main, parts, problems)
-    check_values(main, True, problems, parallel=True)
+    check_values(main, True, problems, parallel=True, notes=notes)
     if not main.get("exp_name"):
         main.exp_name = "default_experiment"
-    return EasyDict(main=main, system=complete_system(system, main))
+    config = EasyDict(main=main, system=complete_system(system, main, notes, strict))
+    if notes.facts:
+        config.notes = notes.facts
+    return config
 
 
 def _use_command_mode(create: EasyDict) -> None:

@@ -1,13 +1,12 @@
-"""Settings that are each fine and cannot work together."""
+"""Values that no run can have, and settings that are each fine and cannot work together."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ding.config.adapt import counts_of
 from ding.config.check import Problems, at
-from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 
 _POSITIVE = (
     *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
@@ -29,8 +28,8 @@ _MAY_BE_NONE = (
 _COLLECTORS = {"solo": "zergling", "one_vs_one": "marine"}
 _COUNTS = (
     *("policy.learn.learner.learner_num", "policy.collect.collector.collector_num"),
-    *("policy.learn.learner.send_policy_freq", "policy.other.commander.collector_task_space"),
-    *("policy.other.commander.learner_task_space", "env.collector_episode_num"),
+    *("policy.learn.learner.send_policy_freq", "policy.other.commander.learner_task_space"),
+    "env.collector_episode_num",
 )
 _WITHOUT_PRIORITIES = ("naive", "elastic", "sequence", "episode")
 
@@ -47,7 +46,6 @@ def find_contradictions(
     """
     _check_ranges(cfg, problems)
     _check_shapes(cfg, problems)
-    _check_evaluation(cfg, problems)
     _check_replay(cfg, problems)
     if parallel:
         _check_parallel(cfg, problems)
@@ -75,8 +73,11 @@ def _check_parallel(cfg: Mapping[str, Any], problems: Problems) -> None:
         value = at(cfg, path)
         if value is not None and value < 1:
             problems.add(f"{path} must be at least 1, got {value!r}")
-    # Without unrolling, trajectories become as long as nstep needs them.
-    _check_unroll(at(cfg, "policy.nstep") or 1, at(cfg, "policy.collect.unroll_len") or 1, problems)
+    space = at(cfg, "policy.other.commander.collector_task_space")
+    if space is not None and space < 0:
+        problems.add(
+            f"policy.other.commander.collector_task_space must be 0 or more, got {space!r}"
+        )
 
 
 def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
@@ -91,6 +92,13 @@ def _check_ranges(cfg: Mapping[str, Any], problems: Problems) -> None:
         value = at(cfg, path)
         if isinstance(value, int | float) and not 0 <= value <= 1:
             problems.add(f"{path} must be between 0 and 1, got {value!r}")
+    goal = at(cfg, "env.stop_value")
+    goals = goal if isinstance(goal, list | tuple | np.ndarray) and len(goal) else [goal]
+    if goal is not None and not all(_is_number(one) for one in goals):
+        problems.add(
+            f"env.stop_value must be a number, or a list of numbers (one for each player), got "
+            f"{type(goal).__name__} {goal!r}"
+        )
     kind = at(cfg, "policy.other.eps.type")
     if kind not in (None, "exp", "linear"):
         problems.add(f"policy.other.eps.type must be 'exp' or 'linear', got {kind!r}")
@@ -109,82 +117,26 @@ def _check_shapes(cfg: Mapping[str, Any], problems: Problems) -> None:
             )
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _is_size(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
 
 
-def _check_evaluation(cfg: Mapping[str, Any], problems: Problems) -> None:
-    episodes, envs = at(cfg, "policy.eval.evaluator.n_episode"), at(cfg, "env.evaluator_env_num")
-    if episodes is not None and envs is not None and 0 < episodes < envs:
-        given = at(cfg, "env.n_evaluator_episode") == episodes
-        key = "env.n_evaluator_episode" if given else "policy.eval.evaluator.n_episode"
-        problems.add(
-            f"{key}={episodes} is less than env.evaluator_env_num={envs}: some "
-            f"environments would have no episode to run; set both to {episodes}, or raise the first"
-        )
-
-
 def _check_collection(cfg: Mapping[str, Any], complete: bool, problems: Problems) -> None:
-    collect = at(cfg, "policy.collect") or {}
-    n_sample, n_episode = collect.get("n_sample"), collect.get("n_episode")
     kind = at(cfg, "policy.collect.collector.type") or "sample"
-    counted = "n_episode" if kind.startswith("episode") else "n_sample"
-    if collect.get(counted) is None:
-        if complete:
-            problems.add(
-                f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
-                "between two rounds of training"
-            )
-        return
-    if n_sample is not None and n_episode is not None:
+    counted, _ = counts_of(kind)
+    if complete and at(cfg, f"policy.collect.{counted}") is None:
         problems.add(
-            f"policy.collect.n_sample={n_sample} and policy.collect.n_episode={n_episode} "
-            f"contradict each other: keep {counted} for the collector {kind!r}"
+            f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
+            "between two rounds of training"
         )
-    # Collectors of parallel runs choose how long trajectories are.
-    if kind in PARALLEL_COLLECTOR_REGISTRY:
-        return
-    if counted == "n_sample" and not at(cfg, "policy.traj_len_inf"):
-        _check_window(cfg, n_sample, collect, problems)
-
-
-def _check_window(
-    cfg: Mapping[str, Any], n_sample: Any, collect: Mapping[str, Any], problems: Problems
-) -> None:
-    nstep = at(cfg, "policy.nstep") or 1
-    unroll_len = collect.get("unroll_len") or 1
-    envs = at(cfg, "env.collector_env_num")
-    if not _check_unroll(nstep, unroll_len, problems):
-        return
-    if envs is None or envs < 1 or n_sample < 1 or nstep < 1:
-        return
-    traj_len = max(unroll_len, math.ceil(n_sample / envs))
-    if nstep > traj_len:
-        problems.add(
-            f"policy.nstep={nstep} needs trajectories of at least {nstep} steps, but "
-            f"policy.collect.n_sample={n_sample} over env.collector_env_num={envs} environments "
-            f"gives {traj_len}: set n_sample to {nstep * envs} or more, or lower nstep or "
-            "collector_env_num"
-        )
-
-
-def _check_unroll(nstep: int, unroll_len: int, problems: Problems) -> bool:
-    fits = unroll_len == 1 or nstep < unroll_len
-    if not fits:
-        problems.add(
-            f"policy.nstep={nstep} does not fit into policy.collect.unroll_len={unroll_len}: "
-            "nstep must be less"
-        )
-    return fits
 
 
 def _check_replay(cfg: Mapping[str, Any], problems: Problems) -> None:
     policy = cfg.get("policy", {})
-    if policy.get("priority_IS_weight") and not policy.get("priority"):
-        problems.add(
-            "policy.priority_IS_weight=True needs policy.priority=True: without priorities there "
-            "is nothing to weigh"
-        )
     buffer = at(cfg, "policy.other.replay_buffer") or {}
     if policy.get("on_policy") or not buffer:
         return
@@ -192,10 +144,4 @@ def _check_replay(cfg: Mapping[str, Any], problems: Problems) -> None:
         problems.add(
             "policy.priority=True needs policy.other.replay_buffer.type='advanced' (or 'deque'), "
             f"got {buffer.get('type')!r}, which draws uniformly"
-        )
-    size, batch = buffer.get("replay_buffer_size"), at(cfg, "policy.learn.batch_size")
-    if isinstance(size, int) and isinstance(batch, int) and batch > size:
-        problems.add(
-            f"policy.learn.batch_size={batch} is more than "
-            f"policy.other.replay_buffer.replay_buffer_size={size}: no batch could ever be sampled"
         )

@@ -53,9 +53,7 @@ def _put(cfg: EasyDict, place: str, section: EasyDict) -> None:
     cfg[last] = section
 
 
-def known_keys(
-    defaults: Mapping[str, Any], model_cls: Any, parallel: bool = False
-) -> dict[str, Any]:
+def known_keys(defaults: Mapping[str, Any], model_cls: Any) -> dict[str, Any]:
     """Every key that a main config may hold, with an example of its value."""
     known = deep_merge_dicts(dict(defaults), {**TOP_KEYS, "env": ENV_KEYS, "policy": POLICY_KEYS})
     known["policy"]["model"] = {
@@ -67,23 +65,23 @@ def known_keys(
         "type": "",
         "import_names": [],
     }
-    if parallel:
-        known["policy"]["other"]["commander"].update(COMMANDER_KEYS)
-    if at(known, "policy.other.eps") is not None:
-        known["policy"]["other"]["eps"].update(EPS_KEYS)
+    known["policy"]["other"]["commander"].update(COMMANDER_KEYS)
+    other = known["policy"]["other"]
+    if "eps" in other:
+        other["eps"].update(EPS_KEYS)
+    if "replay_buffer" not in defaults["policy"]["other"]:
+        del other["replay_buffer"]  # nothing is replayed
     return known
 
 
 def open_paths(parts: Parts, model_cls: Any) -> set[str]:
     """Sections of which not all keys can be known: those of classes from elsewhere."""
-    paths = {"policy.learn.learner.hook", "policy.other", "policy.other.commander"}
+    paths = {"policy.learn.learner.hook"}
     for name, (_, place) in parts.components.items():
         if place and not is_ours(getattr(parts, name)):
             paths.add(place)
-        elif name == "commander":
-            paths.discard(place)
     if not is_ours(parts.policy):
-        paths |= {"policy.learn", "policy.collect", "policy.eval", "policy.other.eps"}
+        paths |= {f"policy.{name}" for name in (*_POLICY_SECTIONS, "other.eps")}
     kinds = {parameter.kind for parameter in _parameters(model_cls).values()}
     if model_cls is None or inspect.Parameter.VAR_KEYWORD in kinds:
         paths.add("policy.model")

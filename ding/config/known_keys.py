@@ -1,6 +1,6 @@
 """Keys that configs may hold beside those that have a default in some class.
 
-Values are examples of the type; ``None`` allows any.
+Values are examples of the type; ``None`` allows any, and a whole number any number.
 """
 
 from typing import Any
@@ -10,9 +10,6 @@ TOP_KEYS: dict[str, Any] = {
     "env": None,
     "policy": None,
     "seed": None,
-    "reward_model": None,
-    "world_model": None,
-    "wandb_logger": None,
     "create_config": None,
 }
 
@@ -24,7 +21,7 @@ ENV_KEYS: dict[str, Any] = {
     "collector_env_num": 0,
     "evaluator_env_num": 0,
     "n_evaluator_episode": 0,
-    "stop_value": 0.0,
+    "stop_value": None,
     "replay_path": None,
     "max_episode_steps": None,
     # Of tasks of a parallel run, per environment.
@@ -105,7 +102,7 @@ POLICY_KEYS: dict[str, Any] = {
         "evaluator": {
             **_COMPONENT,
             "n_episode": 0,
-            "stop_value": 0.0,
+            "stop_value": None,
             # In battles: 'random' or 'self'.
             "opponent": "",
         },
@@ -113,12 +110,15 @@ POLICY_KEYS: dict[str, Any] = {
     "other": {
         "replay_buffer": dict(_COMPONENT),
         "commander": {},
+        "league": {},
     },
 }
 
-#: Of the commanders of parallel mode.
+#: Of the commanders of parallel mode; the serial one takes no notice of them.
 COMMANDER_KEYS: dict[str, Any] = {
     **_COMPONENT,
+    "collector_task_space": 1,
+    "learner_task_space": 1,
     "eval_interval": 60.0,
     "league": {},
     "path_policy": "",
@@ -130,6 +130,44 @@ EPS_KEYS: dict[str, Any] = {"collect": 0.0}
 #: Sections of ``create_config``; the last ones are those of parallel mode.
 CREATE_SECTIONS = (
     *("env", "env_manager", "policy", "learner", "collector", "evaluator", "replay_buffer"),
-    *("commander", "reward_model", "world_model", "model"),
-    *("comm_learner", "comm_collector", "league"),
+    *("commander", "model", "comm_learner", "comm_collector", "league"),
+)
+
+#: Numbers of things, where half a one makes no sense; other whole numbers may become fractions.
+COUNTS = frozenset(
+    (
+        *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
+        *("env.collector_episode_num", "env.evaluator_episode_num", "env.player_num"),
+        *("env.manager.max_retry", "policy.nstep", "policy.random_collect_size"),
+        *("policy.learn.update_per_collect", "policy.learn.epoch_per_collect"),
+        *("policy.learn.batch_size", "policy.learn.target_update_freq"),
+        *("policy.learn.learner.train_iterations", "policy.learn.learner.dataloader.num_workers"),
+        *("policy.learn.learner.hook.keep_ckpt", "policy.learn.learner.learner_num"),
+        *("policy.learn.learner.send_policy_freq", "policy.collect.n_sample"),
+        *("policy.collect.n_episode", "policy.collect.unroll_len"),
+        *("policy.collect.collector.collector_num", "policy.eval.evaluator.eval_freq"),
+        *("policy.eval.evaluator.n_episode", "policy.other.replay_buffer.replay_buffer_size"),
+        *("policy.other.commander.collector_task_space", "policy.model.head_layer_num"),
+        *("policy.other.commander.learner_task_space", "policy.model.actor_head_hidden_size"),
+        *("policy.model.actor_head_layer_num", "policy.model.critic_head_hidden_size"),
+        *("policy.model.critic_head_layer_num", "system_config.max_restart"),
+        "system_config.learner_gpu_num",
+    )
+)
+
+#: What configs carry along and never had an effect on the policies of this package.
+SILENT = frozenset(
+    (
+        *("policy.command", "policy.learn.algo", "policy.collect.algo"),
+        *("policy.collect.collector_env_num", "policy.eval.evaluator_env_num"),
+        *("policy.collect.collector_logit", "policy.collect.model_path"),
+        *("policy.collect.data_path", "policy.collect.state_dict_path"),
+        *("policy.collect.collect_count", "policy.collect.expert_data_path"),
+        "policy.other.replay_buffer.max_reuse",
+        # Old places of settings that these components have elsewhere, or do not need.
+        "policy.other.replay_buffer.periodic_thruput_seconds",
+        # Of off-policy learning, in configs of on-policy learning; and the other way round.
+        *("policy.learn.update_per_collect", "policy.learn.epoch_per_collect"),
+        *("policy.other.eps", "policy.other.replay_buffer"),
+    )
 )

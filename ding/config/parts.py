@@ -152,8 +152,9 @@ def given_parts(
     evaluator: type | None,
     buffer: type | None,
     user: Mapping[str, Any],
+    create: Mapping[str, Any],
 ) -> Parts:
-    """The classes that were passed one by one; the usual collector and buffer if they are missing.
+    """The classes that were passed one by one; others from ``create``, or the usual ones.
 
     Raises:
         ConfigError: Something that is no class, or no policy.
@@ -161,21 +162,23 @@ def given_parts(
     parts = Parts(env, env_manager, policy, learner, collector, evaluator, buffer)
     for name in COMPONENTS:
         part = getattr(parts, name)
-        if part is not None and not isinstance(part, type):
+        if part is None and at(create, f"{name}.type"):
+            setattr(parts, name, _lookup(name, create, parts))
+        elif part is not None and not isinstance(part, type):
             raise ConfigError(
                 f"compile_config: {name} must be a class, got {type(part).__name__} {part!r}"
             )
-    if policy is None:
+    if parts.policy is None:
         raise ConfigError(
-            "compile_config needs the policy: pass its class (policy=DQNPolicy), or auto=True "
-            "with create_cfg=dict(policy=dict(type='dqn'), ...)"
+            "compile_config needs the policy: pass its class (policy=DQNPolicy), or "
+            "create_cfg=dict(policy=dict(type='dqn'), ...)"
         )
-    if collector is None:
+    if parts.collector is None:
         parts.collector = _registered("collector", _DEFAULT_TYPES["collector"])
     on_policy = at(user, "policy.on_policy")
     if on_policy is None:
-        on_policy = at(default_config(policy), "on_policy")
-    if buffer is None and not on_policy:
+        on_policy = at(default_config(parts.policy), "on_policy")
+    if parts.replay_buffer is None and not on_policy:
         parts.replay_buffer = _registered("replay_buffer", _DEFAULT_TYPES["replay_buffer"])
     return parts
 
@@ -232,7 +235,7 @@ def _base_type(policy_type: Any) -> str:
     return str(policy_type).removesuffix("_command")
 
 
-def _lookup(name: str, create: EasyDict, parts: Parts) -> Any:
+def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
     section = create[name]
     where = f"create_config.{name}.import_names"
     try:
@@ -242,7 +245,7 @@ def _lookup(name: str, create: EasyDict, parts: Parts) -> Any:
         if missing.split(".")[0] != "dizoo":
             raise
         raise ConfigError(_no_dizoo(name, section, where)) from error
-    return parts.components[name][0].get(section.type)
+    return parts.components[name][0].get(section["type"])
 
 
 def _registered(name: str, type_: str) -> Any:

@@ -1,9 +1,11 @@
 """Configs to files: Python that can be read again, YAML, and a script that runs as it is."""
 
 import os
+from typing import Any
 
 import yaml
 
+from ding.config.adapt import without_copies
 from ding.config.check import at
 from ding.config.source import Source, plain, without_objects
 from ding.config.system import user_part
@@ -62,9 +64,7 @@ def save_config_formatted(config_: dict, path: str = "formatted_total_config.py"
         _save_formatted_parallel(config_, path)
         return
     source = Source()
-    main = {key: value for key, value in plain(config_).items() if key != "create_config"}
-    if at(main, "policy.learn.resume_training"):
-        main["policy"]["learn"]["resume_training"] = False
+    main = _main_part(config_)
     main_text = source.of(main, "main_config")
     create_text = source.of(config_.get("create_config", {}), "create_config")
     on_policy = bool(config_.get("policy", {}).get("on_policy", False))
@@ -85,14 +85,22 @@ if __name__ == "__main__":
     )
 
 
-def _save_formatted_parallel(config: dict, path: str) -> None:
-    source = Source()
-    main = {key: value for key, value in plain(config["main"]).items() if key != "create_config"}
+def _main_part(config: dict) -> dict[str, Any]:
+    """The ``main_config`` of a script that begins anew."""
+    main = {key: value for key, value in plain(config).items() if key != "create_config"}
     if at(main, "policy.learn.resume_training"):
         main["policy"]["learn"]["resume_training"] = False
+    return without_copies(main)
+
+
+def _save_formatted_parallel(config: dict, path: str) -> None:
+    source = Source()
+    main = _main_part(config["main"])
     main_text = source.of(main, "main_config")
     create_text = source.of(config["main"].get("create_config", {}), "create_config")
-    system_text = source.of(user_part(config["system"]), "system_config")
+    system_text = source.of(
+        user_part(config["system"], config["main"]["exp_name"]), "system_config"
+    )
     _save_text(
         path,
         f"""from easydict import EasyDict

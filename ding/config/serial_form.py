@@ -20,15 +20,10 @@ def is_parallel(create: Any) -> bool:
 def serial_form(main: Mapping[str, Any], create: Mapping[str, Any]) -> tuple[dict, dict]:
     """The configs of a parallel run for a serial one, or for evaluating what it trained.
 
-    Parts and settings that only parallel mode has are left out. Each collection gives trajectories
-    that are long enough for ``nstep``.
+    Parts and settings that only parallel mode has are left out.
     """
     serial_create = {key: value for key, value in create.items() if key not in _PARALLEL_ONLY}
     serial_main = copy.deepcopy(dict(main))
     for section, key in (("collect", "collector"), ("other", "commander")):
         (at(serial_main, f"policy.{section}") or {}).pop(key, None)
-    collect = at(serial_main, "policy.collect") or {}
-    needed = (at(main, "policy.nstep") or 1) * (at(main, "env.collector_env_num") or 1)
-    if collect.get("n_sample") is not None:
-        collect["n_sample"] = max(collect["n_sample"], needed)
     return serial_main, serial_create

@@ -2,12 +2,14 @@
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.config.check import KeyChecker, Problems, at
+from ding.config.known_keys import COUNTS
+from ding.config.notes import Notes
 from ding.utils import deep_merge_dicts
 from ding.worker import Coordinator
 
@@ -27,6 +29,8 @@ SYSTEM_DEFAULTS: dict[str, Any] = {
     # How often the processes of one worker are started again after they died.
     "max_restart": 5,
 }
+#: Shared folders, by the key that names another one.
+_FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
 _WORKER_KEYS: dict[str, Any] = {
     "type": "",
@@ -49,12 +53,19 @@ _TYPES = {
 }
 
 
-def complete_system(system: Mapping[str, Any], main: Mapping[str, Any]) -> EasyDict:
+def complete_system(
+    system: Mapping[str, Any],
+    main: Mapping[str, Any],
+    notes: Notes,
+    strict: bool | Collection[str] = False,
+) -> EasyDict:
     """Check what a user wrote in ``system_config`` and complete it with defaults.
 
     Args:
         system: ``system_config``.
         main: The compiled main config, for the names of the workers and the run's folder.
+        notes: Told of unknown keys.
+        strict: Whether these are errors: all, or those at or under these paths.
 
     Raises:
         ConfigError: Unknown keys, wrong types, impossible values; each with its path.
@@ -65,10 +76,12 @@ def complete_system(system: Mapping[str, Any], main: Mapping[str, Any]) -> EasyD
         known[name] = _WORKER_KEYS
     user = EasyDict(copy.deepcopy(dict(system)))
     checked = {"system_config": user}
-    KeyChecker({"system_config": known}, _open_paths(), problems).check(checked)
+    KeyChecker(
+        {"system_config": known}, _open_paths(), problems, notes, strict, counts=COUNTS
+    ).check(checked)
     problems.raise_if_any()
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), user))
-    for key, folder in (("path_data", "data"), ("path_policy", "policy")):
+    for key, folder in _FOLDERS.items():
         if not merged[key]:
             merged[key] = os.path.join(main["exp_name"], folder)
         merged.coordinator[key] = merged[key]
@@ -179,12 +192,15 @@ def worker_entry(
     return entry
 
 
-def user_part(system: Mapping[str, Any]) -> dict[str, Any]:
+def user_part(system: Mapping[str, Any], exp_name: str) -> dict[str, Any]:
     """What of a compiled system config a ``system_config`` for another run may say.
 
-    Addresses are left out: the next run finds its own.
+    Addresses are left out: the next run finds its own; so are folders that follow from
+    ``exp_name``.
     """
+    own = {os.path.join(exp_name, folder) for folder in _FOLDERS.values()}
     kept = {key: system[key] for key in SYSTEM_DEFAULTS if key in system}
+    kept = {key: value for key, value in kept.items() if key not in _FOLDERS or value not in own}
     kept["coordinator"] = {
         key: value
         for key, value in system["coordinator"].items()

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
+from ding.config.compile import Strict
 from ding.entry.components import InputConfig, load_config, make_env_manager, players
 from ding.policy import Policy, create_policy
 from ding.rl_utils import get_nstep_return_data
@@ -73,9 +74,10 @@ def evaluate(
     state_dict: dict | None = None,
     load_path: str | None = None,
     replay_path: str | None = None,
+    strict: Strict = False,
 ) -> Evaluation:
-    """:func:`eval` with the return of each episode."""
-    cfg = _compile(input_cfg, seed, env_setting, model)
+    """:func:`eval` with the return of each episode; ``strict`` as for ``serial_pipeline``."""
+    cfg = _compile(input_cfg, seed, env_setting, model, strict)
     state = _find_weights(cfg, model, state_dict, load_path)
     with contextlib.ExitStack() as stack:
         env = make_env_manager(cfg, env_setting, evaluate=True)
@@ -223,10 +225,10 @@ def _compile(
     seed: int,
     env_setting: list[Any] | None,
     model: torch.nn.Module | None,
+    strict: Strict = False,
 ) -> EasyDict:
-    return load_config(
-        input_cfg, seed, env_setting, model, command=False, save_cfg=False, renew_dir=False
-    )
+    unsaved = {"save_cfg": False, "renew_dir": False}
+    return load_config(input_cfg, seed, env_setting, model, command=False, strict=strict, **unsaved)
 
 
 @contextlib.contextmanager

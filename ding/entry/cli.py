@@ -103,6 +103,8 @@ def _with_dashes(arg: str) -> str:
               help="Folder for videos of the episodes (-m eval).")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
               help="Set a key of the config; may be given several times.")  # fmt: skip
+@click.option("--strict", is_flag=True,
+              help="Refuse keys of the config that are not known.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
 @cli_options.parallel_options
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live display.")

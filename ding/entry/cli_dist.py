@@ -3,6 +3,7 @@
 from typing import Any
 
 from ding.config.compile_parallel import complete_parallel
+from ding.config.notes import Notes
 from ding.config.read import read_compiled
 from ding.entry import dist_entry
 from ding.entry.cli_runs import read_configs, rename
@@ -12,6 +13,7 @@ from ding.entry.dist_replicas import (
     dist_restart_replicas,
 )
 from ding.entry.overrides import apply_overrides
+from ding.entry.parallel_entry import print_notes
 
 
 def run_dist(options: dict[str, Any], own: dict[str, Any]) -> int:
@@ -37,12 +39,14 @@ def run_dist(options: dict[str, Any], own: dict[str, Any]) -> int:
 
 def _prepare(options: dict[str, Any], own: dict[str, Any]) -> None:
     configs = read_configs(options["config"], with_system=True)
-    apply_overrides(configs, options["settings"])
+    strict = apply_overrides(configs, options["settings"])
     if options["exp_name"]:
         rename(configs, options["exp_name"])
     main, create, system = configs
     seed = (options["seeds"] or [main.get("seed") or 0])[0]
-    config = complete_parallel(main, create, system, seed)
+    notes = Notes()
+    config = complete_parallel(main, create, system, seed, notes, options["strict"] or strict)
+    print_notes(notes)
     if options["train_iter"] is not None:
         config.main.policy.learn.learner.train_iterations = options["train_iter"]
     hosts, ports = (

@@ -12,7 +12,7 @@ from easydict import EasyDict
 
 from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import at
-from ding.config.compile import new_folder
+from ding.config.compile import Strict, new_folder
 from ding.config.compile_parallel import move_folders
 from ding.config.parts import default_config, find_parts
 from ding.config.source import plain
@@ -43,6 +43,7 @@ def run(
     replay_path: str | None,
     settings: tuple[str, ...],
     resume: bool,
+    strict: bool,
     enable_total_log: bool = False,
 ) -> int:
     """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
@@ -59,12 +60,12 @@ def run(
         assert policy is not None
         configs = list(quick_config(env_id, policy))
     main, create = configs[:2]
-    apply_overrides(configs, settings)
+    written = apply_overrides(configs, settings)
     if exp_name:
         rename(configs, exp_name)
     seeds = seeds or [main.get("seed") or 0]
     if mode == "eval":
-        return _evaluate(configs, seeds[0], load_path, replay_path)
+        return _evaluate(configs, seeds[0], load_path, replay_path, strict or written)
     mode = mode or _suiting_mode(main, create)
     _set_start(configs, config, load_path, resume)
     limits: dict[str, Any] = {"max_train_iter": train_iter, "max_env_step": env_step}
@@ -72,6 +73,7 @@ def run(
         limits = {"enable_total_log": enable_total_log}
         if train_iter is not None:
             apply_overrides(configs, [f"policy.learn.learner.train_iterations={train_iter}"])
+    limits["strict"] = strict or written
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
         return 0
@@ -138,9 +140,13 @@ def _pipeline(mode: str) -> Any:
     return pipelines.get(mode, serial_pipeline)
 
 
-def _evaluate(configs: _Configs, seed: int, load_path: str | None, replay_path: str | None) -> int:
+def _evaluate(
+    configs: _Configs, seed: int, load_path: str | None, replay_path: str | None, strict: Strict
+) -> int:
     with Console("eval", mode="quiet"):  # keeps the evaluator's log off the terminal
-        result = evaluate(list(configs), seed, load_path=load_path, replay_path=replay_path)
+        result = evaluate(
+            list(configs), seed, load_path=load_path, replay_path=replay_path, strict=strict
+        )
     returns = result.returns
     click.echo(
         f"mean return {result.mean:.6g} over {len(returns)} episodes "

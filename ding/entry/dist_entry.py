@@ -9,6 +9,7 @@ from easydict import EasyDict
 
 from ding.config.compile_parallel import complete_parallel, place_parts, save_parallel
 from ding.config.hosts import is_local
+from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import aggregator_of, kind_of, worker_names
 from ding.entry.closing_words import how_it_ended, print_ending
@@ -18,7 +19,7 @@ from ding.entry.dist_replicas import (
     dist_restart_replicas,
 )
 from ding.entry.learner_ranks import run_ranks
-from ding.entry.parallel_entry import worker_of
+from ding.entry.parallel_entry import print_notes, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import exit_status, run_coordinator, run_worker
 from ding.entry.run_files import coordinator_address, settle_record
@@ -72,7 +73,9 @@ def dist_prepare_config(
     Returns:
         Path of the compiled config, which every part is to be given.
     """
-    config = complete_parallel(*read_config_with_system(filename), seed)
+    notes = Notes()
+    config = complete_parallel(*read_config_with_system(filename), seed, notes)
+    print_notes(notes)
     return prepare(
         config,
         platform,

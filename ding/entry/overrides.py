@@ -6,12 +6,17 @@ from typing import Any
 
 import yaml
 
+from ding.config.adapt import twins_of
+from ding.config.check import at
 from ding.config.read import parse_yaml
 from ding.utils.errors import ConfigError
 
 
-def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> None:
+def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> set[str]:
     """Write settings into the configs, in place.
+
+    Of a setting that has two places, such as ``env.stop_value``, the other one is taken out: what
+    is written last counts.
 
     Args:
         configs: The main config, that of types, and in parallel mode that of the system.
@@ -19,10 +24,15 @@ def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> None:
             ``create_config.`` or ``system_config.``. A value is Python (``[64, 64]``, ``1e-3``,
             ``'text'``) or YAML (``true``, ``null``), and text if it is neither.
 
+    Returns:
+        The paths: an unknown key there is an error when the config is compiled.
+
     Raises:
-        ConfigError: Not of this form, or a path through something that is not a section. Unknown
-            keys are found when the config is compiled.
+        ConfigError: Not of this form, or a path through something that is not a section.
     """
+    named = dict(zip(("main_config", "create_config", "system_config"), configs))
+    whole = {**configs[0], **named}
+    written = set()
     for setting in settings:
         path, equals, text = setting.partition("=")
         keys = path.strip().split(".")
@@ -30,11 +40,16 @@ def apply_overrides(configs: Sequence[dict], settings: Iterable[str]) -> None:
             raise ConfigError(
                 f"--set {setting}: expected path=value, such as policy.learn.batch_size=32"
             )
-        root = configs[0]
-        named = dict(zip(("main_config", "create_config", "system_config"), configs))
-        if keys[0] in named and len(keys) > 1:
-            root, keys = named[keys[0]], keys[1:]
-        _put(root, keys, parse_value(text.strip()), setting)
+        if keys[0] == "main_config" and len(keys) > 1:
+            keys = keys[1:]
+        in_other = keys[0] in named and len(keys) > 1
+        root, inner = (named[keys[0]], keys[1:]) if in_other else (configs[0], keys)
+        _put(root, inner, parse_value(text.strip()), setting)
+        written.add(".".join(keys))
+    for twin in {twin for path in written for twin in twins_of(path)} - written:
+        section, _, key = twin.rpartition(".")
+        (at(whole, section) or {}).pop(key, None)
+    return written
 
 
 def _put(section: Any, keys: list[str], value: Any, setting: str) -> None:

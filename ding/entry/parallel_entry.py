@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import at
+from ding.config.compile import Strict
 from ding.config.compile_parallel import compile_joining, save_parallel
+from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import kind_of
 from ding.entry.child_group import start_method
@@ -35,6 +38,7 @@ def parallel_pipeline(
     seed: int,
     enable_total_log: bool | None = False,
     disable_flask_log: bool | None = True,
+    strict: Strict = False,
 ) -> None:
     """Train with a coordinator, learners and collectors until the commander says converged.
 
@@ -45,6 +49,8 @@ def parallel_pipeline(
         seed: Seed of everything random.
         enable_total_log: Whether workers also log what is not a warning.
         disable_flask_log: Whether servers keep single requests out of the logs.
+        strict: Whether keys of the config that are not known are errors, rather than reported: all,
+            or those at or under these paths.
 
     Raises:
         ConfigError: What is wrong with the config, before anything is started.
@@ -57,7 +63,9 @@ def parallel_pipeline(
             'call under `if __name__ == "__main__":`'
         )
     main, create, system = read_parallel(input_cfg)
-    config = compile_joining(main, create, system, seed)
+    notes = Notes()
+    config = compile_joining(main, create, system, seed, notes=notes, strict=strict)
+    print_notes(notes)
     config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}
     with StopSignal() as stop:
         try:
@@ -69,6 +77,12 @@ def parallel_pipeline(
     code = exit_status(status, reason)
     if code:
         raise SystemExit(code)
+
+
+def print_notes(notes: Notes) -> None:
+    """Say on the terminal what a config's user should know."""
+    if notes.text:
+        print(notes.text, file=sys.stderr, flush=True)
 
 
 def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:

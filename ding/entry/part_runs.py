@@ -17,6 +17,7 @@ from ding.entry.part_process import PartHandle
 from ding.entry.run_folders import RunFolders
 from ding.utils import set_pkg_seed
 from ding.utils.console import Console
+from ding.utils.default_helper import first_goal
 from ding.utils.run_log import RunLog
 from ding.worker import (
     Coordinator,
@@ -57,9 +58,9 @@ def run_coordinator(
     own.port = 0 if own.port in (None, "auto") else own.port
     set_logs(config.system.get("logs", {}), output_path(main.exp_name, "coordinator"))
     set_pkg_seed(main.seed, use_cuda=False)
-    goal = at(main, "env.stop_value")
+    goal = first_goal(at(main, "env.stop_value"))
     with (
-        RunLog(main.exp_name, name="coordinator", seed=main.seed) as log,
+        RunLog(main.exp_name, name="coordinator", seed=main.seed, **config.get("notes", {})) as log,
         Console(main.exp_name, goal if isinstance(goal, int | float) else None) as console,
     ):
         coordinator = Coordinator(config, run_log=log, console=console)

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from ding.config.compile import Strict
+from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, build_components, load_config
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch
 from ding.entry.stop_signal import StopNow
@@ -16,6 +18,7 @@ from ding.policy import Policy
 from ding.torch_utils.threads import threads_that_fit
 from ding.utils import get_rank
 from ding.utils.console import Console
+from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
 from ding.worker import BaseLearner
@@ -32,6 +35,7 @@ def serial_pipeline(
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
     dynamic_seed: bool | None = True,
+    strict: Strict = False,
 ) -> Policy:
     """Train a policy from a replay buffer until it is good enough or a limit is reached.
 
@@ -45,6 +49,8 @@ def serial_pipeline(
             that reaches them is finished. With 0 the policy is only evaluated.
         max_env_step: Environment steps after which it ends, likewise.
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
+        strict: Whether keys of the config that are not known are errors, rather than reported: all,
+            or those at or under these paths.
 
     Returns:
         The trained policy.
@@ -53,15 +59,19 @@ def serial_pipeline(
         DingError: See its tree: config, environments, data and files each have their own.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
     """
-    cfg = load_config(input_cfg, seed, env_setting, model, on_policy=False)
+    notes = Notes()
+    cfg = load_config(
+        *(input_cfg, seed, env_setting, model), on_policy=False, notes=notes, strict=strict
+    )
     return train(
-        *(cfg, off_policy_round, env_setting, model),
+        *(cfg, notes, off_policy_round, env_setting, model),
         *(max_train_iter, max_env_step, dynamic_seed),
     )
 
 
 def train(
     cfg: Any,
+    notes: Notes,
     one_round: Round,
     env_setting: list[Any] | None,
     model: torch.nn.Module | None,
@@ -75,6 +85,7 @@ def train(
         try:
             parts, converged = _train(
                 cfg,
+                notes,
                 one_round,
                 lambda writer: build_components(cfg, writer, env_setting, model, dynamic_seed),
                 stop,
@@ -89,20 +100,23 @@ def train(
 
 def _train(
     cfg: Any,
+    notes: Notes,
     one_round: Round,
     build: Callable[[Any], Components],
     stop: RunStop,
     limits: tuple[float, float],
 ) -> tuple[Components, bool]:
-    goal = cfg.policy.eval.evaluator.get("stop_value")
+    goal = first_goal(cfg.policy.eval.evaluator.get("stop_value"))
     shown_goal = goal if isinstance(goal, int | float) else None
     mode = "quiet" if get_rank() else "auto"
     env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
     with (
-        RunLog(cfg.exp_name, seed=cfg.seed) as log,
+        RunLog(cfg.exp_name, seed=cfg.seed, **notes.facts) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
         RunWatch(stop, cfg.env.manager, env_num, _Start(log)) as watch,
     ):
+        if notes.text:
+            log.logger.warning("%s", notes.text)
         try:
             watch.launching()
             with contextlib.closing(build(log.writer)) as parts:

@@ -4,6 +4,8 @@ from typing import Any
 
 import torch
 
+from ding.config.compile import Strict
+from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, load_config
 from ding.entry.serial_entry import players_data, train
 from ding.entry.training_run import TrainingRun
@@ -17,13 +19,19 @@ def serial_pipeline_onpolicy(
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
+    strict: Strict = False,
 ) -> Policy:
     """Train a policy on what it has just collected, until it is good enough or a limit is reached.
 
     Arguments, return value and errors are those of :func:`ding.entry.serial_pipeline`.
     """
-    cfg = load_config(input_cfg, seed, env_setting, model, on_policy=True)
-    return train(cfg, on_policy_round, env_setting, model, max_train_iter, max_env_step, True)
+    notes = Notes()
+    cfg = load_config(
+        *(input_cfg, seed, env_setting, model), on_policy=True, notes=notes, strict=strict
+    )
+    return train(
+        cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True
+    )
 
 
 def on_policy_round(parts: Components, run: TrainingRun) -> None:

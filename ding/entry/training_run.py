@@ -12,6 +12,7 @@ from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.state_keeper import StateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils.console import Console
+from ding.utils.default_helper import first_goal
 from ding.utils.errors import EnvError
 from ding.utils.run_log import RunLog
 
@@ -280,7 +281,8 @@ class TrainingRun:
     def _verdict(self) -> tuple[str, str]:
         parts = self._parts
         if self._converged:
-            goal, last = parts.cfg.policy.eval.evaluator.get("stop_value"), parts.evaluator.last
+            goal = first_goal(parts.cfg.policy.eval.evaluator.get("stop_value"))
+            last = parts.evaluator.last
             if _number(last) is None:
                 return "converged", f"{last} reached stop_value {goal}"
             return "converged", f"mean return {last:.4g} reached stop_value {goal:g}"

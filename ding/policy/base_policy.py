@@ -6,6 +6,7 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 """
 
 import copy
+import inspect
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from ding.model import create_model
 from ding.policy import modes
 from ding.policy.row_adapter import RowAdapter
 from ding.utils import (
+    MODEL_REGISTRY,
     POLICY_REGISTRY,
     allreduce,
     get_rank,
@@ -118,7 +120,7 @@ class Policy(RowAdapter):
         if "type" not in model_cfg:
             model_type, import_names = self.default_model()
             model_cfg.type, model_cfg.import_names = model_type, import_names
-        return create_model(model_cfg)
+        return create_model(_known_to_the_model(model_cfg))
 
     def default_model(self) -> tuple[str, list[str]]:
         """Registered name of the default network and the modules that register it."""
@@ -397,3 +399,13 @@ def get_policy_cls(cfg: EasyDict) -> type[Policy]:
     """The registered policy class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
     return cast(type[Policy], POLICY_REGISTRY.get(cfg.type))
+
+
+def _known_to_the_model(cfg: EasyDict) -> EasyDict:
+    """``policy.model`` without keys that the model does not take: configs may carry others."""
+    import_module(cfg.get("import_names", []))
+    parameters = inspect.signature(MODEL_REGISTRY.get(cfg.type)).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return cfg
+    taken = {"type", "import_names", *parameters}
+    return EasyDict({key: value for key, value in cfg.items() if key in taken})

@@ -104,6 +104,11 @@ def default_get(
     return value
 
 
+def first_goal(stop_value: Any) -> Any:
+    """The return at which training ends: of several, one for each player, the first player's."""
+    return stop_value[0] if isinstance(stop_value, list | tuple) else stop_value
+
+
 def list_split(data: list, step: int) -> tuple[list[list], list | None]:
     """Cut into pieces of `step` items.
 

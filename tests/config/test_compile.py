@@ -16,6 +16,8 @@ from ding.config import (
     read_config,
     read_config_directly,
 )
+from ding.config.check import at
+from ding.entry.overrides import apply_overrides
 from ding.envs import BaseEnvManager, DingEnvWrapper
 from ding.policy import DQNPolicy, PPOPolicy
 from ding.utils import ENV_REGISTRY, POLICY_REGISTRY
@@ -63,7 +65,9 @@ def test_goals_reach_the_evaluator(main, create):
     evaluator = compiled(main, create).policy.eval.evaluator
     assert evaluator.stop_value == 195
     assert evaluator.n_episode == 5
+    del main["env"]["stop_value"], main["env"]["n_evaluator_episode"]
     main["policy"]["eval"]["evaluator"].update(n_episode=8, stop_value=100)
+    assert compiled(main, create).env.n_evaluator_episode == 8
     evaluator = compiled(main, create).policy.eval.evaluator
     assert evaluator.n_episode == 8
     assert evaluator.stop_value == 100
@@ -139,6 +143,25 @@ def test_other_classes(main):
     )
     assert cfg.policy.collect.collector.type == "episode"
     assert cfg.policy.other.replay_buffer.type == "naive"
+
+
+def test_create_config_fills_in_classes_that_are_not_passed(main, create):
+    create["collector"] = dict(type="episode")
+    create["replay_buffer"] = dict(type="naive")
+    main["policy"]["collect"] = dict(n_episode=8)
+    cfg = compile_config(
+        EasyDict(main),
+        BaseEnvManager,
+        DQNPolicy,
+        buffer=AdvancedReplayBuffer,
+        create_cfg=create,
+        save_cfg=False,
+    )
+    assert cfg.policy.collect.collector.type == "episode"
+    assert cfg.policy.other.replay_buffer.type == "advanced"
+    assert cfg.create_config.replay_buffer.type == "advanced"
+    assert cfg.create_config.env.type == "gymnasium"
+    assert compile_config(main, create_cfg=create, save_cfg=False).policy.type == "dqn"
 
 
 def test_classes_with_an_env(main):
@@ -261,6 +284,8 @@ def test_own_classes_may_have_keys_of_their_own(main, create):
     main["policy"]["learn"]["batchsize"] = main["policy"]["learn"].pop("batch_size")
     with pytest.raises(ConfigError, match=r"did you mean policy\.learn\.batch_size"):
         compiled(main, create)
+    main["policy"]["learn"]["batch_size"] = 32  # beside it, it is a key of its own
+    assert compiled(main, create).policy.learn.batchsize == 64
 
 
 def test_model_of_another_type(main, create):
@@ -268,9 +293,72 @@ def test_model_of_another_type(main, create):
         type="c51dqn", obs_shape=4, action_shape=2, v_min=0.0, v_max=500.0
     )
     assert compiled(main, create).policy.model.v_max == 500
-    main["policy"]["model"]["dueling"] = True
-    with pytest.raises(ConfigError, match=r"unknown key policy\.model\.dueling"):
-        compiled(main, create)
+    main["policy"]["model"]["duelling"] = True
+    with pytest.raises(ConfigError, match=r"unknown key policy\.model\.duelling"):
+        compiled(main, create, strict=True)
+
+
+TWINS = [
+    ("env.stop_value", "policy.eval.evaluator.stop_value", 30),
+    ("env.n_evaluator_episode", "policy.eval.evaluator.n_episode", 7),
+    ("env.collector_env_num", "policy.collect.env_num", 4),
+    ("env.evaluator_env_num", "policy.eval.env_num", 2),
+    ("policy.multi_gpu", "policy.learn.multi_gpu", True),
+    ("policy.priority", "policy.other.replay_buffer.priority", True),
+    ("policy.priority_IS_weight", "policy.other.replay_buffer.priority_IS_weight", True),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "value"), TWINS)
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_setting_of_two_places_counts_wherever_it_is_written(
+    main, create, first, second, value, written
+):
+    create["replay_buffer"] = dict(
+        type="deque", import_names=["ding.data.buffer.deque_buffer_wrapper"]
+    )
+    main["policy"]["priority"] = True
+    for path in (first, second):
+        section, _, key = path.rpartition(".")
+        (at(main, section) or {}).pop(key, None)
+    apply_overrides([main, create], [f"{(first, second)[written]}={value}"])
+    cfg = compiled(main, create)
+    assert at(cfg, first) == value
+    assert at(cfg, second) in (value, None)
+
+
+@pytest.mark.parametrize(("first", "second", "value"), TWINS)
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_later_word_wins_over_a_saved_config(main, create, first, second, value, written):
+    create["replay_buffer"] = dict(
+        type="deque", import_names=["ding.data.buffer.deque_buffer_wrapper"]
+    )
+    if "IS_weight" in first:
+        main["policy"]["priority"] = True
+    compile_config(EasyDict(main), auto=True, create_cfg=create)
+    saved = read_config("run/formatted_total_config.py")
+    apply_overrides(saved, [f"{(first, second)[written]}={value}"])
+    cfg = compiled(*saved)
+    assert at(cfg, first) == value
+    assert at(cfg, second) in (value, None)
+
+
+@pytest.mark.parametrize("place", ["create_config.collector.type", "policy.collect.collector.type"])
+def test_a_later_type_wins_over_a_saved_config(main, create, place):
+    compile_config(EasyDict(main), auto=True, create_cfg=create)
+    saved = read_config("run/formatted_total_config.py")
+    apply_overrides(saved, [f"{place}=episode", "policy.collect.n_episode=4"])
+    cfg = compiled(*saved)
+    assert cfg.create_config.collector.type == cfg.policy.collect.collector.type == "episode"
+
+
+def test_action_space_of_the_network_is_that_of_the_policy(main, create):
+    main["policy"]["model"]["action_space"] = "continuous"
+    assert "action_space" not in compiled(main, create, strict=False).policy
+    create["policy"]["type"] = "ppo"
+    assert compiled(main, create).policy.action_space == "continuous"
+    main["policy"]["action_space"] = "discrete"
+    assert compiled(main, create).policy.model.action_space == "discrete"
 
 
 def test_folder_is_renewed(main, create, tmp_path):
@@ -285,9 +373,11 @@ def test_folder_is_renewed(main, create, tmp_path):
     assert fourth.exp_name == "run"
 
 
-def test_nothing_is_written_unless_asked(main, create, tmp_path):
+def test_nothing_is_written_or_renamed_unless_asked(main, create, tmp_path):
     compiled(main, create)
     assert not list(tmp_path.iterdir())
+    (tmp_path / "run").mkdir()
+    assert compiled(main, create).exp_name == "run"
 
 
 def test_folder_that_cannot_be_made(main, create, tmp_path):

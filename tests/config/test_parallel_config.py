@@ -16,6 +16,7 @@ from ding.config import (
     save_config,
 )
 from ding.config.compile_parallel import compile_joining, complete_parallel, place_parts
+from ding.config.notes import Notes
 from ding.config.read import read_compiled
 from ding.config.serial_form import is_parallel, serial_form
 from ding.config.slurm_nodes import expand_nodes, job_nodes
@@ -182,8 +183,36 @@ def test_misspelt_keys_are_told_with_their_path(configs, where, key, nearest):
     section[key] = 1
     path = ".".join([*([] if number == "0" else ["system_config"]), *way])
     with pytest.raises(ConfigError) as error:
-        compile_config_parallel(*configs, save_cfg=False)
+        compile_config_parallel(*configs, save_cfg=False, strict=True)
     assert f"unknown key {path}.{key}: did you mean {path}.{nearest}?" in str(error.value)
+
+
+def test_unknown_keys_are_noted_and_kept(configs):
+    main, create, system = configs
+    main.policy.curiosity = 0.1
+    create.referee = dict(type="strict")
+    system.cluster = dict(nodes=3)
+    system.collector0 = dict(nice=3)
+    notes = Notes()
+    config = compile_joining(*configs, notes=notes)
+    assert set(notes.unknown) == {
+        *("policy.curiosity", "create_config.referee"),
+        *("system_config.cluster", "system_config.collector0.nice"),
+    }
+    assert config.main.policy.curiosity == 0.1
+    assert config.system.cluster.nodes == 3
+    system.path_polici = system.pop("path_policy")
+    with pytest.raises(ConfigError, match=r"path_polici: did you mean system_config\.path_policy"):
+        compile_joining(*configs)
+
+
+def test_no_space_for_collectors_and_a_list_of_goals(configs):
+    main, _, _ = configs
+    main.policy.other.commander = dict(collector_task_space=0)
+    main.env.stop_value = [10, 5]
+    cfg = compile_config_parallel(*configs, save_cfg=False)
+    assert cfg.main.policy.other.commander.collector_task_space == 0
+    assert cfg.main.env.stop_value == [10, 5]
 
 
 @pytest.mark.parametrize(
@@ -210,10 +239,6 @@ def test_unknown_types(configs, spoil, words):
         (
             lambda m, c, s: (c.commander.update(type="solo"), c.collector.update(type="marine")),
             r"needs policy.collect.collector.type='zergling', got 'marine'",
-        ),
-        (
-            lambda m, c, s: (m.policy.update(nstep=4), m.policy.collect.update(unroll_len=3)),
-            r"policy.nstep=4 does not fit into policy.collect.unroll_len=3",
         ),
         (
             lambda m, c, s: c.update(policy=dict(type="ppo")),
@@ -339,10 +364,8 @@ def test_a_port_that_is_free(configs):
 
 def test_the_serial_form(configs):
     main, create, _ = configs
-    main.policy.nstep = 5
     assert is_parallel(create)
     serial_main, serial_create = serial_form(main, create)
     assert not is_parallel(serial_create)
     assert "collector" not in serial_main["policy"]["collect"]
-    assert serial_main["policy"]["collect"]["n_sample"] == 10
     assert "collector" in main.policy.collect

@@ -51,7 +51,7 @@ class WalkEnv(BaseEnv):
         time.sleep(self._cfg.get("seconds", 0))
         self._t += 1
         self._steps += 1
-        reward = float(action == 1)
+        reward = float(np.all(action == 1))
         self._return += reward
         done = self._t == 10
         info = {"eval_episode_return": self._return} if done else {}

@@ -322,3 +322,38 @@ def test_module_is_the_command(config):
     assert process.returncode == 1
     assert out == ""
     assert err == "error: unknown key policy.lern: did you mean policy.learn?\n"
+
+
+def test_unknown_keys(config):
+    pathlib.Path("config.py").write_text(CONFIG.replace("policy=dict(", "zebra=1, policy=dict(", 1))
+    status, out, _ = run("-c", config, "--train-iter", 1)
+    assert status == 0
+    assert out.count("zebra") == 1
+    status, _, err = run("-c", config, "--strict")
+    assert (status, "unknown key zebra" in err) == (1, True)
+    for setting in ("policy.lion=2", "env.lion.age=3", "create_config.lion=dict(type='a')"):
+        status, _, err = run("-c", config, "--set", setting)
+        path = setting.split("=")[0].removesuffix(".age")
+        assert (status, f"unknown key {path}" in err) == (1, True)
+
+
+def test_a_later_setting_wins_over_the_compiled_one(config):
+    assert run("-c", config, "--train-iter", 1)[0] == 0
+    saved = "run/formatted_total_config.py"
+    status, _, _ = run(
+        *("-c", saved, "--exp-name", "again", "--train-iter", 5),
+        *("--set", "env.stop_value=1", "--set", "env.n_evaluator_episode=3"),
+        *("--set", "policy.eval.evaluator.eval_freq=1"),
+    )
+    assert (status, record("again")["status"]) == (0, "converged")
+    status, out, _ = run(
+        "-m",
+        "eval",
+        "-c",
+        saved,
+        "--load-path",
+        "run/ckpt/ckpt_best.pth.tar",
+        "--set",
+        "env.n_evaluator_episode=3",
+    )
+    assert (status, "over 3 episodes" in out) == (0, True)

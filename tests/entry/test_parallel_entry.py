@@ -47,9 +47,13 @@ def learns(exp="run"):
 
 
 def test_a_run_that_converges():
-    run = forked(parallel_pipeline, small_configs(), 0)
+    configs = small_configs()
+    configs[0].zebra = 1
+    run = forked(parallel_pipeline, configs, 0)
     run.join(60)
     assert run.exitcode == 0, Path("output.txt").read_text()
+    assert Path("output.txt").read_text().count("zebra") == 1
+    assert record()["unknown_keys"] == {"zebra": ""}
     assert last_line().startswith("converged: mean return")
     assert (record()["status"], record()["seed"]) == ("converged", 0)
     assert (Path("run") / "ckpt" / "ckpt_best.pth.tar").exists()
@@ -132,7 +136,7 @@ def test_what_is_wrong_with_the_config_is_told_before_anything_starts():
         parallel_pipeline({"main": main}, 0)
     with pytest.raises(ConfigError, match="missing"):
         parallel_pipeline("nowhere.py", 0)
-    system.path_dta = "x"
+    system.path_dta = system.pop("path_data")
     with pytest.raises(ConfigError, match=r"system_config.path_dta: did you mean .*path_data\?"):
         parallel_pipeline((main, create, system), 0)
     assert not os.path.exists("run")

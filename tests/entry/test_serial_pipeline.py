@@ -4,7 +4,9 @@ import os
 
 import pytest
 
+from ding.config import read_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.policy import DQNPolicy
 from ding.utils import read_file
 from ding.utils.errors import ConfigError
 from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
@@ -129,3 +131,36 @@ def test_random_collection_comes_first():
 def test_wrong_input_is_refused():
     with pytest.raises(ConfigError, match="pair"):
         serial_pipeline((1, 2, 3))
+
+
+@pytest.mark.parametrize("policy", ["dqn", "ppo"])
+def test_unknown_keys_are_told_once_and_kept(capsys, monkeypatch, policy):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    train(policy, limits=dict(max_train_iter=3), zebra=1)
+    assert capsys.readouterr().out.count("zebra") == 1
+    assert run_json()["unknown_keys"] == {"zebra": ""}
+    assert read_config("run/formatted_total_config.py")[0]["zebra"] == 1
+    with pytest.raises(ConfigError, match="unknown key zebra"):
+        PIPELINES[policy](walk_config(policy=policy, zebra=1), env_setting=walk_envs(), strict=True)
+
+
+def test_nstep_lengthens_trajectories(monkeypatch):
+    lengths = []
+    columns_of = DQNPolicy._get_train_columns
+
+    def watched(policy, columns, counts):
+        lengths.extend(int(count) for count in counts)
+        return columns_of(policy, columns, counts)
+
+    monkeypatch.setattr(DQNPolicy, "_get_train_columns", watched)
+    main, create = walk_config()
+    main.policy.nstep, main.policy.collect.n_sample = 5, 2
+    serial_pipeline((main, create), env_setting=walk_envs(), max_env_step=30)
+    assert set(lengths) == {5}
+    assert "nstep=5" in run_json()["adapted"][0]
+
+
+def test_a_goal_for_each_player():
+    train(env=dict(stop_value=[0.0, 5.0]))
+    assert run_json()["status"] == "converged"
+    assert "reached stop_value 0" in run_json()["reason"]

@@ -19,7 +19,7 @@ from ding.worker.collector.base_serial_collector import INF
 from ding.worker.collector.collector_link import MethodLink
 from ding.worker.collector.eval_rollout import EvalRollout
 from ding.worker.collector.rollout import FinishedEpisode, make_rollout
-from ding.worker.collector.sample_serial_collector import trajectory_length
+from ding.worker.collector.sample_serial_collector import attribute, trajectory_length
 from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
@@ -292,10 +292,7 @@ class RolloutCollector(BaseParallelCollector):
 
 
 def _nstep_length(mode: Any) -> int:
-    try:
-        nstep = int(mode.get_attribute("nstep") or 1)
-    except (AttributeError, TypeError):
-        return 1
+    nstep = attribute(mode, "nstep") or 1
     return NSTEP_SPANS * nstep if nstep > 1 else 1
 
 

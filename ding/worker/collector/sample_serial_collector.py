@@ -14,7 +14,7 @@ class SampleSerialCollector(SerialCollector):
     """Runs one policy until ``n_sample`` training samples are there.
 
     A sample is a transition, or ``unroll_len`` of them. Trajectories have
-    ``max(unroll_len, ceil(n_sample / env_num))`` transitions, or end with their episode.
+    ``max(unroll_len, nstep, ceil(n_sample / env_num))`` transitions, or end with their episode.
     """
 
     def _traj_len(self) -> float:
@@ -67,9 +67,15 @@ class SampleSerialCollector(SerialCollector):
 
 def trajectory_length(policy: Any, env_num: int, n_sample: int) -> float:
     """Transitions after which a running trajectory is turned into samples."""
+    if attribute(policy, "traj_len_inf"):
+        return INF
+    shortest = max(policy.get_attribute("unroll_len"), attribute(policy, "nstep") or 1)
+    return max(shortest, math.ceil(n_sample / env_num))
+
+
+def attribute(policy: Any, name: str) -> Any:
+    """An attribute of a policy; ``None`` if a policy from elsewhere does not know it."""
     try:
-        if policy.get_attribute("traj_len_inf"):
-            return INF
+        return policy.get_attribute(name)
     except AttributeError:
-        pass  # policies outside this package may not know it
-    return max(policy.get_attribute("unroll_len"), math.ceil(n_sample / env_num))
+        return None

@@ -9,6 +9,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.utils import broadcast_object_list, build_logger, get_rank, get_world_size
+from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, EnvError
 from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.base_serial_evaluator import ISerialEvaluator
@@ -45,7 +46,7 @@ class SerialEvaluator(ISerialEvaluator):
         self._env_use = EnvUse(None)
         self._policy: Any = None
         self._default_n_episode = self._cfg.get("n_episode")
-        self._stop_value = self._cfg.get("stop_value", float("inf"))
+        self._stop_value = first_goal(self._cfg.get("stop_value", float("inf")))
         if get_rank() == 0:
             path = os.path.join(exp_name or ".", "log", instance_name or "evaluator")
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)

@@ -13,6 +13,7 @@ import torch
 from easydict import EasyDict
 
 from ding.policy import create_policy
+from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._collect_scalars import write_scalars
 from ding.worker.coordinator._task_builder import collector_task, learner_task, section, task_env
 from ding.worker.coordinator._task_space import TaskSpace
@@ -47,7 +48,7 @@ class PolicyCommander(BaseCommander):
         self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
         self._setting = _command_mode(cfg)
         self._run_id = uuid.uuid4().hex[:8]
-        self._stop_value = float(section(cfg, "env").get("stop_value", math.inf))
+        self._stop_value = float(first_goal(section(cfg, "env").get("stop_value", math.inf)))
         self._train_iterations = float(
             section(cfg, "policy", "learn", "learner").get("train_iterations", math.inf)
         )

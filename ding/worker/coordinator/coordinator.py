@@ -12,6 +12,7 @@ from easydict import EasyDict
 from ding.utils import deep_merge_dicts
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
+from ding.utils.default_helper import first_goal
 from ding.utils.run_log import RunLog
 
 from .base_parallel_commander import create_parallel_commander
@@ -463,7 +464,7 @@ class Coordinator:
             "exp_name": self._exp_name,
             "state": "running" if verdict is None else verdict.status,
             "reason": None if verdict is None else verdict.reason,
-            "stop_value": as_number(self._main.get("env", {}).get("stop_value")),
+            "stop_value": as_number(first_goal(self._main.get("env", {}).get("stop_value"))),
             **run_status(self._facts, self._table, self._comm.workers(), self._buffers.all()),
             **({} if verdict is None else {"waits": "the run is over"}),
         }

@@ -1,0 +1,154 @@
+"""Settings that are kept twice or do not fit, where there is one sensible reading."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.config.check import at
+from ding.config.notes import Notes
+from ding.config.parts import PARALLEL_COMPONENTS
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY
+
+#: Settings that stand in two places. What a user wrote counts; if both places were written, the
+#: first one.
+TWINS: tuple[tuple[str, str], ...] = (
+    ("env.stop_value", "policy.eval.evaluator.stop_value"),
+    ("env.n_evaluator_episode", "policy.eval.evaluator.n_episode"),
+    ("env.collector_env_num", "policy.collect.env_num"),
+    ("env.evaluator_env_num", "policy.eval.env_num"),
+    ("policy.priority", "policy.other.replay_buffer.priority"),
+    ("policy.priority_IS_weight", "policy.other.replay_buffer.priority_IS_weight"),
+    ("policy.multi_gpu", "policy.learn.multi_gpu"),
+    ("policy.action_space", "policy.model.action_space"),
+)
+# A path beside those above that is to be there even if nobody wrote it.
+_ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
+
+
+def twins_of(path: str) -> list[str]:
+    """Other places of what stands at a path; those of types are in ``create_config``."""
+    pairs = [*TWINS, *((f"create_config.{n}.type", f"{p}.type") for n, p in _places() if p)]
+    return [two for one, two in pairs if one == path] + [one for one, two in pairs if two == path]
+
+
+def _places() -> list[tuple[str, str]]:
+    return [(name, place) for name, (_, place) in PARALLEL_COMPONENTS.items()]
+
+
+def settle_twins(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
+    """Give what is kept twice one value, in place.
+
+    Args:
+        cfg: The merged config.
+        user: What was written.
+        notes: Told where a user wrote two different values.
+    """
+    for first, second in TWINS:
+        # What only some policies have, such as `action_space`, is not forced upon others.
+        known = first.startswith("env.") or _has(cfg, first)
+        if not known or not isinstance(at(cfg, second.rpartition(".")[0]), dict):
+            continue
+        wanted, copy = at(user, first), at(user, second)
+        if wanted is None and copy is not None:
+            _put(cfg, first, copy)
+        elif at(cfg, first) is not None and (_has(cfg, second) or second.startswith(_ALWAYS)):
+            _put(cfg, second, at(cfg, first))
+            if wanted is not None and copy is not None and wanted != copy:
+                notes.adapt(f"{first}={wanted!r} counts, not {second}={copy!r}")
+
+
+def without_copies(main: dict[str, Any]) -> dict[str, Any]:
+    """A compiled config without the copies that compiling it again would make.
+
+    So that in a file that a user goes on with, each setting stands where users set it.
+    """
+    for first, second in TWINS:
+        section, _, key = second.rpartition(".")
+        if _has(main, second) and _has(main, first) and at(main, second) == at(main, first):
+            del at(main, section)[key]
+    return main
+
+
+def _has(cfg: Any, path: str) -> bool:
+    section, _, key = path.rpartition(".")
+    return key in (at(cfg, section) or {})
+
+
+def _put(cfg: EasyDict, path: str, value: Any) -> None:
+    section, _, key = path.rpartition(".")
+    at(cfg, section)[key] = value
+
+
+def adapt(cfg: EasyDict, notes: Notes) -> None:
+    """Mend what does not fit together, in place; each change is noted."""
+    _evaluation(cfg, notes)
+    _replay(cfg, notes)
+    _collection(cfg, notes)
+
+
+def _evaluation(cfg: EasyDict, notes: Notes) -> None:
+    episodes, envs = at(cfg, "policy.eval.evaluator.n_episode"), at(cfg, "env.evaluator_env_num")
+    if _is_count(episodes) and _is_count(envs) and episodes < envs:
+        cfg.env.evaluator_env_num = cfg.policy.eval.env_num = episodes
+        notes.adapt(
+            f"env.evaluator_env_num={envs} is more than env.n_evaluator_episode={episodes}: "
+            f"{episodes} environments evaluate, an episode each"
+        )
+
+
+def _replay(cfg: EasyDict, notes: Notes) -> None:
+    policy = cfg.get("policy", {})
+    if policy.get("priority_IS_weight") and not policy.get("priority"):
+        policy.priority_IS_weight = False
+        notes.adapt(
+            "policy.priority_IS_weight=True without policy.priority=True: there are no priorities "
+            "to weigh, so it is off"
+        )
+    size, batch = (
+        at(policy, "other.replay_buffer.replay_buffer_size"),
+        at(policy, "learn.batch_size"),
+    )
+    if not policy.get("on_policy") and _is_count(size) and _is_count(batch) and batch > size:
+        policy.learn.batch_size = size
+        notes.adapt(
+            f"policy.learn.batch_size={batch} is more than "
+            f"policy.other.replay_buffer.replay_buffer_size={size}: batches have {size} samples"
+        )
+
+
+def _collection(cfg: EasyDict, notes: Notes) -> None:
+    collect = at(cfg, "policy.collect") or {}
+    n_sample, n_episode = collect.get("n_sample"), collect.get("n_episode")
+    kind = at(cfg, "policy.collect.collector.type") or "sample"
+    counted, other = counts_of(kind)
+    if n_sample is not None and n_episode is not None:
+        notes.adapt(
+            f"policy.collect.{counted}={collect[counted]} counts for the collector {kind!r}, not "
+            f"policy.collect.{other}={collect[other]}"
+        )
+        del collect[other]
+    nstep, envs = at(cfg, "policy.nstep"), at(cfg, "env.collector_env_num")
+    # Collectors of parallel runs choose how long trajectories are.
+    if kind in PARALLEL_COLLECTOR_REGISTRY or counted != "n_sample":
+        return
+    if at(cfg, "policy.traj_len_inf") or not all(map(_is_count, (nstep, envs, n_sample))):
+        return
+    length = max(collect.get("unroll_len") or 1, math.ceil(n_sample / envs))
+    if nstep > length:
+        notes.adapt(
+            f"policy.collect.n_sample={n_sample} over env.collector_env_num={envs} environments "
+            f"gives trajectories of {length} steps, and policy.nstep={nstep} needs {nstep}: they "
+            f"have {nstep} steps, so that about {nstep * envs} samples are collected at a time"
+        )
+
+
+def counts_of(kind: str) -> tuple[str, str]:
+    """What a collector of this type counts in, and what it does not."""
+    names = ("n_sample", "n_episode")
+    return names[::-1] if kind.startswith("episode") else names
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
