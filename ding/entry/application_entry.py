@@ -12,7 +12,7 @@ import torch
 from easydict import EasyDict
 
 from ding.config.compile import Strict
-from ding.entry.components import InputConfig, load_config, make_env_manager, players
+from ding.entry.components import InputConfig, load_config, make_env_manager, players, seed_envs
 from ding.policy import Policy, create_policy
 from ding.rl_utils import get_nstep_return_data
 from ding.torch_utils import to_device
@@ -82,7 +82,7 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         env = make_env_manager(cfg, env_setting, evaluate=True)
         stack.callback(env.close)
-        env.seed(cfg.seed, dynamic_seed=False)
+        seed_envs(env, cfg.seed, "evaluator", dynamic_seed=False)
         if replay_path is not None:
             env.enable_save_replay(replay_path)
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
@@ -245,7 +245,7 @@ def _collector(
     with contextlib.ExitStack() as stack:
         env = make_env_manager(cfg, env_setting, evaluate=False)
         stack.callback(env.close)
-        env.seed(cfg.seed)
+        seed_envs(env, cfg.seed, "collector")
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
         policy: Policy = create_policy(cfg.policy, model=model, enable_field=_COLLECT_FIELDS)
         _load(policy.collect_mode, state, state_dict_path)

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from ding.config import read_config
 from ding.config.compile import compile_run_config
 from ding.config.serial_form import is_parallel, serial_form
-from ding.envs import create_env_manager, get_vec_env_setting
+from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.utils import set_pkg_seed
 from ding.utils.errors import ConfigError
@@ -123,9 +123,14 @@ def make_envs(
     """
     collector_env = make_env_manager(cfg, env_setting, evaluate=False)
     evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
-    collector_env.seed(cfg.seed, dynamic_seed=dynamic_seed)
-    evaluator_env.seed(cfg.seed, dynamic_seed=False)
+    seed_envs(collector_env, cfg.seed, "collector", dynamic_seed)
+    seed_envs(evaluator_env, cfg.seed, "evaluator", dynamic_seed=False)
     return collector_env, evaluator_env
+
+
+def seed_envs(manager: Any, seed: int, role: str, dynamic_seed: bool | None = True) -> None:
+    """Seed an env manager with the streams that belong to its role in the run of `seed`."""
+    manager.seed(env_seeds(seed, role, manager.env_num), dynamic_seed=dynamic_seed)
 
 
 def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: bool) -> Any:

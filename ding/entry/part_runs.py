@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import sys
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
 from ding.entry.part_process import PartHandle
 from ding.entry.run_folders import RunFolders
+from ding.envs import env_seeds
 from ding.utils import set_pkg_seed
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
@@ -102,7 +102,7 @@ def run_worker(
     entry.run_key = key
     set_logs(config.system.get("logs", {}))
     # Workers differ in their draws, and draw the same in each run.
-    set_pkg_seed(config.main.seed + zlib.crc32(name.encode()) % 100_000, use_cuda=False)
+    set_pkg_seed(env_seeds(config.main.seed, name, 1)[0], use_cuda=False)
     if kind_of(name) == "collector" and hasattr(os, "nice"):
         os.nice(COLLECTOR_NICENESS)
     worker = build_worker(kind_of(name), entry)

@@ -97,9 +97,15 @@ from .env_wrappers import (
 from .env_wrappers import (
     update_shape as update_shape,
 )
+from .seeds import (
+    env_seeds as env_seeds,
+)
 from .vector_step import (
     PlayerActions as PlayerActions,
 )
 from .vector_step import (
     VectorStep as VectorStep,
+)
+from .vector_step import (
+    WholeAction as WholeAction,
 )

@@ -6,6 +6,21 @@ from typing import Any
 import numpy as np
 
 
+class WholeAction(np.ndarray):
+    """A whole number in an array of shape ``(1,)`` that passes for a number, too.
+
+    Environments index it, or call ``int(action)``, which numpy 2.4 takes from 0-d arrays alone.
+    """
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+
 class PlayerActions(np.ndarray):
     """Actions ``[n, players, *action_shape]``: each environment gets a list, one per player."""
 

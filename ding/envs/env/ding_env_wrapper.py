@@ -24,9 +24,6 @@ from ._observations import observation_adapter
 from .base_env import BaseEnv, BaseEnvTimestep, copy_env_cfg
 
 _FLOAT32 = np.dtype(np.float32)
-# A new seed is `seed + _SEED_STRIDE * k`: environments whose seeds are less than this apart never
-# meet the same one.
-_SEED_STRIDE = 100
 _SEED_LIMIT = 2**31
 
 
@@ -395,8 +392,7 @@ class DingEnvWrapper(BaseEnv):
         assert self._seed is not None
         if not self._dynamic_seed or self._seed_rng is None:
             return self._seed
-        k = int(self._seed_rng.integers(1, _SEED_LIMIT // _SEED_STRIDE))
-        return (self._seed + _SEED_STRIDE * k) % _SEED_LIMIT
+        return int(self._seed_rng.integers(_SEED_LIMIT))
 
     def _final_info(self, info: dict, terminated: bool) -> dict:
         info = dict(info)  # the environment may keep its own

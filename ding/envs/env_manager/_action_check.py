@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.vector_step import PlayerActions
+from ding.envs.vector_step import PlayerActions, WholeAction
 from ding.utils.errors import ActionError
 
 # Up to so many numbers, Python's own minimum is quicker than numpy's.
@@ -76,10 +76,15 @@ def each_action(actions: Any) -> list[Any]:
     """
     if isinstance(actions, PlayerActions):
         own = np.array(actions)  # no PlayerActions
-        return [list(row) for row in (own[:, :, None] if own.ndim == 2 else own)]
+        return [list(row) for row in (_numbers(own) if own.ndim == 2 else own)]
     if isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype != object:
-        return list(actions.reshape(-1, 1).copy())
+        return list(_numbers(actions.copy()))
     return list(actions)
+
+
+def _numbers(actions: np.ndarray) -> np.ndarray:
+    vectors = actions[..., None]
+    return vectors.view(WholeAction) if vectors.dtype.kind in "iu" else vectors
 
 
 def _discrete_check(start: int, count: int) -> BatchCheck:

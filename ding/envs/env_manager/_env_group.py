@@ -12,9 +12,11 @@ import numpy as np
 
 from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
+    PER_EPISODE,
     EnvState,
     GroupSettings,
     GroupStep,
+    Seed,
     close_quietly,
     env_error,
     env_name,
@@ -26,6 +28,7 @@ from ding.envs.env_manager._env_types import (
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.seeds import episode_seed
 from ding.utils.errors import ActionError, EnvDataError, EnvError
 
 _logger = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ class EnvGroup:
         self._known_fns = dict.fromkeys((False, True), _NO_FNS)  # by `plain`
         self._bare_returns: dict[int, Any] = dict.fromkeys(env_fns, 0.0)
         self._has_bare_returns = False
-        self._seeds: dict[int, tuple[int, bool | None]] = {}
+        self._seeds: dict[int, Seed] = {}
         self._to_seed: set[int] = set()
         self._renewals = dict.fromkeys(env_fns, 0)
         self._reset_kwargs: dict[int, dict[str, Any]] = {i: {} for i in env_fns}
@@ -223,7 +226,7 @@ class EnvGroup:
         """One of the methods below, by name: the form of request that other processes take too."""
         return getattr(self, method)(*args)
 
-    def seed(self, seeds: Mapping[int, tuple[int, bool | None]]) -> None:
+    def seed(self, seeds: Mapping[int, Seed]) -> None:
         """Seeds, with their ``dynamic_seed``, that the next reset of each environment takes."""
         own = {env_id: seed for env_id, seed in seeds.items() if env_id in self.states}
         self._seeds.update(own)
@@ -355,7 +358,7 @@ class EnvGroup:
 
     def _reset_once(self, env_id: int) -> Any:
         self.states[env_id] = EnvState.RESET
-        if env_id in self._to_seed:
+        if env_id in self._to_seed or self._seeds.get(env_id, (0, None))[1] == PER_EPISODE:
             self._seed_env(env_id)
         if self.before_reset is not None:
             self.before_reset()
@@ -368,6 +371,8 @@ class EnvGroup:
 
     def _seed_env(self, env_id: int) -> None:
         seed, dynamic = self._seeds[env_id]
+        if dynamic == PER_EPISODE:
+            seed, dynamic = episode_seed(seed, self.episode_count[env_id]), False
         if self._renewals[env_id]:
             # A rebuilt environment must not run into the same failure by the same draws.
             mixed = np.random.SeedSequence([seed, self._renewals[env_id]])

@@ -12,6 +12,13 @@ from ding.utils.errors import EnvError, EnvTimeoutError
 _logger = logging.getLogger(__name__)
 
 
+#: A seed and its ``dynamic_seed``: whether every episode has another one, ``None`` for what the
+#: environment does by itself; or `PER_EPISODE`.
+Seed = tuple[int, bool | str | None]
+#: The manager seeds each episode anew, by its number since the last full reset.
+PER_EPISODE = "per episode"
+
+
 class EnvState(enum.IntEnum):
     """Where an environment stands in its manager."""
 

@@ -5,9 +5,7 @@ from typing import Any, Protocol
 
 from easydict import EasyDict
 
-from ding.envs.env_manager._env_types import (
-    env_error,
-)
+from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error
 from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
 from ding.utils.errors import DataError
 
@@ -29,7 +27,7 @@ class EnvRequests:
     _env_num: int
     _env_ref: Any
     _spaces: dict[str, Any]
-    _seeds: dict[int, tuple[int, bool | None]]
+    _seeds: dict[int, Seed]
     _env_replay_path: dict[int, str]
     _saved_state: Sequence[Any] | None
     ready_obs_id: list[int]
@@ -51,11 +49,25 @@ class EnvRequests:
         """Set the seeds that the next reset of each environment takes.
 
         Args:
-            seed: One per environment, by id or in order; a single number ``s`` means ``s + id``.
+            seed: One per environment, by id or in order. Of a single number a stream is spawned
+                for each environment, which no other number leads to.
             dynamic_seed: Whether every episode has another seed; ``None`` leaves it to the
                 environment.
         """
-        seeds = {i: (s, dynamic_seed) for i, s in seeds_by_id(seed, self._env_num).items()}
+        by_id = seeds_by_id(seed, self._env_num, dynamic_seed)
+        self._set_seeds({i: (s, dynamic_seed) for i, s in by_id.items()})
+
+    def number_starts(self) -> None:
+        """Let fixed seeds (``dynamic_seed=False``) fix a list of episodes, rather than one.
+
+        The k-th episode after a full reset then has a start of its own, the same after each full
+        reset. Evaluators call it, so that they judge by different starts that evaluations share.
+        """
+        fixed = {i: (s, PER_EPISODE) for i, (s, dynamic) in self._seeds.items() if dynamic is False}
+        if fixed:
+            self._set_seeds(fixed)
+
+    def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
         for group in self._groups():
             group.ask("seed", seeds)

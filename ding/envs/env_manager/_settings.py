@@ -7,6 +7,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.envs.env_manager._env_types import GroupSettings
+from ding.envs.seeds import env_seeds
 from ding.utils.errors import ConfigError
 
 _LIMITS = ("step_timeout", "reset_timeout")
@@ -63,14 +64,18 @@ def spread(reset_param: Mapping[int, Any] | None, env_num: int) -> dict[int, dic
     return {int(env_id): param for env_id, param in reset_param.items()}
 
 
-def seeds_by_id(seed: Any, env_num: int) -> dict[int, int]:
+def seeds_by_id(seed: Any, env_num: int, dynamic: bool | None = None) -> dict[int, int]:
     """One seed per environment from a number, a list or a dict.
+
+    Args:
+        dynamic: Fixed seeds (``False``) of a number are others than those that episodes vary.
 
     Raises:
         ConfigError: A list of another length, an id that no environment has, or no number.
     """
     if isinstance(seed, int | np.integer):
-        return {env_id: int(seed) + env_id for env_id in range(env_num)}
+        role = "fixed" if dynamic is False else "varied"
+        return dict(enumerate(env_seeds(int(seed), role, env_num)))
     if isinstance(seed, Mapping):
         for env_id in seed:
             _require_id(env_id, env_num, "seed")

@@ -10,9 +10,15 @@ from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from ding.envs.env.base_env import BaseEnv, is_truncated
-from ding.envs.env_manager._env_types import GroupSettings, env_error, timeout_error
+from ding.envs.env_manager._env_types import (
+    GroupSettings,
+    env_error,
+    positional_count,
+    timeout_error,
+)
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.seeds import episode_seed
 from ding.utils.errors import EnvError
 
 # How a vector environment starts the next episode of a member; the names of gymnasium's modes.
@@ -35,6 +41,26 @@ class PromptCartPole(CartPoleVectorEnv):
     metadata: dict[str, Any] = {**CartPoleVectorEnv.metadata, "autoreset_mode": SAME_STEP}
 
     state: Any
+    #: Fixed seeds of the members, each of which numbers its episodes; ``None`` to draw freely.
+    member_seeds: list[int] | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
+        obs, infos = super().reset(seed=seed, options=options)
+        if self.member_seeds is None:
+            return obs, infos
+        self._episodes = np.zeros(self.num_envs, np.int64)
+        self.state = self._starts(range(self.num_envs))
+        return self.state.T.astype(np.float32), infos
+
+    def _starts(self, members: Sequence[int]) -> np.ndarray:
+        """First states ``[4, n]``; with seeds, those of the single environment under them."""
+        if self.member_seeds is None:
+            return self.np_random.uniform(self.low, self.high, (4, len(members)))
+        starts = []
+        for member in members:
+            seed = episode_seed(self.member_seeds[member], int(self._episodes[member]))
+            starts.append(np.random.default_rng(seed).uniform(self.low, self.high, 4))
+        return np.stack(starts, axis=1)
 
     def step(self, action: np.ndarray) -> tuple[Any, ...]:
         obs, reward, terminated, truncated, infos = super().step(action)
@@ -42,7 +68,9 @@ class PromptCartPole(CartPoleVectorEnv):
         count = np.count_nonzero(ended)
         if count:
             infos = {"final_obs": obs, "_final_obs": ended}
-            self.state[:, ended] = self.np_random.uniform(self.low, self.high, (4, count))
+            if self.member_seeds is not None:
+                self._episodes[ended] += 1
+            self.state[:, ended] = self._starts(np.flatnonzero(ended).tolist())
             self.steps[ended] = 0
             self.prev_done = np.zeros(self.num_envs, bool)
             obs = self.state.T.astype(np.float32)
@@ -115,13 +143,25 @@ class VectorMember(gymnasium.Env):
         self.metadata = getattr(env, "metadata", {})
         self.render_mode = getattr(env, "render_mode", None)
         self._is_base_env = isinstance(env, BaseEnv)
+        #: Whether episodes are numbered, each with a seed of its own that follows from the last.
+        self.seeds_episodes = False
+        self._last_seed = 0
+        self._episode = 0
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
+        if seed is not None:
+            self._last_seed, self._episode = seed, 0
+        elif self.seeds_episodes:
+            self._episode += 1
+            seed = episode_seed(self._last_seed, self._episode)
         try:
             if not self._is_base_env:
                 return self._reset_env(seed=seed, options=options or None)
             if seed is not None:
-                self.env.seed(seed)
+                if self.seeds_episodes and positional_count(self.env.seed) > 1:
+                    self.env.seed(seed, False)
+                else:
+                    self.env.seed(seed)
             return self._reset_env(), {}
         except Exception as error:
             raise self._named("reset", error) from error

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
-from ding.envs.env_manager._env_types import (
-    GroupSettings,
-)
+from ding.envs.env_manager._env_types import GroupSettings, Seed
 from ding.envs.env_manager._obs_store import ColumnStore
 from ding.envs.env_manager._requests import SPACES, find_space
 from ding.envs.env_manager._steps import reward_column
@@ -53,7 +51,7 @@ class WorkerSpec:
     env_num: int
     settings: GroupSettings
     parent_pid: int
-    seeds: Mapping[int, tuple[int, bool | None]] = field(default_factory=dict)
+    seeds: Mapping[int, Seed] = field(default_factory=dict)
     replay_paths: Mapping[int, str] = field(default_factory=dict)
     renewals: int = 0
     episode_count: Mapping[int, int] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any
 from ding.envs.env_manager._env_types import (
     EnvState,
     GroupSettings,
+    Seed,
 )
 from ding.envs.env_manager._gather import Gathered
 from ding.envs.env_manager._obs_store import Layout
@@ -44,7 +45,7 @@ class WorkerPool:
         new_link: Callable[[WorkerSpec], WorkerLink],
         settings: GroupSettings,
         connect_timeout: float,
-        seeds: Mapping[int, tuple[int, bool | None]],
+        seeds: Mapping[int, Seed],
         replay_paths: Mapping[int, str],
     ) -> None:
         self.links: list[WorkerLink] = []

@@ -13,6 +13,7 @@ from ding.envs.env_manager._action_check import batch_check, check_one, check_pl
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import (
     EnvState,
+    Seed,
     close_quietly,
 )
 from ding.envs.env_manager._requests import SPACES, Asked, EnvRequests, find_space
@@ -115,7 +116,7 @@ class BaseEnvManager(EnvRequests):
         self._env_ref: Any = None
         self._spaces: dict[str, Any] = {}
         self._env_states = dict.fromkeys(range(self._env_num), EnvState.VOID)
-        self._seeds: dict[int, tuple[int, bool | None]] = {}
+        self._seeds: dict[int, Seed] = {}
         self._env_replay_path: dict[int, str] = {}
         self._saved_state: Sequence[Any] | None = None
         self._step_count = 0

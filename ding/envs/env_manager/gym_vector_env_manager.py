@@ -9,7 +9,9 @@ from gymnasium.vector import VectorEnv
 
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import (
+    PER_EPISODE,
     EnvState,
+    Seed,
     close_quietly,
 )
 from ding.envs.env_manager._requests import Asked
@@ -20,6 +22,7 @@ from ding.envs.env_manager._vector_env import (
     MASK,
     NEXT_STEP,
     SAME_STEP,
+    PromptCartPole,
     autoreset_mode,
     native_vector_env,
     vector_env_of,
@@ -71,7 +74,10 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     # ---- what differs from the base manager ---------------------------------------------------
 
     def _start(self) -> None:
-        self._venv = self._make_vector_env()
+        self._use(self._make_vector_env(self._cfg.native))
+
+    def _use(self, venv: VectorEnv) -> None:
+        self._venv = venv
         self._mode = autoreset_mode(self._venv)
         self._is_native = not hasattr(self._venv, "env_fns")
         self._spaces["observation_space"] = self._venv.single_observation_space
@@ -82,11 +88,24 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         self._to_seed = dict(self._seeds)
         if 0 in self._seeds:
             self._venv.single_action_space.seed(self._seeds[0][0])
+        if any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values()):
+            self._number_starts()
 
-    def _make_vector_env(self) -> VectorEnv:
+    def _number_starts(self) -> None:
+        """Have the members seed each episode, which native environments but one cannot."""
+        seeds = [self._seeds[env_id][0] for env_id in range(self._env_num)]
+        if isinstance(self._venv, PromptCartPole):
+            self._venv.member_seeds = seeds
+        elif self._is_native:
+            close_quietly(self._venv, "vector")
+            self._use(self._make_vector_env(native=False))
+        else:
+            self._venv.set_attr("seeds_episodes", True)
+
+    def _make_vector_env(self, native: bool) -> VectorEnv:
         cfg = self._cfg
         named = (cfg.env_id, dict(cfg.kwargs)) if cfg.env_id else None
-        if cfg.native:
+        if native:
             if named is None and hasattr(self.env_ref, "vector_spec"):
                 named = self.env_ref.vector_spec()
             venv = native_vector_env(named[0], self._env_num, named[1]) if named else None
@@ -115,6 +134,8 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
                 f"env {ids[0]} cannot be reset alone: this vector env resets its members itself; "
                 "reset() all, or set env.manager.native=False (needs gymnasium 1.1 or newer)"
             )
+        if recount:
+            self._to_seed.update(s for s in self._seeds.items() if s[1][1] == PER_EPISODE)
         obs = self._reset_members(ids, options)
         done = [self._env_states[env_id] == EnvState.DONE for env_id in ids]
         self._episode_count[ids] *= 0 if recount else np.logical_not(done)
@@ -303,6 +324,9 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
                 environments.
         """
         super().seed(seed, dynamic_seed)
+
+    def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
+        super()._set_seeds(seeds)
         if not self._closed:
             self._take_seeds()
 

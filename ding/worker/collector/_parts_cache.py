@@ -3,7 +3,6 @@
 import json
 import logging
 import threading
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from ding.envs import (
     AsyncSubprocessEnvManager,
     BaseEnvManager,
     create_env_manager,
+    env_seeds,
     get_env_manager_cls,
     get_vec_env_setting,
 )
@@ -93,18 +93,17 @@ class PartsCache:
         if manager is None:
             manager = _make_envs(EasyDict(cfg), evaluate)
         if is_new or seed is not None:
-            manager.seed(self._seed(seed, evaluate), dynamic_seed=not evaluate)
+            role = "evaluator" if evaluate else f"collector {self._name}"
+            seeds = env_seeds(seed or 0, role, manager.env_num)
+            manager.seed(seeds, dynamic_seed=not evaluate)
+        if evaluate:
+            manager.number_starts()
         self._envs[evaluate] = (key, manager)
         if manager.closed:  # new, or it failed to launch before
             manager.launch()
         else:
             manager.reset()
         return manager
-
-    def _seed(self, seed: int | None, evaluate: bool) -> int:
-        if evaluate:
-            return seed or 0
-        return ((seed or 0) + zlib.crc32(self._name.encode())) % 2**31
 
     def discard_envs(self) -> None:
         """Close all environments, and do not wait for any that hangs; others are made anew."""

@@ -53,6 +53,8 @@ class EpisodeEvaluator(SerialEvaluator):
         env_num = self._env.env_num
         monitor = VectorEvalMonitor(env_num, n_episode)
         infos: list[list[dict[str, Any]]] = [[] for _ in self._policy]
+        if hasattr(self._env, "number_starts"):
+            self._env.number_starts()
         self._env.reset()
         self.reset_policy()
         rollout = EvalRollout(self._env, self._policy, self.battle)

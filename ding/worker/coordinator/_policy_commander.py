@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
+from ding.envs import env_seeds
 from ding.policy import create_policy
 from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._collect_scalars import write_scalars
@@ -141,7 +142,7 @@ class PolicyCommander(BaseCommander):
                     "eval_flag": job.is_eval,
                     "policy_update_path": job.trainee.policy_id,
                     "env": task_env(self._cfg, job.is_eval),
-                    "seed": self._task_seed(),
+                    "seed": self._task_seed(job.is_eval),
                     **job.settings,
                 },
             )
@@ -219,10 +220,12 @@ class PolicyCommander(BaseCommander):
             job.trainee.envstep += new
             self._envstep += new
 
-    def _task_seed(self) -> int:
-        # Each environment of a task adds its number.
+    def _task_seed(self, is_eval: bool) -> int:
+        """Of the run for evaluations, which are to compare; each task's own for collecting."""
         base = _count(self._cfg.get("seed"))
-        return (base + 1000 * (self._collectors.issued + 1)) % 2**31
+        if is_eval:
+            return base
+        return env_seeds(base, f"task {self._collectors.issued + 1}", 1)[0]
 
     # ------------------------------------------------------------------ evaluations
 

@@ -331,7 +331,7 @@ def test_timeout_wrapper_leaves_quick_calls_alone():
 
 def test_seeds(launch):
     manager = BaseEnvManager(env_fns(CountEnv, 3))
-    manager.seed(10, dynamic_seed=False)
+    manager.seed([10, 11, 12], dynamic_seed=False)
     manager.launch()
     assert [obs[3] for obs in manager.ready_obs.values()] == [10, 11, 12]
     assert manager._group.envs[0].dynamic_seed is False

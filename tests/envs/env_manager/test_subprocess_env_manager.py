@@ -156,7 +156,7 @@ def test_requests_and_attributes(launch):
 
 def test_seeds_and_state(launch):
     first = launch(env_fns(CountEnv, length=2))
-    first.seed(10, dynamic_seed=False)
+    first.seed([10, 11, 12, 13], dynamic_seed=False)
     first.reset()
     assert [obs[3] for obs in first.ready_obs.values()] == [10, 11, 12, 13]
     for _ in range(5):

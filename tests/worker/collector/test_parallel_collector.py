@@ -8,6 +8,7 @@ import pytest
 import torch
 from easydict import EasyDict
 
+from ding.envs import env_seeds
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.autolog import TickTime
 from ding.utils.errors import CheckpointError, ConfigError, EnvError
@@ -277,7 +278,7 @@ def test_seeds_differ_between_workers_but_not_between_evaluations():
         link.parts.close()
     collect0, eval0, collect1, eval1 = seeds
     assert collect0 != collect1
-    assert eval0 == eval1 == 3
+    assert eval0 == eval1 == env_seeds(3, "evaluator", 1)[0]
 
 
 # ---------------------------------------------------------------------- environments that fail

@@ -20,6 +20,7 @@ class ShapeEnv(LineEnv):
         assert isinstance(action, np.ndarray)
         assert action.shape == (1,)
         assert action.dtype == np.int64
+        assert int(action) == action[0] == action.item() == range(2)[action]
         return super().step(action[0])
 
 
