@@ -1,8 +1,10 @@
 """``torch.distributed``, or nothing at all when there is but one process."""
 
 import datetime
+import errno
 import functools
 import os
+import socket
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,8 @@ from easydict import EasyDict
 if TYPE_CHECKING:
     import torch
 
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK_INTERFACE = "lo"
 _pending: dict[str, Any] = {}
 
 
@@ -161,8 +165,37 @@ def dist_init(
     if has_cuda:
         torch.cuda.set_device(rank % torch.cuda.device_count())
     backend = "gloo" if backend == "nccl" and not has_cuda else backend
+    address, number = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    # torchrun serves a store there itself.
+    if store is None and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        store = tcp_store(address, number, rank, world_size, timeout)
+    if address in _LOOPBACK and _LOOPBACK_INTERFACE in (name for _, name in socket.if_nameindex()):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK_INTERFACE)
     dist.init_process_group(backend, rank=rank, world_size=world_size, timeout=timeout, store=store)
     return dist.get_rank(), dist.get_world_size()
+
+
+def tcp_store(
+    host: str, port: int, rank: int, world_size: int, timeout: datetime.timedelta
+) -> "torch.distributed.TCPStore":
+    """A store in which processes meet; process 0 serves it at `host` alone.
+
+    By itself ``torch.distributed`` listens on every interface, whatever the host.
+    """
+    from torch.distributed import TCPStore
+
+    given: dict[str, Any] = dict(timeout=timeout, wait_for_workers=False)
+    if rank == 0:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            listener = socket.create_server((host, port), family=family, backlog=2048)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            # The others reach this one under an address that is not its own.
+            listener = socket.create_server(("", port), family=family, backlog=2048)
+        given["master_listen_fd"] = listener.detach()
+    return TCPStore(host, port, world_size, rank == 0, **given)
 
 
 def launched_as() -> tuple[int, int]:

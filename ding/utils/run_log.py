@@ -119,13 +119,12 @@ class RunLog:
         if status not in STATUSES[1:]:
             raise ValueError(f"status is {status!r}, expected one of {', '.join(STATUSES[1:])}")
         if self.status == "running":
-            ended = time.time()
             self._record.update(facts)
             self._record.update(
                 status=status,
                 reason=reason,
-                ended=_iso(ended),
-                seconds=round(ended - self._started, 3),
+                ended=_iso(time.time()),
+                seconds=round(time.monotonic() - self._started, 3),
             )
         self.flush()
 
@@ -145,13 +144,13 @@ class RunLog:
             self.finish("failed", f"{type(error).__name__}: {error}")
 
     def _begin(self, exp_name: str, log_folder: str, facts: dict[str, Any]) -> dict[str, Any]:
-        self._started = time.time()
+        self._started = time.monotonic()
         self._record_path = os.path.join(self.folder, "run.json")
         record = {
             "exp_name": exp_name,
             "status": "running",
             "reason": "",
-            "started": _iso(self._started),
+            "started": _iso(time.time()),
             "ended": None,
             "seconds": None,
             "command": shlex.join([sys.executable, *sys.argv]),

@@ -1,4 +1,6 @@
+import datetime
 import multiprocessing
+import socket
 import traceback
 
 import pytest
@@ -23,7 +25,7 @@ from ding.utils import (
     reduce_data,
     to_ddp_config,
 )
-from ding.utils.pytorch_ddp_dist_helper import synchronize
+from ding.utils.pytorch_ddp_dist_helper import synchronize, tcp_store
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +55,32 @@ def test_everything_is_a_no_op_when_alone():
         assert to_ddp_config(make_config()) == make_config()
     assert dist_mode(lambda n: n + 1)(1) == 2
     dist_finalize()
+
+
+@pytest.mark.parametrize(("host", "elsewhere"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_the_store_listens_where_it_is_told_to(host, elsewhere):
+    port = find_free_port("127.0.0.1")
+    store = tcp_store(host, port, 0, 1, datetime.timedelta(seconds=10))
+    store.set("a", "b")
+    with socket.create_connection(("127.0.0.1", port), timeout=5):
+        pass
+    with socket.socket() as other:
+        other.settimeout(5)
+        assert (other.connect_ex(("127.0.0.2", port)) == 0) is elsewhere
+
+
+def test_the_store_is_served_under_the_address_of_another(monkeypatch):
+    port = find_free_port("127.0.0.1")
+    bind = socket.create_server
+    hosts = []
+
+    def create_server(address, **kwargs):
+        hosts.append(address[0])
+        return bind(("192.0.2.1" if len(hosts) == 1 else "127.0.0.1", address[1]), **kwargs)
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    tcp_store("127.0.0.1", port, 0, 1, datetime.timedelta(seconds=10)).set("a", "b")
+    assert hosts == ["127.0.0.1", ""]
 
 
 def test_indicator_zero_leaves_the_gradient():

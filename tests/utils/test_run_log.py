@@ -298,3 +298,11 @@ def test_logging_levels_are_left_alone():
     before = logging.getLogger().handlers[:], logging.getLogger().level
     with RunLog("run"):
         assert (logging.getLogger().handlers, logging.getLogger().level) == before
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_seconds(tmp_path, monkeypatch):
+    log = RunLog(str(tmp_path / "run"))
+    monkeypatch.setattr("time.time", lambda: 5.0)
+    log.finish("finished")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert 0 <= record["seconds"] < 100

@@ -18,12 +18,11 @@ class NaturalTime(BaseTime):
     """Seconds since the epoch."""
 
     def __init__(self) -> None:
-        self._last = 0.0
+        self._epoch = time.time() - time.monotonic()
 
     def time(self) -> float:
-        """The time now; a system clock that is set back leaves it standing still."""
-        self._last = max(self._last, time.time())
-        return self._last
+        """The time now; a system clock that is set changes nothing."""
+        return self._epoch + time.monotonic()
 
 
 class TickTime(BaseTime):

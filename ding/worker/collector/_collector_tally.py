@@ -21,7 +21,7 @@ class CollectorTally:
     """
 
     def __init__(self, episode_num: int = 0) -> None:
-        self._start = time.time()
+        self._start = time.monotonic()
         self._stop: float | None = None
         self.steps = 0
         self.samples = 0
@@ -39,7 +39,7 @@ class CollectorTally:
     def stop(self) -> None:
         """The work has ended: from here on, time does not count."""
         if self._stop is None:
-            self._stop = time.time()
+            self._stop = time.monotonic()
 
     def progress(self) -> dict[str, Any]:
         return {
@@ -60,7 +60,7 @@ class CollectorTally:
         Args:
             predefined: Episodes that the task asks for; ``None`` in the report if there is no end.
         """
-        now = self._stop if self._stop is not None else time.time()
+        now = self._stop if self._stop is not None else time.monotonic()
         duration = max(now - self._start, 1e-8)
         episodes = self._episode_count
         returns = [float(episode.returns[0]) for episode in list(self.episodes)]

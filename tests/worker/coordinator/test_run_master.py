@@ -1,9 +1,11 @@
 import json
+import socket
 
 import pytest
+import requests
 
 from ding.interaction.base.messages import BadMessageError
-from ding.worker.coordinator.run_master import JoinMessage
+from ding.worker.coordinator.run_master import JoinMessage, RunMaster
 
 GOOD = {"kind": "collector", "name": "collector0", "host": "127.0.0.1", "port": 8000, "pid": 7}
 
@@ -36,3 +38,64 @@ def test_a_damaged_message_is_refused_by_its_field(changes):
 def test_a_body_that_is_no_message_is_refused(body):
     with pytest.raises(BadMessageError):
         JoinMessage.parse(body)
+
+
+@pytest.fixture
+def master():
+    with RunMaster(
+        port=0,
+        key="the key of the run",
+        on_join=print,
+        on_lost=print,
+        status=lambda: {"state": "running"},
+    ) as master:
+        yield master
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:80", 200),
+        ("LOCALHOST:1", 200),
+        ("[::1]:1", 200),
+        ("10.1.2.3", 200),  # no name that somebody could point here
+        (socket.gethostname(), 200),
+        ("rebound.example", 403),
+        ("127.0.0.1.rebound.example", 403),
+        ("localhost.rebound.example:80", 403),
+        ("", 403),
+        (":80", 403),
+        ("a b", 403),
+    ],
+)
+def test_pages_of_browsers_may_not_ask_for_the_status(master, host, status):
+    url = f"http://127.0.0.1:{master.port}/status"
+    answer = requests.get(url, headers={"Host": host}, timeout=10)
+    assert answer.status_code == status
+    assert ("state" in answer.json()["data"]) is (status == 200)
+
+
+def test_status_under_the_name_that_it_listens_at():
+    master = RunMaster(
+        "0.0.0.0",
+        0,
+        my_address="http://gate.example:9",
+        on_join=print,
+        on_lost=print,
+        status=lambda: {"state": "running"},
+    )
+    with master:
+        url = f"http://127.0.0.1:{master.port}/status"
+        for host, status in (("gate.example", 200), ("other.example", 403)):
+            assert requests.get(url, headers={"Host": host}, timeout=10).status_code == status
+
+
+def test_strangers_are_told_of(master, monkeypatch):
+    lines = []
+    monkeypatch.setattr(master, "_tell_stranger", lines.append)
+    url = f"http://127.0.0.1:{master.port}/worker/join"
+    for _ in range(2):
+        requests.post(url, headers={"Channel": "0", "Token": "x"}, timeout=10)
+    (line,) = lines
+    assert "127.0.0.1" in line

@@ -48,7 +48,7 @@ class NaiveCollector(Slave):
             "task_id": info.get("task_id"),
             "buffer_id": info.get("buffer_id"),
             "eval_flag": bool(cfg.get("eval_flag", False)),
-            "start": time.time(),
+            "start": time.monotonic(),
             "count": 0,
         }
         return {"message": "the collector task has started"}
@@ -71,7 +71,7 @@ class NaiveCollector(Slave):
 
     def _end(self) -> dict[str, Any]:
         task, self._work_info = self._require_task(), None
-        now, count = time.time(), max(1, task["count"])
+        now, count = time.monotonic(), max(1, task["count"])
         episodes = max(1, count // 4)
         duration = max(now - task["start"], 1e-8)
         return {

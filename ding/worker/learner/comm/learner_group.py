@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from ding.utils import dist_finalize, dist_init, launched_as
+from ding.utils.pytorch_ddp_dist_helper import tcp_store
 
 #: Seconds that a process waits for the others to come: all are told to at the same time.
 MEET_TIMEOUT = 10.0
@@ -54,15 +55,13 @@ class LearnerGroup:
         self._server = None
 
     def _store(self) -> Any:
-        from torch.distributed import TCPStore
-
         if self._server is not None:
             return self._server
         rank, size = self.launched_as
         host = os.environ.get("MASTER_ADDR", "127.0.0.1")
         port = int(os.environ.get("MASTER_PORT", "10314"))
         timeout = datetime.timedelta(seconds=MEET_TIMEOUT)
-        store = TCPStore(host, port, size, rank == 0, timeout, wait_for_workers=False)
+        store = tcp_store(host, port, rank, size, timeout)
         if rank == 0:
             self._server = store  # it serves the others in later tasks as well
         return store
