@@ -1,11 +1,13 @@
 """Asking a run's coordinator how it is going."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import requests
 
+from ding.interaction.base import HttpEngine
 from ding.utils.errors import RunError
 from ding.utils.process_identity import still_runs
 
@@ -36,16 +38,17 @@ def ask_status(address: Mapping[str, Any]) -> dict[str, Any]:
         RunError: There is no answer, or it is none of a coordinator.
     """
     where = f"{address.get('host')}:{address.get('port')}"
-    with requests.Session() as session:
-        session.trust_env = False
-        try:
-            answer = session.get(f"http://{where}/status", timeout=_SECONDS)
-            return dict(answer.json()["data"])
-        except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-            raise RunError(
-                f"the coordinator at {where} (process {address.get('pid')}) does not answer: "
-                f"{type(error).__name__}"
-            ) from error
+    try:
+        engine = HttpEngine(str(address["host"]), int(address["port"]))
+        engine.timeout = _SECONDS
+        with contextlib.closing(engine):
+            answer = engine.request("GET", "status", retries=0, raise_for_status=False)
+        return dict(answer.json()["data"])
+    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+        raise RunError(
+            f"the coordinator at {where} (process {address.get('pid')}) does not answer: "
+            f"{type(error).__name__}"
+        ) from error
 
 
 def _folder_name(exp_name: Any) -> str:

@@ -1,7 +1,9 @@
 """Runs of a coordinator with workers that do what they should, and with others."""
 
+import contextlib
 import json
 import os
+import socket
 import threading
 import time
 
@@ -11,6 +13,7 @@ import torch
 from easydict import EasyDict
 
 from ding.data.chunks import SharedFolder
+from ding.interaction.base import server
 from ding.interaction.slave import TaskRefuse
 from ding.torch_utils import write_weights
 from ding.utils import read_file
@@ -434,6 +437,39 @@ def test_worker_without_the_key_is_refused(key):
         eventually(lambda: causes)
         assert "key" in causes[0] or "Run-Key" in causes[0]
         assert run.status()["workers"] == {}
+
+
+def test_worker_that_does_not_prove_to_have_the_key_gets_no_task():
+    stranger = FakeCollector()
+    with Run({"c0": stranger}, run_key=KEY) as run:
+        eventually(lambda: run.coordinator._comm._suspects)
+        assert run.status()["workers"]["c0"]["state"] == "connecting"
+    assert stranger.asked == []
+
+
+def test_server_that_cannot_go_on_ends_the_run_with_its_cause(monkeypatch):
+    monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.2)
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name == "http-client":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with Run() as run:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        address = run.coordinator.address
+
+        def knock():
+            with contextlib.suppress(OSError):
+                socket.create_connection(address, timeout=1).close()
+            return run.coordinator.verdict
+
+        eventually(knock)
+        monkeypatch.undo()
+        status, reason = run.coordinator.verdict
+        assert status == "failed"
+        assert "can't start new thread" in reason
 
 
 def test_nobody_joins_a_coordinator_without_a_key():
