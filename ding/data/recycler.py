@@ -3,6 +3,7 @@
 import ctypes
 import weakref
 from collections import deque
+from typing import cast
 
 import numpy as np
 
@@ -29,9 +30,9 @@ class Recycler:
         memory = self._free_memory(size)
         # What numpy and torch make of it refer to the lease, and to nothing behind it: when the
         # lease dies, and no sooner, the memory is nobody's.
-        lease = (ctypes.c_char * size).from_buffer(memory)
+        lease = (ctypes.c_char * size).from_buffer(memory.data)
         weakref.finalize(lease, self._free.append, memory).atexit = False
-        return np.frombuffer(lease, dtype).reshape(shape)
+        return np.frombuffer(cast("memoryview", lease), dtype).reshape(shape)
 
     def _free_memory(self, size: int) -> np.ndarray:
         while self._free:

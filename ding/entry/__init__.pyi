@@ -13,6 +13,9 @@ from .application_entry import (
 from .application_entry import (
     eval as eval,
 )
+from .export_checkpoint import (
+    export_checkpoint as export_checkpoint,
+)
 from .parallel_entry import (
     parallel_pipeline as parallel_pipeline,
 )

@@ -13,6 +13,7 @@ from ding.model.common import (
     ReparameterizationHead,
     build_encoder,
     create_model,
+    with_old_names,
 )
 from ding.model.template import (
     C51DQN,
@@ -51,6 +52,7 @@ __all__ = [
     "create_model",
     "model_wrap",
     "register_wrapper",
+    "with_old_names",
     "wrapper_name_map",
 ]
 

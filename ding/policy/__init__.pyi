@@ -40,6 +40,9 @@ from .modes import (
 from .modes import (
     BatchedEval as BatchedEval,
 )
+from .old_form import (
+    in_old_form as in_old_form,
+)
 from .policy_factory import (
     PolicyFactory as PolicyFactory,
 )

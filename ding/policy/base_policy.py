@@ -17,6 +17,7 @@ from easydict import EasyDict
 from ding.data import tree_map
 from ding.model import create_model
 from ding.policy import modes
+from ding.policy.optimizer_state import load_optimizer
 from ding.policy.row_adapter import RowAdapter
 from ding.utils import (
     MODEL_REGISTRY,
@@ -268,8 +269,8 @@ class Policy(RowAdapter):
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"])
-        if hasattr(self, "_optimizer") and "optimizer" in state_dict:
-            self._optimizer.load_state_dict(state_dict["optimizer"])
+        if hasattr(self, "_optimizer"):
+            load_optimizer(self._optimizer, state_dict.get("optimizer"))
 
     # ------------------------------------------------------------------ collect
 

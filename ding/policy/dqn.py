@@ -17,6 +17,7 @@ from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import default_preprocess_learn, set_noise_mode
+from ding.policy.optimizer_state import load_optimizer
 from ding.policy.quick_actor import QuickActor
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.rl_utils.columnar import nstep_columns
@@ -187,8 +188,9 @@ class DQNPolicy(Policy):
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"])
-        self._target_model.load_state_dict(state_dict["target_model"])
-        self._optimizer.load_state_dict(state_dict["optimizer"])
+        # One that holds weights alone: the target starts from them, as at a run's start.
+        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
+        load_optimizer(self._optimizer, state_dict.get("optimizer"))
         self._target_model.reset_state(state_dict.get("target_update_count"))
 
     # ------------------------------------------------------------------ collect

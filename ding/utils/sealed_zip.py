@@ -9,7 +9,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 from ding.utils.errors import DataError
 
@@ -23,12 +23,12 @@ _START_MAGIC = b"PK\x03\x04"
 _PIECE = 1 << 20
 
 
-def write_sealed(stream: IO[bytes], write: Callable[["_Checked"], object]) -> None:
+def write_sealed(stream: IO[bytes], write: Callable[[Any], object]) -> None:
     """Have an archive without a comment written, and put its checksum behind it.
 
     Args:
         stream: Seekable; the archive starts at its beginning.
-        write: Writes the archive into what it is given.
+        write: Writes the archive into the stream that it is given.
     """
     checked = _Checked(stream)
     write(checked)

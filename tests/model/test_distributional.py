@@ -21,9 +21,9 @@ def test_rainbow_is_dueling_and_noisy():
     model = RainbowDQN(4, 3, n_atom=5).eval()
     x = model.encoder(torch.randn(8, 4))
     scores = model.head.atom_scores(x)
-    torch.testing.assert_close(scores.mean(1), model.head.V(x))
+    torch.testing.assert_close(scores.mean(1), model.head.Q(x))
     model.train()
-    assert not torch.equal(model.head.V(x), model.head.V(x))
+    assert not torch.equal(model.head.Q(x), model.head.Q(x))
 
 
 def test_quantiles_have_the_logit_as_mean():

@@ -27,6 +27,7 @@ def test_a_sequence_gives_what_its_steps_give(res_link, dueling):
 
 
 def test_states_of_environments_are_independent():
+    torch.manual_seed(0)
     model = DRQN(4, 2, [8, 6])
     wrapper = model_wrap(model_wrap(model, "hidden_state", state_num=2), "argmax_sample")
     obs = torch.randn(2, 4)

@@ -37,7 +37,7 @@ def test_dueling_subtracts_the_mean_advantage():
 
 def test_dueling_branches_may_differ_in_depth():
     head = DuelingHead(8, 3, a_layer_num=0, v_layer_num=3)
-    depths = [sum(isinstance(m, nn.Linear) for m in part) for part in (head.A, head.V)]
+    depths = [sum(isinstance(m, nn.Linear) for m in part.modules()) for part in (head.A, head.V)]
     assert depths == [1, 4]
 
 

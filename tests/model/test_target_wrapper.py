@@ -157,5 +157,5 @@ def test_a_network_of_another_structure_is_refused():
     _, target = pair("momentum", theta=0.1)
     with pytest.raises(DataError, match=r"missing .*head.A.*unexpected .*head.Q"):
         target.update(DQN(4, 2, dueling=False).state_dict())
-    with pytest.raises(DataError, match=r"encoder.main.0.weight.*\[128, 5\].*\[128, 4\]"):
+    with pytest.raises(DataError, match=r"encoder.init.weight.*\[128, 5\].*\[128, 4\]"):
         target.update(DQN(5, 2))

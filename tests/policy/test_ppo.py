@@ -233,13 +233,13 @@ def test_value_norm_off(make_ppo):
 def test_parameter_init(make_ppo):
     policy = make_ppo(**CONTINUOUS)
     model = policy._model
-    hidden = model.encoder.main[2].weight.detach()
+    hidden = model.encoder.main[0].weight.detach()
     torch.testing.assert_close(hidden @ hidden.T, 2 * torch.eye(len(hidden)), atol=1e-4, rtol=0)
     assert model.actor_head.mu.weight.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
     assert model.actor_head.log_sigma_param.detach().flatten().tolist() == [-0.5, -0.5]
     mean = policy.eval_mode.batched.forward(np.random.randn(8, 3).astype(np.float32))["action"]
     assert mean.abs().max() < 0.1
-    discrete = make_ppo()._model.actor_head.Q[-1].weight
+    discrete = make_ppo()._model.actor_head.Q[-1][0].weight
     assert discrete.norm(dim=1).tolist() == pytest.approx([0.01, 0.01])
 
 
@@ -313,7 +313,7 @@ def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
     policy = make_ppo(learn=learn)
     assert "kl_div" in policy.learn_mode.monitor_vars()
     with torch.no_grad():
-        policy._model.actor_head.Q[-1].bias[0] += 1
+        policy._model.actor_head.Q[-1][0].bias[0] += 1
     log = policy.learn_mode.forward(collect(policy, [64]))[0]
     assert log["kl_div"] != 0
     assert log["total_loss"] == pytest.approx(

@@ -16,6 +16,7 @@ from ding.model.common.head import (
     RegressionHead,
     ReparameterizationHead,
 )
+from ding.model.common.old_names import with_old_names
 from ding.model.common.utils import create_model
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "ReparameterizationHead",
     "build_encoder",
     "create_model",
+    "with_old_names",
 ]

@@ -3,6 +3,8 @@
 At the batch sizes of acting, half the time of a small network goes into calling modules.
 """
 
+from collections.abc import Iterable, Iterator
+
 import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
@@ -13,23 +15,47 @@ _linear = nn.functional.linear
 class Dense(nn.Sequential):
     """``nn.Sequential`` that computes plain ``Linear`` and ``ReLU`` layers without calling them.
 
-    Any other layer is called, and so is one that has hooks, parametrisations or a ``forward`` of
-    its own.
+    Stacks within stacks are gone through alike. Any other layer is called, and so is one that has
+    hooks, parametrisations or a ``forward`` of its own.
     """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        hooked = _any_global_hook()
-        fresh = False  # whether `x` is ours alone, to be changed in place
-        for layer in self._modules.values():
-            kind = type(layer)
-            if (kind is not nn.Linear and kind is not nn.ReLU) or hooked or _is_special(layer):
-                x, fresh = layer(x), False  # type: ignore[misc]
-            elif kind is nn.Linear:
-                parameters = layer._parameters  # type: ignore[union-attr]
-                x, fresh = _linear(x, parameters["weight"], parameters["bias"]), True  # type: ignore[arg-type]
-            else:
-                x, fresh = (x.relu_() if fresh else x.relu()), True
-        return x
+        return run_layers(self._modules.values(), x)  # type: ignore[arg-type]
+
+
+def run_layers(layers: Iterable[nn.Module], x: torch.Tensor) -> torch.Tensor:
+    """What layers one after the other make of ``x``, as in a `Dense`."""
+    return _run(layers, x, False, _any_global_hook())[0]
+
+
+def leaves(layers: Iterable[nn.Module]) -> Iterator[nn.Module]:
+    """The layers that are computed, those within a `Dense` in its place."""
+    for layer in layers:
+        if type(layer) is Dense:
+            yield from leaves(layer)
+        else:
+            yield layer
+
+
+def _run(
+    layers: Iterable[nn.Module], x: torch.Tensor, fresh: bool, hooked: bool
+) -> tuple[torch.Tensor, bool]:
+    """The output, and whether it is ours alone, to be changed in place."""
+    for layer in layers:
+        kind = type(layer)
+        if kind not in _COMPUTED or hooked or _is_special(layer):
+            x, fresh = layer(x), False
+        elif kind is nn.Linear:
+            parameters = layer._parameters
+            x, fresh = _linear(x, parameters["weight"], parameters["bias"]), True  # type: ignore[arg-type]
+        elif kind is Dense:
+            x, fresh = _run(layer._modules.values(), x, fresh, hooked)  # type: ignore[arg-type]
+        else:
+            x, fresh = (x.relu_() if fresh else x.relu()), True
+    return x, fresh
+
+
+_COMPUTED = frozenset({nn.Linear, nn.ReLU, Dense})
 
 
 def _is_special(layer: nn.Module) -> bool:

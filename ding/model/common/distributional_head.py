@@ -76,11 +76,12 @@ class RainbowHead(_AtomHead):
         super().__init__(n_atom, v_min, v_max)
         sizes = [input_size or hidden_size] + [hidden_size] * layer_num
         self.A = mlp(sizes, output_size * n_atom, activation, norm_type, noise=noise)
-        self.V = mlp(sizes, n_atom, activation, norm_type, noise=noise)
+        # The state's value; old checkpoints name it so.
+        self.Q = mlp(sizes, n_atom, activation, norm_type, noise=noise)
 
     def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
         advantage = self.A(x).unflatten(-1, (-1, self.n_atom))
-        return advantage + (self.V(x).unsqueeze(-2) - advantage.mean(-2, keepdim=True))
+        return advantage + (self.Q(x).unsqueeze(-2) - advantage.mean(-2, keepdim=True))
 
 
 class QuantileHead(nn.Module):

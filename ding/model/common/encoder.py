@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
-from ding.model.common.dense import Dense
+from ding.model.common.dense import Dense, run_layers
 from ding.model.common.impala_encoder import (
     IMPALACnnDownStack,
     IMPALACnnResidualBlock,
@@ -72,22 +72,28 @@ class FCEncoder(nn.Module):
             raise ConfigError(f"FCEncoder: obs_shape is {obs_shape!r}; expected an int or [n]")
         sizes = _checked_sizes(hidden_size_list, "FCEncoder")
         self.output_size = sizes[-1]
+        if res_block and len(set(sizes)) > 1:
+            raise ConfigError(f"FCEncoder: res_block needs one width, hidden_size_list is {sizes}")
+
+        options = (activation, norm_type, dropout)
+        # The names are those of old checkpoints.
+        self.init, *after = linear_layers([self.obs_shape[0], sizes[0]], *options)
+        self.after_init = Dense(*after)
         if res_block:
-            if len(set(sizes)) > 1:
-                raise ConfigError(
-                    f"FCEncoder: res_block needs one width, hidden_size_list is {sizes}"
-                )
-            layers = linear_layers([self.obs_shape[0], sizes[0]], activation, norm_type, dropout)
-            layers += [
-                ResFCBlock(n, activation or nn.Identity(), norm_type, dropout) for n in sizes[1:]
-            ]
+            act = activation or nn.Identity()
+            self.main = Dense(*(ResFCBlock(n, act, norm_type, dropout) for n in sizes[1:]))
         else:
-            layers = linear_layers([self.obs_shape[0], *sizes], activation, norm_type, dropout)
-        self.main = Dense(*layers)
+            self.main = Dense(*linear_layers(sizes, *options))
+
+    @property
+    def stages(self) -> tuple[nn.Module, ...]:
+        """The layers and stacks of layers that an observation goes through."""
+        modules = self._modules
+        return modules["init"], modules["after_init"], modules["main"]  # type: ignore[return-value]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         try:
-            return self.main(x)
+            return run_layers(self.stages, x)
         except RuntimeError as err:
             _explain(self, x, err)
 
@@ -129,12 +135,11 @@ class ConvEncoder(nn.Module):
         layers += [ResBlock(n, activation or nn.Identity(), norm_type) for n in between]
         layers.append(nn.Flatten())
         self.output_size = sizes[-1]
-        layers.append(nn.Linear(self._flat_size(layers), self.output_size))
-        if layer_norm:
-            layers.append(nn.LayerNorm(self.output_size))
-        if activation is not None:
-            layers.append(activation)
+        # The names are those of old checkpoints.
         self.main = nn.Sequential(*layers)
+        self.mid = nn.Linear(self._flat_size(layers), self.output_size)
+        self.norm = nn.LayerNorm(self.output_size) if layer_norm else nn.Identity()
+        self.act = activation if activation is not None else nn.Identity()
 
     def _flat_size(self, layers: list[nn.Module]) -> int:
         probe = nn.Sequential(*layers).eval()
@@ -151,7 +156,7 @@ class ConvEncoder(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         try:
-            return self.main(x)
+            return self.act(self.norm(self.mid(self.main(x))))
         except RuntimeError as err:
             _explain(self, x, err)
 

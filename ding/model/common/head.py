@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
-from ding.model.common.dense import Dense
+from ding.model.common.dense import Dense, run_layers
 from ding.utils.errors import ConfigError
 
 
@@ -95,13 +95,16 @@ class RegressionHead(nn.Module):
     ) -> None:
         super().__init__()
         sizes = [input_size] + [hidden_size or input_size] * layer_num
-        self.main = mlp(sizes, output_size, activation, norm_type)
-        if final_tanh:
-            self.main.append(nn.Tanh())
+        self.main = Dense(*linear_layers(sizes, activation, norm_type))
+        self.last = nn.Linear(sizes[-1], output_size)
+        self._final_tanh = final_tanh
         self._scalar = output_size == 1
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        pred = self.main(x)
+        modules = self._modules
+        pred = run_layers((modules["main"], modules["last"]), x)  # type: ignore[arg-type]
+        if self._final_tanh:
+            pred = torch.tanh(pred)
         return {"pred": pred.squeeze(-1) if self._scalar else pred}
 
 
@@ -148,7 +151,8 @@ class ReparameterizationHead(nn.Module):
         self.main = Dense(*linear_layers(sizes, activation, norm_type))
         self.mu = nn.Linear(sizes[-1], output_size)
         if sigma_type == "fixed":
-            self.register_buffer("sigma", torch.full((output_size,), float(fixed_sigma_value)))
+            sigma = torch.full((output_size,), float(fixed_sigma_value))
+            self.register_buffer("sigma", sigma, persistent=False)
         elif sigma_type == "independent":
             self.log_sigma_param = nn.Parameter(torch.zeros(1, output_size))
         elif sigma_type == "conditioned":
@@ -217,8 +221,8 @@ def mlp(
     dropout: float | None = None,
     noise: bool = False,
 ) -> nn.Sequential:
-    """Hidden layers and a last linear layer without norm or activation, in one flat container."""
+    """The stack of hidden layers, and the last linear layer without norm or activation."""
     return Dense(
-        *linear_layers(sizes, activation, norm_type, dropout, noise),
-        *linear_layers([sizes[-1], output_size], None, noise=noise),
+        Dense(*linear_layers(sizes, activation, norm_type, dropout, noise)),
+        Dense(*linear_layers([sizes[-1], output_size], None, noise=noise)),
     )

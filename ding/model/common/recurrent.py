@@ -1,11 +1,13 @@
 """Recurrent layers whose states come and go per environment."""
 
+import math
 from typing import Any
 
 import torch
 from torch import nn
 
 State = dict[str, torch.Tensor]
+_Batched = tuple[torch.Tensor, torch.Tensor]
 
 
 class StatefulLSTM(nn.Module):
@@ -16,27 +18,74 @@ class StatefulLSTM(nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, layer_num: int = 1) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(input_size, hidden_size, layer_num)
+        self.hidden_size = hidden_size
+        self.layer_num = layer_num
+        self._build(input_size)
+
+    def _build(self, input_size: int) -> None:
+        self.lstm = nn.LSTM(input_size, self.hidden_size, self.layer_num)
 
     def forward(
         self, x: torch.Tensor, prev_state: list[State | None] | None
     ) -> tuple[torch.Tensor, list[State]]:
         """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the B states after it."""
-        output, state = self.lstm(x, self._batched(prev_state, x))
+        output, state = self._unroll(x, self._batched(prev_state, x))
         return output, _per_row(*state)
 
-    def _batched(
-        self, states: list[State | None] | None, x: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _unroll(self, x: torch.Tensor, state: _Batched) -> tuple[torch.Tensor, _Batched]:
+        return self.lstm(x, state)
+
+    def _batched(self, states: list[State | None] | None, x: torch.Tensor) -> _Batched:
         rows = x.shape[1]
         if states is None:
             states = [None] * rows
         if len(states) != rows:
             raise ValueError(f"prev_state holds {len(states)} states for a batch of {rows} rows")
-        zero = x.new_zeros(self.lstm.num_layers, 1, self.lstm.hidden_size)
+        zero = x.new_zeros(self.layer_num, 1, self.hidden_size)
         h = torch.cat([zero if s is None else s["h"] for s in states], dim=1)
         c = torch.cat([zero if s is None else s["c"] for s in states], dim=1)
         return h, c
+
+
+class NormedLSTM(StatefulLSTM):
+    """A `StatefulLSTM` with layer norm on what the input and the state add to the gates.
+
+    Ba et al. 2016, "Layer Normalization", equation 20 without the norm of the cell. The gates stand
+    in the order input, forget, output, candidate.
+    """
+
+    def _build(self, input_size: int) -> None:
+        gates = 4 * self.hidden_size
+        sizes = [input_size] + [self.hidden_size] * (self.layer_num - 1)
+        self.bias = nn.Parameter(torch.zeros(self.layer_num, gates))
+        # For each layer one for the input and one for the state.
+        self.norm = nn.ModuleList(nn.LayerNorm(gates) for _ in range(2 * self.layer_num))
+        self.wx = nn.ParameterList(_initial(size, gates) for size in sizes)
+        self.wh = nn.ParameterList(_initial(self.hidden_size, gates) for _ in sizes)
+
+    def _unroll(self, x: torch.Tensor, state: _Batched) -> tuple[torch.Tensor, _Batched]:
+        after = []
+        for i, (h, c) in enumerate(zip(*state)):
+            # What comes from the inputs does not wait for the states: all steps at once.
+            from_input = self.norm[2 * i](x @ self.wx[i]) + self.bias[i]
+            norm, wh = self.norm[2 * i + 1], self.wh[i]
+            outputs = []
+            for of_step in from_input:
+                gates = of_step + norm(h @ wh)
+                opened, candidate = gates.split((3 * self.hidden_size, self.hidden_size), -1)
+                into, keep, out = opened.sigmoid().chunk(3, -1)
+                c = keep * c + into * candidate.tanh()
+                h = out * c.tanh()
+                outputs.append(h)
+            x = torch.stack(outputs)
+            after.append((h, c))
+        last_h, last_c = zip(*after)
+        return x, (torch.stack(last_h), torch.stack(last_c))
+
+
+def _initial(size: int, gates: int) -> nn.Parameter:
+    bound = 1 / math.sqrt(gates // 4)
+    return nn.Parameter(torch.empty(size, gates).uniform_(-bound, bound))
 
 
 def _per_row(h: torch.Tensor, c: torch.Tensor) -> list[Any]:

@@ -5,6 +5,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from ding.model.common.old_names import add_other_names, take_other_names
+
+_TWO_ENCODERS = ("actor_encoder", "critic_encoder")
+
 
 class ActorCritic(nn.Module):
     """An actor and a critic behind one encoder or two.
@@ -42,6 +46,26 @@ class ActorCritic(nn.Module):
         """Encoder and head of the critic."""
         encoder = self.encoder if self.share_encoder else self.critic_encoder
         return nn.ModuleList([encoder, self.critic_head])
+
+    @property
+    def _other_names(self) -> dict[str, str]:
+        encoders = ("encoder", "encoder") if self.share_encoder else _TWO_ENCODERS
+        return {
+            "actor.0": encoders[0],
+            "actor.1": "actor_head",
+            "critic.0": encoders[1],
+            "critic.1": "critic_head",
+        }
+
+    def add_old_names(self, state: dict[str, Any], prefix: str) -> None:
+        """Add the names that parameters have through ``actor`` and ``critic``."""
+        add_other_names(self._other_names, state, prefix)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        take_other_names(self._other_names, state_dict, prefix, args[-1])
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def actor_feature(self, x: Any) -> torch.Tensor:
         return self.encoder(x) if self.share_encoder else self.actor_encoder(x)

@@ -4,7 +4,7 @@ Between the steps of environments the caches are cold, and what torch does aroun
 costs several times the arithmetic of a small layer. numpy needs a third of the time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 
-from ding.model.common.dense import Dense
+from ding.model.common.dense import leaves
 from ding.model.common.encoder import FCEncoder
 from ding.model.common.head import DiscreteHead, DuelingHead
 from ding.model.template.q_learning import DQN
@@ -47,7 +47,7 @@ class ArrayQ:
             *(hooks for m in modules for hooks in (m._forward_hooks, m._forward_pre_hooks)),
         )
         self._own = [module.__dict__ for module in modules]
-        self._encoder, *self._head = [_layers(stack) for stack in _stacks(model)]
+        self._encoder, *self._head = [_layers(list(leaves(stack))) for stack in _stacks(model)]
         self.obs_size = len(self._encoder[0][0])
 
     @staticmethod
@@ -88,24 +88,22 @@ class ArrayQ:
             return []
 
 
-def _stacks(model: Any) -> Iterator[Any]:
-    yield model.encoder.main
+def _stacks(model: Any) -> Iterator[Iterable[nn.Module]]:
+    yield model.encoder.stages
     head = model.head
-    yield from (head.A, head.V) if isinstance(head, DuelingHead) else (head.Q,)
+    yield from ([head.A], [head.V]) if isinstance(head, DuelingHead) else ([head.Q],)
 
 
-def _is_plain(stack: Any) -> bool:
-    layers = list(stack)
+def _is_plain(stack: Iterable[nn.Module]) -> bool:
+    layers = list(leaves(stack))
     return (
-        type(stack) is Dense
-        and all(type(layer) in (nn.Linear, nn.ReLU) for layer in layers)
+        all(type(layer) in (nn.Linear, nn.ReLU) for layer in layers)
         and all(layer.bias is not None for layer in layers if type(layer) is nn.Linear)
         and type(layers[0]) is nn.Linear
     )
 
 
-def _layers(stack: Any) -> list[_Layer]:
-    layers = list(stack)
+def _layers(layers: list[Any]) -> list[_Layer]:
     return [
         (
             layer.weight.detach().numpy().T,

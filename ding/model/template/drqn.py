@@ -7,7 +7,7 @@ from torch import nn
 
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
-from ding.model.common.recurrent import StatefulLSTM
+from ding.model.common.recurrent import NormedLSTM, StatefulLSTM
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -18,7 +18,8 @@ class DRQN(nn.Module):
 
     Args:
         head_hidden_size: Width of the LSTM and the head; the encoder's last size unless given.
-        lstm_type: ``'normal'`` or ``'pytorch'``, both torch's LSTM.
+        lstm_type: ``'normal'``, an LSTM with layer norm, or ``'pytorch'``, torch's own, which is
+            faster.
         res_link: Add the encoder's output to that of the LSTM; both need one width.
     """
 
@@ -45,7 +46,8 @@ class DRQN(nn.Module):
                 f"DRQN: res_link adds the encoder's {self.encoder.output_size} values to the "
                 f"LSTM's {width}; give head_hidden_size={self.encoder.output_size}"
             )
-        self.rnn = StatefulLSTM(self.encoder.output_size, width)
+        lstm = NormedLSTM if lstm_type == "normal" else StatefulLSTM
+        self.rnn = lstm(self.encoder.output_size, width)
         self.res_link = res_link
         self.head = build_discrete_head(
             DuelingHead if dueling else DiscreteHead,

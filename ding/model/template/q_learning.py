@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ding.model.common.dense import leaves
 from ding.model.common.distributional_head import DistributionHead, QuantileHead, RainbowHead
 from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
@@ -90,7 +91,7 @@ class DQN(_QNetwork):
     def _set_value_bias(self, value: float) -> None:
         for head in self.head.modules():
             if isinstance(head, (DuelingHead, DiscreteHead)):
-                last = (head.V if isinstance(head, DuelingHead) else head.Q)[-1]
+                last = [*leaves([head.V if isinstance(head, DuelingHead) else head.Q])][-1]
                 bias = last.bias_mu if isinstance(last, NoiseLinearLayer) else last.bias
                 nn.init.constant_(bias, value)  # type: ignore[arg-type]
 

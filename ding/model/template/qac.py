@@ -1,7 +1,7 @@
 """Actor and Q-value critic for off-policy policies."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -53,9 +53,13 @@ class _QAC(ActorCritic):
         """Runs the method that ``mode`` names, ``compute_actor`` or ``compute_critic``."""
         return self.run_mode(mode, inputs)
 
+    def _build_critic(self, make: Callable[[], nn.Module], twin: bool) -> nn.Module:
+        return nn.ModuleList([make(), make()]) if twin else make()
+
     def _q_value(self, x: torch.Tensor, key: str) -> dict[str, Any]:
-        q_value = [head(x)[key] for head in self.critic_head]
-        return {"q_value": q_value if len(q_value) > 1 else q_value[0]}
+        if isinstance(self.critic_head, nn.ModuleList):
+            return {"q_value": [head(x)[key] for head in self.critic_head]}
+        return {"q_value": self.critic_head(x)[key]}
 
 
 @MODEL_REGISTRY.register("continuous_qac")
@@ -101,43 +105,43 @@ class ContinuousQAC(_QAC):
             action_shape, actor_head_hidden_size, actor_head_layer_num, common
         )
         sizes = [self.feature_size + _size(action_shape), critic_head_hidden_size]
-        self.critic_head = nn.ModuleList(
-            nn.Sequential(
-                *linear_layers(sizes, **common),
-                RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common),
-            )
-            for _ in range(1 + bool(twin_critic))
-        )
+
+        def critic() -> nn.Module:
+            head = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
+            return nn.Sequential(*linear_layers(sizes, **common), head)
+
+        self.critic_head = self._build_critic(critic, twin_critic)
 
     def _build_actor(
         self, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
-    ) -> nn.ModuleDict:
-        """The heads by the output that they give, behind one linear layer."""
-        heads: dict[str, nn.Module] = {
-            "stem": nn.Sequential(*linear_layers([self.feature_size, width], **common))
-        }
+    ) -> nn.Module:
+        """A linear layer and the head; for a hybrid space the heads by the output they give."""
+        stem = linear_layers([self.feature_size, width], **common)
         common = {**common, "layer_num": layer_num}
-        if self.action_space == "regression":
-            heads["action"] = RegressionHead(width, _size(action_shape), final_tanh=True, **common)
-        elif self.action_space == "reparameterization":
-            heads["logit"] = ReparameterizationHead(
-                width, _size(action_shape), sigma_type="conditioned", **common
-            )
-        else:
+        if self.action_space == "hybrid":
             args_size = _size(action_shape["action_args_shape"])
-            heads["action_args"] = RegressionHead(width, args_size, final_tanh=True, **common)
-            heads["logit"] = DiscreteHead(width, action_shape["action_type_shape"], **common)
-        return nn.ModuleDict(heads)
+            heads = {
+                "stem": nn.Sequential(*stem),
+                "action_args": RegressionHead(width, args_size, final_tanh=True, **common),
+                "logit": DiscreteHead(width, action_shape["action_type_shape"], **common),
+            }
+            return nn.ModuleDict(heads)
+        size = _size(action_shape)
+        if self.action_space == "regression":
+            return nn.Sequential(*stem, RegressionHead(width, size, final_tanh=True, **common))
+        head = ReparameterizationHead(width, size, sigma_type="conditioned", **common)
+        return nn.Sequential(*stem, head)
 
     def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
         """``{'action': [B, A]}`` in (-1, 1), ``{'logit': [mu, sigma]}`` with ``[B, A]`` each, or
         ``{'logit': [B, N], 'action_args': [B, A]}``, by action space."""
-        x = self.actor_head["stem"](self.actor_feature(obs))
+        x = self.actor_feature(obs)
         if self.action_space == "regression":
-            return {"action": _column(self.actor_head["action"](x)["pred"], x)}
+            return {"action": _column(self.actor_head(x)["pred"], x)}
         if self.action_space == "reparameterization":
-            gaussian = self.actor_head["logit"](x)
+            gaussian = self.actor_head(x)
             return {"logit": [gaussian["mu"], gaussian["sigma"]]}
+        x = self.actor_head["stem"](x)
         return {
             "logit": self.actor_head["logit"](x)["logit"],
             "action_args": _column(self.actor_head["action_args"](x)["pred"], x),
@@ -195,9 +199,8 @@ class DiscreteQAC(_QAC):
             )
 
         self.actor_head = head(actor_head_hidden_size, actor_head_layer_num)
-        self.critic_head = nn.ModuleList(
-            head(critic_head_hidden_size, critic_head_layer_num)
-            for _ in range(1 + bool(twin_critic))
+        self.critic_head = self._build_critic(
+            lambda: head(critic_head_hidden_size, critic_head_layer_num), twin_critic
         )
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:

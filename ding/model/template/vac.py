@@ -86,7 +86,7 @@ class VAC(ActorCritic):
         self.action_space = action_space
         width = getattr(encoder, "output_size", sizes[-1])
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        self.actor_head = _build_actor_head(
+        actor_head = _build_actor_head(
             action_space,
             action_shape,
             width,
@@ -100,6 +100,8 @@ class VAC(ActorCritic):
         self.critic_head = RegressionHead(
             width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
         )
+        # After the critic's: so optimisers of old checkpoints count the parameters.
+        self.actor_head = actor_head
 
     def forward(self, x: torch.Tensor | dict, mode: str) -> dict:
         """Runs the method that ``mode`` names, one of `VAC.mode`."""

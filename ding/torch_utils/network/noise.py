@@ -1,6 +1,7 @@
 """Linear layers with learned noise (Fortunato et al. 2018, "Noisy Networks for Exploration")."""
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -52,6 +53,18 @@ class NoiseLinearLayer(nn.Module):
         inputs, outputs = noise.split((self.in_channels, self.out_channels))
         weight = torch.addcmul(self.weight_mu, self.weight_sigma, torch.outer(outputs, inputs))
         return F.linear(x, weight, torch.addcmul(self.bias_mu, self.bias_sigma, outputs))
+
+    def add_old_names(self, state: dict[str, Any], prefix: str) -> None:
+        """Add the entries for the noise itself, which is drawn anew at each call here: none."""
+        state[prefix + "weight_eps"] = torch.zeros_like(state[prefix + "weight_mu"])
+        state[prefix + "bias_eps"] = torch.zeros_like(state[prefix + "bias_mu"])
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        for name in ("weight_eps", "bias_eps"):
+            state_dict.pop(prefix + name, None)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, sigma0={self.sigma0}"

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
+from ding.policy import in_old_form
 from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
@@ -98,7 +99,8 @@ class SaveCkptHook(LearnerHook):
 
     Args:
         ext_args: ``freq``, iterations between two files (for ``after_iter``), never when it is 0;
-            ``keep``, how many of the numbered files stay, the newest (all when it is 0).
+            ``keep``, how many of the numbered files stay, the newest (all when it is 0);
+            ``old_names=True`` for files that programs written for DI-engine can load as well.
 
     Between iterations a file that cannot be written is a warning, and training goes on; anywhere
     else it is an error.
@@ -108,6 +110,7 @@ class SaveCkptHook(LearnerHook):
         super().__init__(*args, **kwargs)
         self._freq = ext_args.get("freq", 1)
         self._keep = ext_args.get("keep", 0)
+        self._old_names = ext_args.get("old_names", False)
 
     def __call__(self, engine: Any) -> None:
         if engine.rank != 0 or not _is_due(engine, self._freq):
@@ -116,7 +119,10 @@ class SaveCkptHook(LearnerHook):
         name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
         path = os.path.join(folder, name)
         try:
-            save_file(path, to_device(checkpoint_state(engine), "cpu"))
+            state = checkpoint_state(engine)
+            if self._old_names:
+                state = in_old_form(engine.policy, state)
+            save_file(path, to_device(state, "cpu"))
             engine.info(f"{engine.instance_name} saved {path}")
             if self._keep:
                 self._prune(folder)

@@ -1,0 +1,49 @@
+"""Optimisers take up their state from checkpoints, old ones included."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+#: How an optimiser computes, not what: a matter of the machine and of torch's version.
+_OWN = ("fused", "foreach", "capturable", "differentiable")
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> None:
+    """Load a state dict; if there is none, or none for these parameters, the optimiser starts anew
+    and a warning says so.
+
+    An optimiser knows its parameters by their order alone, so that their number and shapes have to
+    be those of the state.
+    """
+    misfit = "it holds no state of the optimizer" if state is None else _misfit(optimizer, state)
+    if misfit is not None or state is None:
+        logger.warning("the optimizer starts anew with what was loaded: %s", misfit)
+        return
+    own = [{name: group.get(name) for name in _OWN} for group in optimizer.param_groups]
+    optimizer.load_state_dict(dict(state))
+    for group, options in zip(optimizer.param_groups, own):
+        group.update({name: value for name, value in options.items() if name in group})
+
+
+def _misfit(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> str | None:
+    try:
+        saved = [number for group in state["param_groups"] for number in group["params"]]
+        sizes = [len(group["params"]) for group in state["param_groups"]]
+        moments = [state["state"].get(number) or {} for number in saved]
+    except (KeyError, TypeError, AttributeError) as error:
+        return f"its optimizer state is none ({type(error).__name__}: {error})"
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    if sizes != [len(group["params"]) for group in optimizer.param_groups]:
+        return f"its optimizer state is for {len(saved)} parameters, not {len(params)}"
+    for number, (param, values) in enumerate(zip(params, moments)):
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor) and value.dim() and value.shape != param.shape:
+                return (
+                    f"its optimizer state holds {name} of shape {list(value.shape)} for parameter "
+                    f"{number}, which has {list(param.shape)}"
+                )
+    return None

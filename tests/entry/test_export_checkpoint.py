@@ -1,0 +1,87 @@
+"""Checkpoints from DI-engine, and for it."""
+
+import pytest
+import torch
+
+from ding.entry import eval, export_checkpoint, serial_pipeline
+from ding.model import VAC
+from ding.utils import save_file
+from ding.utils.errors import CheckpointError
+
+MODEL = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
+NAMES = {
+    "encoder.init": (8, 4),
+    "head.A.0.0": (8, 8),
+    "head.A.1.0": (2, 8),
+    "head.V.0.0": (8, 8),
+    "head.V.1.0": (1, 8),
+}
+
+
+def configs(**hook):
+    main = dict(
+        exp_name="run",
+        env=dict(
+            env_id="CartPole-v1",
+            max_episode_steps=20,
+            collector_env_num=2,
+            evaluator_env_num=2,
+            n_evaluator_episode=2,
+        ),
+        policy=dict(
+            model=dict(MODEL),
+            collect=dict(n_sample=8),
+            learn=dict(batch_size=8, update_per_collect=1, learner=dict(hook=hook)),
+        ),
+    )
+    create = dict(
+        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
+    )
+    return main, create
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    """A policy that always goes left: every episode takes 8 to 12 steps."""
+    monkeypatch.chdir(tmp_path)
+    state = {}
+    for name, shape in NAMES.items():
+        state |= {f"{name}.weight": torch.zeros(shape), f"{name}.bias": torch.zeros(shape[0])}
+    torch.save({"model": state, "target_model": state, "last_iter": 3, "last_step": 4}, "old.tar")
+    return "old.tar"
+
+
+def test_old_checkpoints_are_evaluated(old):
+    assert 8 <= eval(configs(), seed=0, load_path=old) <= 12
+
+
+def test_old_checkpoints_are_trained_on(old, caplog):
+    cfg = configs(load_ckpt_before_run=old, save_ckpt_after_run=True)
+    serial_pipeline(cfg, seed=0, max_train_iter=5)
+    assert "the optimizer starts anew" in caplog.text
+    state = torch.load("run/ckpt/iteration_5.pth.tar", weights_only=True)
+    assert state["last_iter"] == 5
+    assert state["model"].keys() == {f"{n}.{k}" for n in NAMES for k in ("weight", "bias")}
+
+
+def test_an_exported_checkpoint_has_the_old_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main, create = configs()
+    del main["policy"]["learn"]
+    create["policy"]["type"] = "ppo"
+    state = VAC(**MODEL).state_dict()
+    save_file("own.tar", {"model": state, "last_iter": 9})
+    export_checkpoint((main, create), "own.tar", "old.tar")
+    exported = torch.load("old.tar", weights_only=True)
+    assert exported["last_iter"] == 9
+    for alias, own in {"actor.0": "encoder", "critic.1": "critic_head"}.items():
+        for name in [n for n in state if n.startswith(own)]:
+            assert torch.equal(exported["model"][name.replace(own, alias, 1)], state[name])
+    export_checkpoint((main, create), "old.tar", "again.tar")
+
+
+def test_a_checkpoint_of_something_else_is_refused_in_one_message(old):
+    main, create = configs()
+    main["policy"]["model"]["dueling"] = False
+    with pytest.raises(CheckpointError, match=r"(?s)old\.tar.*head\.Q\.0\.0.*head\.A\.0\.0"):
+        export_checkpoint((main, create), old, "x.tar")
