@@ -30,7 +30,6 @@ from ding.config.notes import Notes
 from ding.config.parts import find_parts
 from ding.config.save import save_config
 from ding.config.system import complete_system
-from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
@@ -189,11 +188,9 @@ def complete_parallel(
 
 
 def _use_command_mode(create: EasyDict) -> None:
-    """Name the policy's type that also has the command mode, if there is one."""
+    """Name the policy's type that also has the command mode."""
     type_ = at(create, "policy.type")
-    if not isinstance(type_, str) or type_.endswith("_command"):
-        return
-    if f"{type_}_command" in POLICY_REGISTRY or type_ not in POLICY_REGISTRY:
+    if isinstance(type_, str) and not type_.endswith("_command"):
         create.policy.type = f"{type_}_command"
 
 

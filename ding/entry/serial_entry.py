@@ -164,7 +164,7 @@ def _limit(value: float | None, name: str) -> float:
 
 
 def off_policy_round(parts: Components, run: TrainingRun) -> None:
-    """Collect into the buffer, then learn ``update_per_collect`` times from it."""
+    """Collect into the buffer, then learn ``update_per_collect`` times (one by default) from it."""
     cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
     assert buffer is not None
     data = run.collect(parts.commander.step())
@@ -172,7 +172,7 @@ def off_policy_round(parts: Components, run: TrainingRun) -> None:
     batch_size = learner.policy.get_attribute("batch_size")
     if isinstance(batch_size, int) and buffer.count() < batch_size:
         return  # as at every start: nothing to be warned of
-    for _ in range(cfg.learn.update_per_collect):
+    for _ in range(cfg.learn.get("update_per_collect", 1)):
         batch = buffer.sample(batch_size, learner.train_iter)
         if batch is None:
             # More has to be collected first. The buffer has logged why.

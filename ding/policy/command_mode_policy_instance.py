@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ding.policy.base_policy import CommandModePolicy
+from ding.policy.base_policy import CommandModePolicy, Policy
 from ding.policy.dqn import DQNPolicy
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils import get_epsilon_greedy_fn
@@ -20,8 +20,39 @@ class EpsCommandModePolicy(CommandModePolicy):
         return {"eps": self.epsilon_greedy(command_info["envstep"])}
 
 
+class OpenCommandModePolicy(EpsCommandModePolicy):
+    """Explores with ε if its config says how it falls; without, nothing changes over time."""
+
+    def _init_command(self) -> None:
+        if self._falls():
+            super()._init_command()
+
+    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+        return super()._get_setting_collect(command_info) if self._falls() else {}
+
+    def _falls(self) -> bool:
+        eps = self._cfg.other.get("eps") or {}
+        return all(name in eps for name in ("start", "end", "decay", "type"))
+
+
 class DummyCommandModePolicy(CommandModePolicy):
     """Has no settings that change over time."""
+
+
+def with_command_mode(policy: type[Policy]) -> type[Policy]:
+    """A policy class that also has the command mode: that of the built-in policy it derives from.
+
+    Others explore with ε if their config says how it falls (``other.eps``). A class that has the
+    mode itself is returned as it is.
+    """
+    if not isinstance(policy, type) or issubclass(policy, CommandModePolicy):
+        return policy
+    mode: type[CommandModePolicy] = OpenCommandModePolicy
+    for known in (DQNCommandModePolicy, PPOCommandModePolicy):
+        if issubclass(policy, known.__bases__[0]):
+            mode = known
+    name = f"{policy.__name__.removesuffix('Policy')}CommandModePolicy"
+    return type(name, (policy, mode), {"__module__": policy.__module__, "__doc__": policy.__doc__})
 
 
 @POLICY_REGISTRY.register("dqn_command")

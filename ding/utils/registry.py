@@ -39,6 +39,7 @@ class Registry(dict):
         self._lazy: dict[str, str] = {}
         self._replaced: set[str] = set()
         self._origins: dict[str, _Origin] = {}
+        self._deriver: tuple[str, str, str] | None = None
 
     @classmethod
     def named(cls, label: str, import_key: str) -> "Registry":
@@ -72,6 +73,16 @@ class Registry(dict):
         """Announce that importing `import_path` registers `module_name`."""
         self._lazy[module_name] = import_path
 
+    def derive(self, suffix: str, import_path: str, function: str) -> None:
+        """Let names that end so, and that nobody registered, be made from those without the ending.
+
+        Args:
+            suffix: The ending.
+            import_path: Module of the function.
+            function: Takes what is registered under the name without the ending.
+        """
+        self._deriver = suffix, import_path, function
+
     def get(self, module_name: str) -> Callable:  # type: ignore[override]
         """The object registered under a name; imports it if it was only announced.
 
@@ -102,13 +113,21 @@ class Registry(dict):
     def __missing__(self, name: str) -> Callable:
         path = self._lazy.get(name) if isinstance(name, str) else None
         if path is None:
-            raise UnknownTypeError(self._unknown(name))
+            return self._derived(name)
         importlib.import_module(path)
         if not super().__contains__(name):
             raise UnknownTypeError(
                 f"importing {path} was to register the {self.label or 'type'} {name!r}, "
                 f"but it did not"
             )
+        return super().__getitem__(name)
+
+    def _derived(self, name: object) -> Callable:
+        if self._deriver is None or not str(name).endswith(self._deriver[0]):
+            raise UnknownTypeError(self._unknown(name))
+        suffix, path, function = self._deriver
+        source = self[str(name).removesuffix(suffix)]
+        self[name] = getattr(importlib.import_module(path), function)(source)
         return super().__getitem__(name)
 
     def _add(self, name: str | None, obj: Callable, force_overwrite: bool) -> Callable:

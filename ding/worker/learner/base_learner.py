@@ -9,6 +9,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.data import Columns
+from ding.policy import Policy
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
 from ding.utils.class_config import class_config
@@ -128,7 +129,8 @@ class BaseLearner:
             policy_kwargs: Keyword arguments of the policy's ``forward``.
 
         Returns:
-            What the policy logged, without priorities: one dict for each of its updates.
+            What the policy logged, without priorities: one dict for each of its updates, empty
+            where it returned nothing.
 
         Raises:
             ConfigError: No policy is set.
@@ -146,7 +148,7 @@ class BaseLearner:
         identity = _identity(data)
         output = self._policy.forward(data, **(policy_kwargs or {}))
         self._train_time = time.perf_counter() - start
-        logged = output if isinstance(output, list) else [output]
+        logged = [one or {} for one in (output if isinstance(output, list) else [output])]
         for log_vars in logged:
             self._take_log(log_vars, identity)
             self.call_hook("after_iter")
@@ -293,7 +295,9 @@ class BaseLearner:
         monitor = self.monitor
         if monitor is None:
             return
-        names = [*self._logged_names, *([] if self._dataloader is None else ["data_time"])]
+        assert self._feed is not None
+        times = ["train_time"] if self._dataloader is None else ["train_time", "data_time"]
+        names = [*self._feed.names(), *times]
         averages = {f"{name}_avg": monitor.avg[name]() for name in names}
         shown = ", ".join(f"{name}={value:.6g}" for name, value in averages.items())
         self.info(f"iteration {self._last_iter.val}: {shown}")
@@ -326,7 +330,7 @@ class BaseLearner:
         self._batch_count = state_dict.get("batch_count", 0)
         self._collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
-            self._feed.monitor.load_window(state_dict["monitor"])
+            self._feed.load_window(state_dict["monitor"])
 
     # ------------------------------------------------------------------ properties
 
@@ -407,10 +411,9 @@ class BaseLearner:
     @policy.setter
     def policy(self, _policy: Any) -> None:
         self._policy = _policy
-        self._logged_names = list(_policy.monitor_vars())
-        names, self._logged_names = self._logged_names, [*self._logged_names, "train_time"]
         if self._rank == 0 or not self.only_monitor_rank0:
-            self._feed = MonitorFeed(sorted(set(names)))
+            names = dict.fromkeys(_policy.monitor_vars())
+            self._feed = MonitorFeed(list(names), every_number=_declares_nothing(_policy))
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
 
@@ -431,6 +434,12 @@ class BaseLearner:
     @ckpt_name.setter
     def ckpt_name(self, _ckpt_name: str | None) -> None:
         self._ckpt_name = _ckpt_name
+
+
+def _declares_nothing(policy: Any) -> bool:
+    """Whether the policy leaves it open what it logs: all numbers that it returns are."""
+    function = getattr(policy.monitor_vars, "__func__", None)
+    return function is Policy._monitor_vars_learn
 
 
 def _without_priority(log_vars: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import torch
 
 from ding.utils.autolog import LoggedModel, LoggedValue, TickTime
 
@@ -48,7 +50,7 @@ class TickMonitor(LoggedModel):
             if (records := self.ranged_data(name).history())
         }
 
-    def load_window(self, window: dict[str, list[tuple[float, float]]]) -> None:
+    def load_window(self, window: Mapping[str, list[tuple[float, float]]]) -> None:
         """Take up a window, moving the clock on over it."""
         known = set(self.value_names())
         records = [
@@ -102,15 +104,33 @@ class MonitorFeed:
 
     Args:
         names: Values to monitor, beside ``train_time`` and ``data_time``.
+        every_number: Monitor all other numbers that come as well.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], every_number: bool = False) -> None:
         self._tick = TickTime()
-        self._monitor = get_simple_monitor_type(names)(self._tick, expire=WINDOW)
-        self._names = frozenset(self._monitor.value_names())
+        self._wanted = list(names)
+        self._every_number = every_number
+        self._make_monitor()
         # One more than the window: ranges include the value before them.
         self._unread: deque[Mapping[str, Any]] = deque(maxlen=WINDOW + 1)
         self._unread_count = 0
+
+    def _make_monitor(self) -> None:
+        self._monitor = get_simple_monitor_type(self._wanted)(self._tick, expire=WINDOW)
+        self._names = frozenset(self._monitor.value_names())
+
+    def load_window(self, window: Mapping[str, list[tuple[float, float]]]) -> None:
+        """Take up the window of an earlier monitor, and go on from there."""
+        if self._every_number:
+            self._wanted += [name for name in window if name not in self._names]
+            self._make_monitor()
+        self._monitor.load_window(window)
+
+    def names(self) -> list[str]:
+        """What is monitored and has come at all, but for the times; those asked for first."""
+        monitor = self.monitor
+        return [name for name in self._wanted if monitor.ranged_data(name).history()]
 
     def add(self, values: Mapping[str, Any]) -> None:
         """Take the values of one iteration; those that are not monitored are left out."""
@@ -119,6 +139,8 @@ class MonitorFeed:
 
     @property
     def monitor(self) -> TickMonitor:
+        if self._every_number:
+            self._take_up_names()
         forgotten = self._unread_count - len(self._unread)
         if forgotten:
             self._tick.step(forgotten)
@@ -130,3 +152,25 @@ class MonitorFeed:
         self._unread.clear()
         self._unread_count = 0
         return self._monitor
+
+    def _take_up_names(self) -> None:
+        found = {
+            name: None
+            for values in self._unread
+            for name, value in values.items()
+            if name not in self._names and _is_number(value)
+        }
+        if not found:
+            return
+        window, now = self._monitor.window(), self._tick.time()
+        self._wanted += found
+        oldest = max((age for records in window.values() for age, _ in records), default=0)
+        self._tick = TickTime(int(now - oldest))
+        self._make_monitor()
+        self._monitor.load_window(window)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.numel() == 1
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,48 @@
+"""The monitor that takes up whatever numbers come."""
+
+import numpy as np
+import torch
+
+from ding.worker.learner.monitor import MonitorFeed
+
+
+def feed_of(*rows, **kwargs):
+    feed = MonitorFeed(["cur_lr"], **kwargs)
+    for row in rows:
+        feed.add(row)
+    return feed
+
+
+def test_only_what_was_asked_for_and_came():
+    feed = feed_of({"loss": 1.0}, {"cur_lr": 0.5, "loss": 3.0})
+    assert feed.names() == ["cur_lr"]
+    assert feed_of({"loss": 1.0}).names() == []
+
+
+def test_every_number():
+    row = {"loss": 1.0, "tensor": torch.tensor(2.0), "array": np.float32(3.0), "flag": True}
+    feed = feed_of(
+        {**row, "text": "x", "nothing": None, "vector": torch.ones(2)}, every_number=True
+    )
+    assert feed.names() == ["loss", "tensor", "array"]
+
+
+def test_names_that_come_later_lose_nothing():
+    feed = feed_of({"loss": 1.0}, {"loss": 3.0}, every_number=True)
+    assert feed.monitor.avg["loss"]() == 2.0
+    feed.add({"loss": 5.0, "actor_loss": 7.0})
+    assert feed.names() == ["loss", "actor_loss"]
+    assert feed.monitor.avg["loss"]() == 3.0
+    assert feed.monitor.avg["actor_loss"]() == 7.0
+    for _ in range(20):
+        feed.add({"loss": 0.0})
+        feed.monitor.avg["loss"]()
+    assert feed.monitor.avg["loss"]() == 0.0
+
+
+def test_a_window_is_taken_up():
+    feed = feed_of({"loss": 1.0}, {"loss": 3.0}, every_number=True)
+    other = MonitorFeed(["cur_lr"], every_number=True)
+    other.load_window(feed.monitor.window())
+    assert other.names() == ["loss"]
+    assert other.monitor.avg["loss"]() == 2.0
