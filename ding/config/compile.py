@@ -33,6 +33,8 @@ from ding.config.parts import (
 from ding.config.save import save_config
 from ding.utils import broadcast_object_list, deep_merge_dicts, get_rank, get_world_size
 from ding.utils.errors import ConfigError
+from ding.utils.run_lock import is_locked
+from ding.utils.run_log import never_began
 from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISerialCollector
 
 #: Whether unknown keys are errors: all, or those at or under these paths.
@@ -303,9 +305,12 @@ def _settled(cfg: EasyDict, save_cfg: bool, save_path: str, renew_dir: bool) -> 
 
 
 def new_folder(name: str) -> str:
-    """``name`` if it does not exist, else with the time appended; the same on all ranks."""
+    """``name`` if it is free, else with the time appended; the same on all ranks.
+
+    A folder is free if it does not exist, or if the run in it failed before it had begun.
+    """
     chosen = name
-    if os.path.exists(name):
+    if os.path.exists(name) and not (never_began(name) and not is_locked(name)):
         stamped = f"{name}_{datetime.now().strftime('%y%m%d_%H%M%S')}"
         # Two runs may start within one second.
         names = [stamped, *(f"{stamped}_{number}" for number in range(1, 1000))]

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from ding.config import read_config
 from ding.config.compile import compile_run_config
 from ding.config.serial_form import is_parallel, serial_form
+from ding.entry.optimizer_options import Options, optimizer_options
 from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.utils import set_pkg_seed
@@ -40,6 +41,7 @@ class Components:
         collector: An ``ISerialCollector``; what its ``collect`` takes depends on the kind.
         collector_policy: What the collector was given: a collect mode, or one for each player.
         replay_buffer: ``None`` for on-policy training.
+        built_options: The optimisers' options as the config says, before any state was loaded.
     """
 
     cfg: EasyDict
@@ -51,6 +53,7 @@ class Components:
     evaluator: ISerialEvaluator
     replay_buffer: IBuffer | None
     commander: BaseSerialCommander
+    built_options: Options
 
     def close(self) -> None:
         """Close everything that holds processes, files or threads, even if one cannot be."""
@@ -182,7 +185,7 @@ def build_components(
         opened.pop_all()
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
-        *(evaluator, buffer, commander),
+        *(evaluator, buffer, commander, optimizer_options(policy)),
     )
 
 

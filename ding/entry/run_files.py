@@ -6,11 +6,13 @@ import time
 from datetime import datetime, timezone
 from typing import Any
 
-from ding.utils.log_file import write_atomically
+from ding.utils.log_file import read_json, write_atomically
 from ding.utils.process_identity import still_runs
+from ding.utils.run_log import RECORD_FILE
+
+__all__ = ["COORDINATOR_FILE", "RECORD_FILE", "coordinator_address", "read_record", "settle_record"]
 
 COORDINATOR_FILE = "coordinator.json"
-RECORD_FILE = "run.json"
 
 
 def coordinator_address(exp_name: str) -> dict[str, Any] | None:
@@ -18,7 +20,7 @@ def coordinator_address(exp_name: str) -> dict[str, Any] | None:
 
     ``None`` if there is none: the file may have been left by one that was killed.
     """
-    found = _json_file(os.path.join(exp_name, COORDINATOR_FILE))
+    found = read_json(os.path.join(exp_name, COORDINATOR_FILE))
     process = found.get("process")
     if not {"host", "port"} <= set(found):
         return None
@@ -27,7 +29,7 @@ def coordinator_address(exp_name: str) -> dict[str, Any] | None:
 
 def read_record(exp_name: str) -> dict[str, Any]:
     """What ``run.json`` tells of a run; empty if there is none."""
-    return _json_file(os.path.join(exp_name, RECORD_FILE))
+    return read_json(os.path.join(exp_name, RECORD_FILE))
 
 
 def settle_record(exp_name: str, status: str, reason: str) -> None:
@@ -38,12 +40,3 @@ def settle_record(exp_name: str, status: str, reason: str) -> None:
     now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
     record.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
     write_atomically(os.path.join(exp_name, RECORD_FILE), json.dumps(record, indent=2) + "\n")
-
-
-def _json_file(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

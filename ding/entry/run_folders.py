@@ -16,6 +16,7 @@ from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import TEMPORARY_NAME
 from ding.utils.run_key import remove_run_key
+from ding.utils.run_lock import RunLock
 from ding.utils.run_mark import RunMark
 from ding.utils.shared_folder import SharedFolder
 
@@ -39,6 +40,7 @@ class RunFolders:
             key: os.path.abspath(config.system[key]) for key in ("path_data", "path_policy")
         }
         self._made: list[str] = []
+        self._lock = RunLock(self._exp)
 
     def prepare(self) -> None:
         """Make the folders, and mark those that are shared as this run's.
@@ -59,8 +61,13 @@ class RunFolders:
             os.makedirs(self._exp, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._exp):
                 pass
-        for key, path in self._shared.items():
-            self._make(path, f"system_config.{key}")
+        self._lock.__enter__()
+        try:
+            for key, path in self._shared.items():
+                self._make(path, f"system_config.{key}")
+        except BaseException:
+            self._lock.__exit__()
+            raise
 
     def _make(self, path: str, key: str) -> None:
         missing, made = path, list[str]()
@@ -100,6 +107,7 @@ class RunFolders:
         remove_run_key(self._exp)
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))
+        self._lock.__exit__()
 
 
 def remove_unfinished(exp_name: str) -> None:

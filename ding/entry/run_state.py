@@ -2,14 +2,15 @@
 
 import os
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
+from ding.entry.changed_config import changes, config_facts
 from ding.entry.components import Components
+from ding.entry.optimizer_options import keep_configured
 from ding.torch_utils import to_device
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError
@@ -35,15 +36,17 @@ def save_run_state(parts: Components) -> None:
         "policy": to_device(dict(parts.learner.policy.state_dict()), "cpu"),
         **{name: part.state_dict() for name, part in _stateful(parts).items()},
         "rng": _rng_state(),
+        "optimizer_options": parts.built_options,
+        "config": config_facts(parts.cfg),
     }
     save_file(state_path(parts.cfg.exp_name), state)
 
 
-def load_run_state(parts: Components) -> float:
+def load_run_state(parts: Components) -> list[str]:
     """Take up the state that :func:`save_run_state` saved in the same run folder.
 
     Returns:
-        Seconds that it took, about what saving it again will take.
+        What the config has changed since; it holds from now on.
 
     Raises:
         CheckpointError: There is none, or it does not fit this config.
@@ -53,10 +56,11 @@ def load_run_state(parts: Components) -> float:
         raise CheckpointError(
             f"nothing to resume: {path} does not exist. Use the exp_name of the run to go on with"
         )
-    begin = time.monotonic()
     state = read_file(path)
     try:
+        changed = changes(state["config"], config_facts(parts.cfg))
         parts.learner.policy.load_state_dict(state["policy"])
+        keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
         for name, part in _stateful(parts).items():
             part.load_state_dict(state[name])
         rng = state["rng"]
@@ -66,7 +70,7 @@ def load_run_state(parts: Components) -> float:
         ) from error
     # Last: building and loading the parts may have drawn from the generators.
     _set_rng_state(rng)
-    return time.monotonic() - begin
+    return changed
 
 
 def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:

@@ -10,6 +10,7 @@ import torch
 from ding.config.compile import Strict
 from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, build_components, load_config
+from ding.entry.run_folder import RunFolder
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch
 from ding.entry.stop_signal import StopNow
 from ding.entry.training_run import TrainingRun
@@ -23,6 +24,8 @@ from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
 from ding.worker import BaseLearner
 
+#: Options of `load_config`: the pipeline takes the folder and writes the config itself.
+IN_MEMORY: dict[str, Any] = {"save_cfg": False, "renew_dir": False}
 #: One round of collecting and learning.
 Round = Callable[[Components, TrainingRun], None]
 
@@ -61,7 +64,11 @@ def serial_pipeline(
     """
     notes = Notes()
     cfg = load_config(
-        *(input_cfg, seed, env_setting, model), on_policy=False, notes=notes, strict=strict
+        *(input_cfg, seed, env_setting, model),
+        on_policy=False,
+        notes=notes,
+        strict=strict,
+        **IN_MEMORY,
     )
     return train(
         *(cfg, notes, off_policy_round, env_setting, model),
@@ -111,7 +118,8 @@ def _train(
     mode = "quiet" if get_rank() else "auto"
     env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
     with (
-        RunLog(cfg.exp_name, seed=cfg.seed, **notes.facts) as log,
+        RunFolder(cfg) as folder,
+        RunLog(cfg.exp_name, starts=True, seed=cfg.seed, **notes.facts) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
         RunWatch(stop, cfg.env.manager, env_num, _Start(log)) as watch,
     ):
@@ -122,7 +130,7 @@ def _train(
             with contextlib.closing(build(log.writer)) as parts:
                 watch.rest()
                 stop.patient = True
-                run = TrainingRun(parts, log, console, stop, watch, *limits)
+                run = TrainingRun(parts, log, console, stop, watch, folder, *limits)
                 watch.run = run
                 with threads_that_fit(parts.learner.policy.get_attribute("model")):
                     words = run.train(_fill_randomly, one_round)

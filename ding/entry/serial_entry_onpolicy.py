@@ -7,7 +7,7 @@ import torch
 from ding.config.compile import Strict
 from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, load_config
-from ding.entry.serial_entry import players_data, train
+from ding.entry.serial_entry import IN_MEMORY, players_data, train
 from ding.entry.training_run import TrainingRun
 from ding.policy import Policy
 
@@ -27,7 +27,11 @@ def serial_pipeline_onpolicy(
     """
     notes = Notes()
     cfg = load_config(
-        *(input_cfg, seed, env_setting, model), on_policy=True, notes=notes, strict=strict
+        *(input_cfg, seed, env_setting, model),
+        on_policy=True,
+        notes=notes,
+        strict=strict,
+        **IN_MEMORY,
     )
     return train(
         cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ding.entry.components import Components
+from ding.entry.optimizer_options import has_schedule, keep_configured, optimizer_options
+from ding.entry.run_folder import RunFolder
 from ding.entry.run_state import load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.state_keeper import StateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
-from ding.utils.errors import EnvError
+from ding.utils.errors import ConfigError, EnvError
 from ding.utils.run_log import RunLog
 
 #: How long a signal lets a collection go on, so that the round can end as it would have.
@@ -29,6 +31,7 @@ class TrainingRun:
         console: The display.
         stop: The signals.
         watch: Told what the run is at.
+        folder: Told when the run begins.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
     """
@@ -40,6 +43,7 @@ class TrainingRun:
         console: Console,
         stop: StopSignal,
         watch: RunWatch,
+        folder: RunFolder,
         max_train_iter: float,
         max_env_step: float,
     ) -> None:
@@ -48,6 +52,7 @@ class TrainingRun:
         self._console = console
         self._stop = stop
         self._watch = watch
+        self._folder = folder
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
         self._keeper = StateKeeper(parts, self.warn)
@@ -124,33 +129,49 @@ class TrainingRun:
     # ------------------------------------------------------------------ start
 
     def _start(self) -> None:
-        """Load what is to be gone on from."""
+        """Load what is to be gone on from; nothing in the folder is changed before that fits."""
         parts = self._parts
-        learn = parts.cfg.policy.learn
         parts.learner.call_hook("before_run")
-        if not learn.get("resume_training", False):
-            return
-        checkpoint = learn.learner.hook.get("load_ckpt_before_run")
+        if not has_schedule(parts.policy):
+            # A checkpoint that training begins with brings its learning rate, too.
+            keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
+        resumes = parts.cfg.policy.learn.get("resume_training", False)
+        changed = self._resume() if resumes else []
+        self._folder.begin()
+        self._log.begin()
+        if changed:
+            self.warn(f"changed since the run began: {', '.join(changed)}")
+        if resumes:
+            self._keeper.start_counting()
+            # All at once: what the earlier run reached is where this one's rates begin.
+            self._console.update(
+                envstep=parts.collector.envstep,
+                train_iter=parts.learner.train_iter,
+                best_return=_number(parts.evaluator.best),
+            )
+            self._console.log(
+                f"resumed at iteration {parts.learner.train_iter}, "
+                f"environment step {parts.collector.envstep}"
+            )
+
+    def _resume(self) -> list[str]:
+        """Take up the run's last state or a checkpoint of it; what the config has changed."""
+        parts, changed = self._parts, []
+        checkpoint = parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
         if checkpoint and self._names_the_policy(checkpoint):
             # A policy's checkpoint holds counters; buffer and RNG begin anew.
             parts.collector.envstep = parts.learner.collector_envstep
-            load_best_result(parts, self.warn)
-            cost = 0.0
         else:
-            cost = load_run_state(parts)
-            load_best_result(parts, self.warn)
+            changed = load_run_state(parts)
+            other_seed = next((words for words in changed if words.startswith("seed: ")), None)
+            if other_seed is not None:
+                raise ConfigError(
+                    f"{other_seed}: a run that is resumed goes on with its own random numbers; "
+                    "give it the seed that it has, or begin another run"
+                )
             self._evaluated_iter = parts.evaluator.last_eval_iter
-        self._keeper.start_counting(cost)
-        # All at once: what the earlier run reached is where this one's rates begin.
-        self._console.update(
-            envstep=parts.collector.envstep,
-            train_iter=parts.learner.train_iter,
-            best_return=_number(parts.evaluator.best),
-        )
-        self._console.log(
-            f"resumed at iteration {parts.learner.train_iter}, "
-            f"environment step {parts.collector.envstep}"
-        )
+        load_best_result(parts, self.warn)
+        return changed
 
     def _names_the_policy(self, checkpoint: Any) -> bool:
         """Whether to go on from a policy's checkpoint rather than from the run's last state.

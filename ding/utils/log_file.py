@@ -1,6 +1,7 @@
 """Files that a run appends to, and small files that it replaces."""
 
 import atexit
+import json
 import os
 import threading
 import time
@@ -104,6 +105,16 @@ def write_atomically(path: str | os.PathLike, text: str) -> None:
         if os.path.exists(temporary):
             os.remove(temporary)
         raise
+
+
+def read_json(path: str | os.PathLike) -> dict[str, Any]:
+    """The facts in a small file; empty if there is none, or it is not whole."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Flushable(Protocol):

@@ -14,10 +14,11 @@ from importlib import metadata
 from typing import Any
 
 from .git_state import git_state
-from .log_file import AppendFile, write_atomically
+from .log_file import AppendFile, read_json, write_atomically
 from .log_helper import LoggerFactory, TBLoggerFactory
 from .log_writer import is_writing_rank
 
+RECORD_FILE = "run.json"
 STATUSES = ("running", "converged", "finished", "interrupted", "failed")
 EPISODE_COLUMNS = ("time", "source", "env_id", "return", "length", "envstep", "train_iter")
 _PACKAGES = ("ding", "torch", "numpy", "gymnasium")
@@ -41,6 +42,8 @@ class RunLog:
         exp_name: The run's folder.
         quiet: Whether to keep the text log off the terminal.
         name: Folder under ``log/``.
+        starts: Whether the run has yet to begin (:meth:`begin`). Until then the record of an
+            earlier run in the folder stays as it is, and a new one says that nothing has begun.
         facts: More entries for ``run.json``, such as the seed.
 
     Attributes:
@@ -52,13 +55,19 @@ class RunLog:
     """
 
     def __init__(
-        self, exp_name: str, quiet: bool = False, name: str = "serial", **facts: Any
+        self,
+        exp_name: str,
+        quiet: bool = False,
+        name: str = "serial",
+        starts: bool = False,
+        **facts: Any,
     ) -> None:
         self.folder = os.path.abspath(exp_name)
         log_folder = os.path.join(self.folder, "log", name)
         self._enabled = is_writing_rank()
         self._warned = False
-        self._record = self._begin(exp_name, log_folder, facts)
+        self._keeps_earlier = False
+        self._record = self._begin(exp_name, log_folder, starts, facts)
         self.writer = TBLoggerFactory.create_logger(log_folder)
         self.logger = LoggerFactory.create_logger(log_folder, name)
         if quiet:
@@ -97,6 +106,12 @@ class RunLog:
         now = round(time.time(), 3)
         returned = float(episode_return)
         self._episode_rows.writerow((now, source, env_id, returned, length, envstep, train_iter))
+
+    def begin(self) -> None:
+        """All that the run needs is there: it begins, and its record takes its place."""
+        self._keeps_earlier = False
+        self.note(began=True)
+        self._write_record()
 
     def note(self, **facts: Any) -> None:
         """Set entries of ``run.json``, such as ``best_return``; written at :meth:`flush`."""
@@ -143,9 +158,14 @@ class RunLog:
         else:
             self.finish("failed", f"{type(error).__name__}: {error}")
 
-    def _begin(self, exp_name: str, log_folder: str, facts: dict[str, Any]) -> dict[str, Any]:
+    def _begin(
+        self, exp_name: str, log_folder: str, starts: bool, facts: dict[str, Any]
+    ) -> dict[str, Any]:
         self._started = time.monotonic()
-        self._record_path = os.path.join(self.folder, "run.json")
+        self._record_path = os.path.join(self.folder, RECORD_FILE)
+        self._keeps_earlier = (
+            starts and os.path.exists(self._record_path) and not never_began(self.folder)
+        )
         record = {
             "exp_name": exp_name,
             "status": "running",
@@ -162,11 +182,12 @@ class RunLog:
             "versions": _versions(),
             "git": git_state(),
             **facts,
+            "began": not starts,
             "earlier_runs": _earlier_runs(self._record_path),
         }
         try:
             os.makedirs(log_folder, exist_ok=True)
-            if self._enabled:
+            if self._enabled and not self._keeps_earlier:
                 write_atomically(self._record_path, _to_json(record))
         except OSError as error:
             raise OSError(
@@ -178,7 +199,7 @@ class RunLog:
         return record
 
     def _write_record(self) -> None:
-        if not self._enabled:
+        if not self._enabled or self._keeps_earlier:
             return
         try:
             write_atomically(self._record_path, _to_json(self._record))
@@ -191,6 +212,11 @@ class RunLog:
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+
+def never_began(folder: str) -> bool:
+    """Whether a folder is that of a run that ended, or was killed, before it had begun."""
+    return read_json(os.path.join(folder, RECORD_FILE)).get("began") is False
 
 
 def _versions() -> dict[str, str | None]:
@@ -208,10 +234,8 @@ def _versions() -> dict[str, str | None]:
 
 
 def _earlier_runs(record_path: str) -> list[dict[str, Any]]:
-    try:
-        with open(record_path, encoding="utf-8") as file:
-            before = json.load(file)
-    except (OSError, ValueError):
+    before = read_json(record_path)
+    if not before:
         return []
     keys = ("started", "ended", "status", "reason", "seed", "command")
     return [*before.get("earlier_runs", []), {key: before.get(key) for key in keys}]

@@ -11,6 +11,7 @@ from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state, save_run_state
 from ding.utils import console, read_file, save_file
+from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.log_writer import DistributedWriter
 from ding.utils.progress import Progress
 from tests.entry.runs import (
@@ -192,6 +193,63 @@ def test_run_that_began_from_a_checkpoint_goes_on_from_its_own_state():
     resume_from("pretrained.pth.tar", 90)
     assert 90 <= run_json()["train_iter"] < 100
     assert run_json()["earlier_runs"][0]["reason"] == "reached max_train_iter 60"
+
+
+def changed(**learn):
+    config = walk_config()
+    config[0].policy.learn.update(resume_training=True, **learn)
+    return config
+
+
+def test_learning_rate_that_was_changed_is_used(capsys):
+    run()
+    config = changed(learning_rate=0.0123, batch_size=9)
+    policy = serial_pipeline(config, seed=0, env_setting=walk_envs(), max_train_iter=90)
+    assert policy._optimizer.param_groups[0]["lr"] == 0.0123
+    assert "policy.learn.learning_rate: 0.001 -> 0.0123" in capsys.readouterr().out
+    policy = serial_pipeline(
+        changed(learning_rate=0.0123), env_setting=walk_envs(), max_train_iter=120
+    )
+    assert policy._optimizer.param_groups[0]["lr"] == 0.0123
+
+
+def test_changed_learning_rate_follows_the_schedule():
+    schedule = dict(epoch_num=100, min_lr_lambda=0.1)
+    runs = []
+    for rate in (0.001, 0.002):
+        config = walk_config(policy="ppo")
+        config[0].policy.learn.update(
+            learning_rate=rate, lr_scheduler=schedule, resume_training=bool(runs)
+        )
+        runs.append(
+            serial_pipeline_onpolicy(
+                config, env_setting=walk_envs(), max_train_iter=20 + 20 * len(runs)
+            )._optimizer.param_groups[0]["lr"]
+        )
+    assert 0 < runs[0] < 0.001
+    assert runs[0] < runs[1] < 2 * runs[0]
+
+
+def test_learning_rate_of_a_checkpoint_does_not_overrule_the_config():
+    run()
+    config = walk_config(exp_name="fine")
+    config[0].policy.learn.learning_rate = 0.0123
+    config[0].policy.learn.learner.hook.load_ckpt_before_run = "run/ckpt/ckpt_best.pth.tar"
+    policy = serial_pipeline(config, env_setting=walk_envs(), max_train_iter=90)
+    assert policy._optimizer.param_groups[0]["lr"] == 0.0123
+
+
+def test_another_seed_is_refused():
+    run()
+    with pytest.raises(ConfigError, match="seed: 0 -> 3"):
+        serial_pipeline(changed(), seed=3, env_setting=walk_envs(), max_train_iter=90)
+    assert run_json()["status"] == "finished"
+
+
+def test_nothing_is_made_where_there_is_no_run():
+    with pytest.raises(CheckpointError, match="nothing to resume"):
+        run(resume=True)
+    assert not os.path.exists("run")
 
 
 def test_state_is_saved_seldom_if_that_takes_long(monkeypatch):

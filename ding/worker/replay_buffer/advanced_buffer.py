@@ -376,6 +376,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 "next_number": self._next_number,
                 "sample_count": self._sample_count,
                 "beta": self._beta,
+                "first_beta": float(self._cfg.beta),
             }
 
     def load_state_dict(self, _state_dict: dict[str, Any], deepcopy: bool = False) -> None:
@@ -399,7 +400,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             mine[:n] = saved[order]
         self._next_number = int(state["next_number"])
         self._sample_count = int(state["sample_count"])
-        self._beta = float(state["beta"])
+        if state["first_beta"] == self._cfg.beta:  # otherwise another one is wanted from now on
+            self._beta = float(state["beta"])
         return order
 
 
