@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ding.entry.run_files import read_record
+from ding.utils.console import say
 
 STATE_FILE = os.path.join("ckpt", "coordinator_state.pth.tar")
 
@@ -44,4 +45,4 @@ def print_ending(main: Mapping[str, Any], status: str, reason: str, mode: str = 
     ending = f"{status}: {reason}"
     if best is not None and "best mean return" not in reason:
         ending += f"; best mean return {best:.4g}"
-    print("\n".join([*lines, ending]), flush=True)
+    say("\n".join([*lines, ending]))

@@ -25,6 +25,7 @@ from ding.entry.part_runs import exit_status, run_coordinator, run_worker
 from ding.entry.run_files import coordinator_address, settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.shared_paths import check_shared_paths
+from ding.utils.console import say
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key
 
@@ -234,7 +235,7 @@ def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
     """Run all processes of a learner; the rest as :func:`dist_launch_spawn_learner`."""
     _find_own_address(config)
     status, reason = run_ranks(config, make_run_key(config.main.exp_name), name, port)
-    print(f"{name or 'learner'}: {status}: {reason}", flush=True)
+    say(f"{name or 'learner'}: {status}: {reason}")
     _raise_for(status, reason)
 
 
@@ -266,7 +267,7 @@ def work(
     run = partial(run_worker, config=config, name=entry.name, key=key, on_end=ended.append)
     run_part(run, on_error=lambda words: ended.append(("failed", words)))
     status, reason = ended[0] if ended else how_it_ended(exp_name)
-    print(f"{entry.name}: {status}: {reason}", flush=True)
+    say(f"{entry.name}: {status}: {reason}")
     _raise_for(status if ended else "finished", reason)
 
 

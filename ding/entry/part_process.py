@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ding.entry.stop_signal import SAME_REQUEST_SECONDS, SIGNALS
+from ding.utils.console import say
 from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
 
@@ -112,15 +113,15 @@ def run_part(
     def work() -> None:
         try:
             ended.append(run(handle))
-        except Exception as error:  # the edge of the thread: reported onward
+        except BaseException as error:  # the edge of the thread: reported onward
+            ended.append(1)
             handle.tell("error", _one_line(error))
             if not isinstance(error, DingError):
-                traceback.print_exc()
+                say("".join(traceback.format_exception(error)).rstrip(), to_stderr=True)
             elif on_error is None:
-                print(f"error: {error}", file=sys.stderr, flush=True)
+                say(f"error: {error}", to_stderr=True)
             if on_error is not None:
                 on_error(_one_line(error))
-            ended.append(1)
         finally:
             os.write(done_write, b".")
 
@@ -135,7 +136,7 @@ def run_part(
 
 
 def _print_end(name: str, cause: str) -> None:
-    print(f"{name} {cause}", file=sys.stderr, flush=True)
+    say(f"{name} {cause}", to_stderr=True)
 
 
 class _Guard:
@@ -162,9 +163,8 @@ class _Guard:
             left = self._deadline - time.monotonic()
             if left <= 0:
                 status, reason = self._handle.stopping or ("failed", "hangs")
-                print(
-                    f"{status}: {reason} (it did not end within {STOP_SECONDS:g} s)",
-                    file=sys.stderr,
+                say(
+                    f"{status}: {reason} (it did not end within {STOP_SECONDS:g} s)", to_stderr=True
                 )
                 _leave(1)
             ready = wait(self._sources, None if left == math.inf else left)

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,8 +15,9 @@ from ding.entry.part_process import PartHandle
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
 from ding.utils import set_pkg_seed
-from ding.utils.console import Console
+from ding.utils.console import Console, say
 from ding.utils.default_helper import first_goal
+from ding.utils.log_helper import PartHandler
 from ding.utils.run_log import RunLog
 from ding.worker import (
     Coordinator,
@@ -117,7 +117,7 @@ def run_worker(
     if asked is None and failed:
         asked = "failed", str(failed)
         handle.tell("error", asked[1])
-        print(f"{name}: {failed}", file=sys.stderr, flush=True)
+        say(f"{name}: {failed}", to_stderr=True)
     if asked is None:
         return 0
     if on_end is not None:
@@ -150,14 +150,15 @@ def set_logs(logs: Mapping[str, bool], path: str | None = None) -> None:
 
     Args:
         logs: ``total`` and ``flask``.
-        path: File for it; ``None``: where its output goes.
+        path: File for it; ``None``: where its output goes, unless somebody else has chosen.
     """
-    if path is not None:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        handler = logging.FileHandler(path, delay=True)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.INFO if logs.get("total") else logging.WARNING)
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if isinstance(handler, PartHandler):  # of an earlier part in this process
+            root.removeHandler(handler)
+    if path is not None or not root.handlers:
+        root.addHandler(PartHandler(path))
+    root.setLevel(logging.INFO if logs.get("total") else logging.WARNING)
     logging.getLogger("werkzeug").setLevel(logging.INFO if logs.get("flask") else logging.ERROR)
 
 

@@ -76,6 +76,7 @@ def _running(status: Mapping[str, Any]) -> str:
         iters, age, lag = (_number(policy.get(key)) for key in ("iter", "age_s", "lag_iters"))
         lines.append(f"  policy {name}: iter {iters}, {age} s old, collectors lag {lag} iters")
     tasks = ", ".join(f"{count} {state}" for state, count in (get("tasks") or {}).items() if count)
+    lines += [f"  {name}: {words}" for name, words in (get("troubles") or {}).items()]
     lines += [f"  tasks: {tasks or 'none'}", f"  waits: {get('waits') or 'nobody'}", ""]
     lines += _table([_WORKER_COLUMNS, *map(_worker_row, (get("workers") or {}).items())])
     failures = get("failures") or []

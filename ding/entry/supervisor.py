@@ -1,7 +1,6 @@
 """Starts the processes of a parallel run, starts dead ones again, and ends them all."""
 
 import math
-import sys
 import time
 from functools import partial
 from typing import Any
@@ -21,6 +20,7 @@ from ding.entry.children import Child
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import find_free_port
+from ding.utils.console import say
 
 #: Seconds that a process may take until it says that it works.
 _START_SECONDS = {"fork": 10.0, "spawn": 60.0}
@@ -194,7 +194,7 @@ class Supervisor(ChildGroup):
         if self._coordinator.alive and self._coordinator.up:
             self._coordinator.tell("ended", child.name, words)
         else:
-            print(f"{child.name} {words}", file=sys.stderr, flush=True)
+            say(f"{child.name} {words}", to_stderr=True)
 
     # ------------------------------------------------------------------ the end
 

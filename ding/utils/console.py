@@ -1,6 +1,7 @@
 """The run's face on the terminal: a live bar, plain lines, or nothing."""
 
 import atexit
+import contextlib
 import os
 import sys
 import time
@@ -192,6 +193,12 @@ def print_line(text: str, important: bool = False) -> None:
         print(text, file=sys.stderr, flush=True)
     elif important:
         console.log(text)
+
+
+def say(text: str, to_stderr: bool = False) -> None:
+    """Print a line, if there is still somebody to read it."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 class _View(Protocol):

@@ -1,15 +1,18 @@
 """Text loggers, and the function by which components get theirs."""
 
+import contextlib
 import logging
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .console import print_line
-from .log_file import AppendFile
+from .log_file import AppendFile, hold, release
 from .log_writer import DistributedWriter
+from .repeats import RepeatCounter
 
 COLUMNS_PER_BLOCK = 5
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%d %H:%M:%S")
@@ -119,7 +122,16 @@ class TextLogger(logging.Logger):
         return LoggerFactory.create_logger, (os.path.dirname(self.file), self.name, self.level)
 
 
-class _FileHandler(logging.Handler):
+class _Handler(logging.Handler):
+    """Never raises, whatever becomes of the file, its folder, the disk or the terminal."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Show the fault on stderr, if that is there."""
+        with contextlib.suppress(Exception):
+            super().handleError(record)
+
+
+class _FileHandler(_Handler):
     """Appends to a file, line by line: a log that is read to find a crash must not lag."""
 
     def __init__(self, path: str) -> None:
@@ -131,10 +143,43 @@ class _FileHandler(logging.Handler):
         try:
             self._file.write(self.format(record) + "\n")
         except Exception:
-            self.handleError(record)  # logging's way: the fault is shown, the caller goes on
+            self.handleError(record)
 
 
-class _TerminalHandler(logging.Handler):
+class PartHandler(_Handler):
+    """What a process of a run logs, to a file or to stderr; of lines that repeat only the count.
+
+    Args:
+        path: The file; ``None`` for stderr.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        super().__init__()
+        self.setFormatter(_FORMAT)
+        self._file = None if path is None else AppendFile(path, flush_seconds=0)
+        self._repeats = RepeatCounter(self._write)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._repeats.add(self.format(record), record.getMessage())
+            hold(self)
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Write the counts; at the end of the process."""
+        release(self)
+        with contextlib.suppress(Exception):
+            self._repeats.flush(at_end=True)
+
+    def _write(self, line: str) -> None:
+        if self._file is not None:
+            self._file.write(line + "\n")
+        elif sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
+
+
+class _TerminalHandler(_Handler):
     """Prints what nobody else shows."""
 
     def emit(self, record: logging.LogRecord) -> None:

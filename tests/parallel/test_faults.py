@@ -1,5 +1,7 @@
 """Environments, files and tasks that fail in the middle of a parallel run."""
 
+import json
+import shutil
 import socket
 import time
 
@@ -124,8 +126,20 @@ def test_a_port_that_is_taken(tmp_path):
         port = taken.getsockname()[1]
         with parallel_run(tmp_path, system={"coordinator": {"port": port}}) as run:
             assert run.end(20) == 1
-            assert f"127.0.0.1:{port}: the port is taken" in run.output
+            assert f"127.0.0.1:{port}: the port is taken" in run.last_line
             run.wait_until_alone()
+        record = json.loads((run.exp / "run.json").read_text())
+        assert record["status"] == "failed"
+        assert f"127.0.0.1:{port}: the port is taken" in record["reason"]
+
+
+def test_a_log_folder_that_is_removed_hangs_nothing(tmp_path):
+    with parallel_run(tmp_path, stop_value=100) as run:
+        run.wait_until_it_learns()
+        shutil.rmtree(run.exp / "log")
+        run.kill("learner0")
+        iters = run.status()["train_iter"]
+        run.wait_for("more updates", lambda s: s["train_iter"] > iters + 100, 40)
 
 
 @pytest.mark.parametrize("key", ["path_data", "path_policy"])

@@ -29,7 +29,7 @@ from .run_status import run_status
 from .run_view import RunView, write_address
 from .task_desk import KINDS, TaskDesk
 from .task_table import LIVE, TaskState, TaskTable
-from .worker_link import CALLBACKS, Failure, Link, one_line
+from .worker_link import CALLBACKS, Failure, Link, error_words, one_line
 
 __all__ = ["Coordinator", "TaskState", "Verdict"]
 
@@ -130,13 +130,18 @@ class Coordinator:
             PortTakenError: Another program listens on the port.
             CheckpointError: The state to go on from cannot be read.
         """
-        saved = self._state.load(self._resume)
-        if saved is not None:
-            self.load_state_dict(saved)
-        self._comm.start()
-        self._address_file = write_address(self._exp_name, self.address)
-        self._loop_thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
-        self._loop_thread.start()
+        try:
+            saved = self._state.load(self._resume)
+            if saved is not None:
+                self.load_state_dict(saved)
+            self._comm.start()
+            self._address_file = write_address(self._exp_name, self.address)
+            loop = threading.Thread(target=self._run, name="coordinator", daemon=True)
+            loop.start()
+        except BaseException as err:
+            self.stop(f"the coordinator could not start: {error_words(err)}", "failed")
+            raise
+        self._loop_thread = loop
 
     @property
     def address(self) -> tuple[str, int]:
@@ -173,17 +178,21 @@ class Coordinator:
             return
         self._closed = True
         self.stop("the coordinator was closed")
-        if self._loop_thread is not None:
-            self._loop_thread.join(CLOSE_TIMEOUT)
-            self._keep_state()
-            self._comm.close_tasks(CLOSE_TIMEOUT)
-        self._view.draw(self.status, at_end=True)
-        if self._run_log is not None:  # first: workers that are let go look there for the reason
-            assert self._end.verdict is not None
+        with contextlib.ExitStack() as last:  # whatever goes wrong before
+            last.callback(self._remove_files)
+            last.callback(self._comm.close)
+            # Before that: workers that are let go look there for the reason.
+            last.callback(self._note_end)
+            if self._loop_thread is not None:
+                self._loop_thread.join(CLOSE_TIMEOUT)
+                self._keep_state()
+                self._comm.close_tasks(CLOSE_TIMEOUT)
+            self._view.draw(self.status, at_end=True)
+
+    def _note_end(self) -> None:
+        if self._run_log is not None and self._end.verdict is not None:
             status, reason = self._end.verdict
             self._run_log.finish(status, reason, **self._facts.summary())
-        self._comm.close()
-        self._remove_files()
 
     def _keep_state(self) -> None:
         if self._at_goal:
@@ -226,9 +235,9 @@ class Coordinator:
                 self._view.draw(self.status)
                 self._wake.wait(TICK)
                 self._wake.clear()
-        except Exception as err:
+        except BaseException as err:  # whatever it was: nobody else hands out tasks
+            self.stop(f"the coordinator failed: {error_words(err)}", "failed")
             _logger.exception("the coordinator failed")
-            self.stop(f"{type(err).__name__}: {err}", "failed")
         self._comm.close_tasks(0.0)
 
     def _commanded(self, name: str, *args: Any) -> Any:
@@ -239,8 +248,8 @@ class Coordinator:
             try:
                 return getattr(self._commander, name)(*args)
             except Exception as err:
+                self.stop(f"the commander's {name}: {error_words(err)}", "failed")
                 _logger.exception("the commander failed")
-                self.stop(f"the commander's {name}: {type(err).__name__}: {err}", "failed")
                 return None
 
     # ------------------------------------------------------------------ collectors
@@ -337,6 +346,9 @@ class Coordinator:
                 self._tell(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
         for warning in info.get("warnings") or []:
             self._warn(str(state.worker), warning)
+        trouble = self._facts.note_trouble(str(state.worker), info.get("trouble"))
+        if trouble is not None:
+            self._warn(str(state.worker), trouble)
         step = self._facts.trained(state.worker, state.task.get("policy_id", ""), info)
         self._retries.trained(step)
         self._commanded("update_learner_info", task_id, info)
@@ -397,7 +409,7 @@ class Coordinator:
             self._view.failed(state.kind, failure)
             reason = self._retries.failed(group, failure)
             if reason is not None:
-                self.stop(reason, "failed")
+                self.stop(self._facts.with_root(reason), "failed")
         self._desk.give_back(state, failure.cause)
         self._wake.set()
 

@@ -42,7 +42,11 @@ class Rate:
 
 
 class RunFacts:
-    """Counters and rates; threads may share it."""
+    """Counters and rates; threads may share it.
+
+    Attributes:
+        troubles: What keeps workers from a part of their work, by their names.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,6 +56,7 @@ class RunFacts:
         self.last_eval_return: float | None = None
         self.best_return: float | None = None
         self.failures: deque[dict[str, Any]] = deque(maxlen=KEPT_FAILURES)
+        self.troubles: dict[str, str] = {}
         self._steps: dict[str, int] = {}
         self._samples, self._bytes = Rate(), Rate()
         self._workers: dict[str, Rate] = {}
@@ -107,6 +112,25 @@ class RunFacts:
             if published is not None and as_count(published) != policy["iter"]:
                 policy.update(iter=as_count(published), time=time.monotonic())
         return step
+
+    def note_trouble(self, worker: str, trouble: Any) -> str | None:
+        """A worker tells what keeps it from a part of its work, ``None`` for nothing.
+
+        Returns:
+            The trouble, if it is new.
+        """
+        with self._lock:
+            if not trouble:
+                self.troubles.pop(worker, None)
+                return None
+            before, self.troubles[worker] = self.troubles.get(worker), one_line(trouble)
+            return None if before is not None else self.troubles[worker]
+
+    def with_root(self, reason: str) -> str:
+        """The reason of a failed run, behind the troubles that others had before it."""
+        with self._lock:
+            troubles = [f"{worker}: {trouble}" for worker, trouble in self.troubles.items()]
+        return "; ".join([*troubles, reason])
 
     def used(self, policy_id: str, policy_iter: Any) -> None:
         """A collector worked with the policy of that iteration."""

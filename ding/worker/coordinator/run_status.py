@@ -90,6 +90,7 @@ def run_status(
         "workers": workers,
         "tasks": table.counts(),
         "waits": who_waits(workers),
+        "troubles": dict(facts.troubles),
         "failures": list(facts.failures),
     }
 

@@ -1,5 +1,6 @@
 """What the operator sees of a parallel run: console, lines of failures, run log."""
 
+import contextlib
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.log_file import write_atomically
 from ding.utils.process_identity import process_identity
+from ding.utils.repeats import RepeatCounter
 
 from .run_status import brief_facts, worker_lines
 from .worker_link import Failure, one_line
@@ -32,11 +34,16 @@ class RunView:
         self._console, self._logger = console, logger
         self._pending: dict[str, tuple[float, str, str]] = {}
         self._evals: deque[float] = deque()
+        self._repeats = RepeatCounter(self._show)
 
     def log(self, text: str, warning: bool = False) -> None:
-        """One line with its time."""
+        """One line with its time; of those that repeat, how many there were."""
         text = one_line(text)
-        self._logger.log(logging.WARNING if warning else logging.INFO, text)
+        with contextlib.suppress(Exception):  # a user's handler may raise
+            self._logger.log(logging.WARNING if warning else logging.INFO, text)
+        self._repeats.add(text)
+
+    def _show(self, text: str) -> None:
         if self._console is not None:
             self._console.log(f"{time.strftime('%H:%M:%S')} {text}")
 
@@ -65,6 +72,7 @@ class RunView:
             if at_end or now >= due:
                 del self._pending[task_id]
                 self.log(text if at_end else f"{text}; no {kind} is free", warning=True)
+        self._repeats.flush(at_end)
 
     def evaluated(self, reward: float) -> None:
         """An evaluation has ended; shown at the next `draw`."""

@@ -68,6 +68,13 @@ def one_line(text: Any, most: int = 600) -> str:
     return "".join(letter for letter in words if letter.isprintable())[:most]
 
 
+def error_words(error: BaseException) -> str:
+    """An error in one line; with its type, unless it is one of ours, which speak for themselves."""
+    if isinstance(error, DingError):
+        return one_line(error)
+    return one_line(f"{type(error).__name__}: {error}").removesuffix(":")
+
+
 class Ask(Protocol):
     """Gives a worker one step of its task and waits for the answer.
 

@@ -23,6 +23,7 @@ from .worker_link import (
     WorkerBusy,
     WorkerFailed,
     WorkerLost,
+    error_words,
 )
 
 _logger = logging.getLogger(__name__)
@@ -173,7 +174,8 @@ class WorkerSession:
                     self._hub.left(self)
                 if self.joined:
                     break
-        except Exception:
+        except BaseException as err:  # whatever it was: nobody else looks after the worker
+            self._hub.link.fatal(f"the session of {self.name} failed: {error_words(err)}")
             _logger.exception("the session of %s failed", self.name)
         finally:
             self._set("gone")
@@ -270,9 +272,11 @@ class WorkerSession:
         except ConfigError as err:  # of this side: it will not do better with another worker
             self._hub.link.fatal(str(err))
             return self._fail(job, SideFailed(str(err)))
+        except MemoryError:
+            raise  # of all of this process, not of the task
         except Exception as err:  # a callback's or a bug of ours: the task must not be forgotten
             _logger.exception("task %s at %s failed", job.task_id, self.name)
-            return self._fail(job, SideFailed(f"{type(err).__name__}: {err}"))
+            return self._fail(job, SideFailed(error_words(err)))
         else:
             self._failures = 0
             return None

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import threading
@@ -23,6 +24,8 @@ from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.task_desk import TaskDesk
+from ding.worker.coordinator.worker_jobs import CollectorJob, LearnerJob
 from ding.worker.learner.comm import NaiveLearner
 from tests.worker.coordinator.fake_workers import (
     BUFFER,
@@ -693,3 +696,85 @@ def test_worker_that_joins_twice_at_once_works_once():
             assert causes == [[], []]
         finally:
             first.close()
+
+
+# ---------------------------------------------------------------------- deaths of its own threads
+
+
+@pytest.mark.parametrize("error", [MemoryError(), SystemExit(3), KeyboardInterrupt(), OSError("x")])
+def test_whatever_ends_the_loop_ends_the_run(error, monkeypatch):
+    with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}) as run:
+        eventually(lambda: run.status()["envstep"] > 0)
+        monkeypatch.setattr(TaskDesk, "serve", raiser(error))
+        verdict = run.coordinator.wait(20)
+        assert verdict.status == "failed"
+        assert verdict.reason.startswith(f"the coordinator failed: {type(error).__name__}")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), SystemExit(3), KeyboardInterrupt()])
+@pytest.mark.parametrize("job", [CollectorJob, LearnerJob])
+def test_whatever_ends_a_session_ends_the_run(job, error, monkeypatch):
+    with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}) as run:
+        eventually(lambda: run.status()["envstep"] > 0)
+        monkeypatch.setattr(job, "work", raiser(error))
+        verdict = run.coordinator.wait(20)
+        assert verdict.status == "failed"
+        name = {"collector": "c", "learner": "l"}[job.kind]
+        words = f"the session of {name} failed: {type(error).__name__}"
+        assert verdict.reason.startswith(words)
+
+
+def test_a_log_handler_that_raises_changes_nothing():
+    class Broken(logging.Handler):
+        def emit(self, record):
+            raise OSError(24, "no descriptors")
+
+    handler = Broken()
+    logging.getLogger().addHandler(handler)
+    try:
+        collector = FakeCollector()
+        collector.on["start"] = fail_task("no luck")
+        with Run({"c": collector, "l": FakeLearner()}) as run:
+            verdict = run.coordinator.wait(20)
+            assert verdict == ("failed", verdict.reason)
+            assert verdict.reason.startswith("collector tasks failed 4 times in a row")
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def test_a_coordinator_that_cannot_start_says_why_in_the_record():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = make_config({}, port=taken.getsockname()[1])
+        with RunLog("exp", name="coordinator") as log:
+            coordinator = Coordinator(config, run_log=log)
+            with pytest.raises(PortTakenError):
+                coordinator.start()
+            coordinator.close()
+    with open("exp/run.json") as file:
+        record = json.load(file)
+    assert record["status"] == "failed"
+    assert record["reason"].startswith("the coordinator could not start: cannot listen on 127")
+
+
+def test_the_root_of_a_failure_is_told_first():
+    learner = FakeLearner(iterations=1e9)
+    collector = FakeCollector()
+    collector.on["data"] = fail_task("no policy to begin with")
+    with Run({"c": collector, "l": learner}) as run:
+        eventually(lambda: run.status()["workers"]["l"]["state"] == "running")
+        (task_id,) = run.commander.open["learner"]
+        for _ in range(50):
+            run.coordinator.deal_with_learner_send_info(
+                task_id, BUFFER, {"trouble": "weights cannot be published: disk full"}
+            )
+        status, reason = run.coordinator.wait(20)
+        assert status == "failed"
+        assert reason.startswith("l: weights cannot be published: disk full; collector tasks")
+        assert run.status()["troubles"] == {"l": "weights cannot be published: disk full"}
+
+
+def raiser(error):
+    def fail(*args, **kwargs):
+        raise error
+
+    return fail

@@ -162,10 +162,9 @@ class TrainingRun:
         finished, told = feed.finished, self._told
         self._told = finished
         info = self.report.take(learner.train_iter)
-        if self._publisher.warning:
-            info["warnings"].append(self._publisher.warning)
         return {
             **info,
+            "trouble": self._publisher.warning,
             "learner_done": learner.learn_info["learner_done"],
             "trained": finished - told,
             "envstep": learner.collector_envstep,

@@ -247,7 +247,7 @@ class TestPublishing:
             with open(rig.policy.path, "w"):
                 pass
             rig.feed([rig.chunk()], batches=3)
-            until(lambda: any("cannot be published" in line for line in rig.learn()["warnings"]))
+            until(lambda: "cannot be published" in (rig.learn()["trouble"] or ""))
             os.remove(rig.policy.path)
             os.mkdir(rig.policy.path)
             until(lambda: rig.learn()["policy_iter"] >= 3)
