@@ -125,7 +125,7 @@ class TextLogger(logging.Logger):
 class _Handler(logging.Handler):
     """Never raises, whatever becomes of the file, its folder, the disk or the terminal."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+    def handleError(self, record: logging.LogRecord) -> None:
         """Show the fault on stderr, if that is there."""
         with contextlib.suppress(Exception):
             super().handleError(record)

@@ -2,11 +2,11 @@
 
 import time
 
-from ding.interaction.base import server
+from ding.interaction.base._http_handler import HttpHandler
 
 DELAY = 0.5
 
-_reply = server._Handler._reply
+_reply = HttpHandler._reply
 
 
 def _reply_late(self, *args):
@@ -14,4 +14,4 @@ def _reply_late(self, *args):
     _reply(self, *args)
 
 
-server._Handler._reply = _reply_late
+HttpHandler._reply = _reply_late
