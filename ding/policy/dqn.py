@@ -117,11 +117,10 @@ class DQNPolicy(Policy):
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
 
-        q_value = self._model(batch["obs"])["logit"]
+        output = self._model(batch["obs"])
         with torch.no_grad():
-            target_q_value = self._target_model.forward(batch["next_obs"])["logit"]
-            next_q_value = self._model(batch["next_obs"])["logit"]
-        loss, td_error = self._td_error(batch, q_value, target_q_value, next_q_value)
+            target = self._target_output(batch)
+        loss, priority = self._value_loss(batch, output, target)
 
         check_loss(self, loss_value := loss.item(), batch)
         self._optimizer.zero_grad()
@@ -131,49 +130,68 @@ class DQNPolicy(Policy):
         self._optimizer.step()
         self._target_model.update(self._model)
         with torch.no_grad():
-            q_mean, target_q_mean = to_floats(_mean(q_value), _mean(target_q_value))
+            q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
             "total_loss": loss_value,
             "q_value": q_mean,
             "target_q_value": target_q_mean,
-            # Proportional prioritisation takes |δ|; the error per sample is δ².
-            "priority": td_error.detach().sqrt(),
+            "priority": priority,
         }
 
-    def _td_error(
-        self, batch: dict[str, Any], q_value: Any, target_q_value: Any, next_q_value: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Loss and squared TD error ``[B]``; of a multi-discrete action, means over its parts."""
-        if not isinstance(q_value, list):
-            return self._td_error_of(batch, q_value, target_q_value, next_q_value, batch["action"])
-        pairs = [
-            self._td_error_of(batch, q, target_q, next_q, batch["action"][:, i])
-            for i, (q, target_q, next_q) in enumerate(zip(q_value, target_q_value, next_q_value))
-        ]
-        losses, errors = zip(*pairs)
-        return torch.stack(losses).mean(), torch.stack(errors).mean(0)
+    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What targets are made of: the target network's output for ``next_obs``, and more.
 
-    def _td_error_of(
+        Here ``next_action``, which the online network chooses (van Hasselt et al. 2016). Values
+        are tensors ``[B, ...]``, or lists with one for each part of the action.
+        """
+        next_q_value = self._model(batch["next_obs"])["logit"]
+        target = self._target_model.forward(batch["next_obs"])
+        return {**target, "next_action": _greedy(next_q_value)}
+
+    def _value_loss(
+        self, batch: dict[str, Any], output: dict[str, Any], target: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Loss, and the priority of each sample ``[B]``: means over the parts of an action."""
+        if not isinstance(output["logit"], list):
+            return self._branch_loss(batch, batch["action"], output, target)
+        pairs = [
+            self._branch_loss(batch, batch["action"][:, i], *branch)
+            for i, branch in enumerate(zip(_branches(output), _branches(target)))
+        ]
+        losses, priorities = zip(*pairs)
+        return torch.stack(losses).mean(), torch.stack(priorities).mean(0)
+
+    def _branch_loss(
         self,
         batch: dict[str, Any],
-        q_value: torch.Tensor,
-        target_q_value: torch.Tensor,
-        next_q_value: torch.Tensor,
         action: torch.Tensor,
+        output: dict[str, torch.Tensor],
+        target: dict[str, torch.Tensor],
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Loss of one discrete action, and the priority of each sample ``[B]``.
+
+        What subclasses override to learn more of the return than its mean.
+
+        Args:
+            action: int64 ``[B]``, what was done.
+            output: What the network says of ``obs``.
+            target: See :meth:`_target_output`.
+        """
         data = q_nstep_td_data(
-            q_value,
-            target_q_value,
+            output["logit"],
+            target["logit"],
             action,
-            next_q_value.argmax(-1),
+            target["next_action"],
             batch["reward"],
             batch["done"],
             batch["weight"],
         )
-        return q_nstep_td_error(
+        loss, error = q_nstep_td_error(
             data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
         )
+        # Proportional prioritisation takes |δ|; the error per sample is δ².
+        return loss, error.detach().sqrt()
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "target_q_value"]
@@ -210,7 +228,7 @@ class DQNPolicy(Policy):
         self._train_mode(False)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
-        return _one_action(self._collect_model.forward(obs, eps=eps))
+        return one_action(self._collect_model.forward(obs, eps=eps))
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         if self._nstep == 1:
@@ -239,7 +257,7 @@ class DQNPolicy(Policy):
         self._train_mode(False)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, False)
-        return _one_action(self._eval_model.forward(obs))
+        return one_action(self._eval_model.forward(obs))
 
     def _act_quickly(self, mode: str, wrapped: Any, obs: Any, *args: Any, **kwargs: Any) -> Any:
         actor = self._quick_actors.get(mode)
@@ -262,12 +280,21 @@ def _target_update(cfg: EasyDict) -> dict[str, Any]:
     )
 
 
-def _one_action(output: dict[str, Any]) -> dict[str, torch.Tensor]:
+def one_action(output: dict[str, Any]) -> dict[str, torch.Tensor]:
     """Actions and logits of a multi-discrete space as one tensor each."""
     action = output["action"]
     if isinstance(action, list):
         return {"action": torch.stack(action, -1)}
     return output
+
+
+def _greedy(logit: Any) -> Any:
+    return [part.argmax(-1) for part in logit] if isinstance(logit, list) else logit.argmax(-1)
+
+
+def _branches(output: dict[str, Any]) -> list[dict[str, torch.Tensor]]:
+    """The outputs of a network with several heads, head by head."""
+    return [dict(zip(output, values)) for values in zip(*output.values())]
 
 
 def _mean(q_value: Any) -> torch.Tensor:

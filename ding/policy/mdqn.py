@@ -1,0 +1,63 @@
+"""Munchausen DQN (Vieillard et al. 2020): soft Q-learning that rewards its own log-policy."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.dqn import DQNPolicy
+from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+# The paper's clipping of the scaled log-policy, which has no lower bound.
+_LOG_POLICY_RANGE = (-1.0, 0.0)
+
+
+@POLICY_REGISTRY.register("mdqn")
+class MDQNPolicy(DQNPolicy):
+    """Adds ``m_alpha * entropy_tau * log π(a | s)`` to the reward; π is softmax(Q / entropy_tau).
+
+    π and the next state's soft value are those of the target network. With ``nstep > 1`` the
+    first of the rewards gets the addition.
+    """
+
+    config: dict[str, Any] = dict(
+        type="mdqn", entropy_tau=0.03, m_alpha=0.9, collect=dict(n_sample=4)
+    )
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._tau, self._m_alpha = self._cfg.entropy_tau, self._cfg.m_alpha
+        if not self._tau > 0:
+            raise ConfigError(f"policy.entropy_tau is {self._tau}; it must be > 0")
+
+    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+        here = self._target_model.forward(batch["obs"])["logit"]
+        return {**self._target_model.forward(batch["next_obs"]), "logit_here": here}
+
+    def _branch_loss(
+        self,
+        batch: dict[str, Any],
+        action: torch.Tensor,
+        output: dict[str, torch.Tensor],
+        target: dict[str, torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        tau = self._tau
+        log_policy = (target["logit_here"] / tau).log_softmax(-1)
+        done_log_policy = log_policy.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        bonus = self._m_alpha * (tau * done_log_policy).clamp(*_LOG_POLICY_RANGE)
+        reward = torch.cat([batch["reward"][:1] + bonus, batch["reward"][1:]])
+        # q_nstep_sql_td_error's soft value, tau * logsumexp(Q / tau), is E_π[Q - tau * log π].
+        data = q_nstep_td_data(
+            output["logit"],
+            target["logit"],
+            action,
+            None,
+            reward,
+            batch["done"],
+            batch["weight"],
+        )
+        loss, error, _ = q_nstep_sql_td_error(
+            data, self._gamma, tau, self._nstep, value_gamma=batch.get("value_gamma")
+        )
+        return loss, error.detach().sqrt()

@@ -1,0 +1,42 @@
+"""Distributional Q-learning on quantiles (Dabney et al. 2018, QR-DQN)."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.dqn import DQNPolicy
+from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("qrdqn")
+class QRDQNPolicy(DQNPolicy):
+    """Learns the returns at ``model.num_quantiles`` equal steps of probability.
+
+    The online network chooses the next action. A sample's priority is its quantile Huber loss.
+    """
+
+    config: dict[str, Any] = dict(type="qrdqn")
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "qrdqn", ["ding.model.template.q_learning"]
+
+    def _branch_loss(
+        self,
+        batch: dict[str, Any],
+        action: torch.Tensor,
+        output: dict[str, torch.Tensor],
+        target: dict[str, torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        data = qrdqn_nstep_td_data(
+            output["q"],
+            target["q"],
+            action,
+            target["next_action"],
+            batch["reward"],
+            batch["done"],
+            output["tau"],
+            batch["weight"],
+        )
+        loss, error = qrdqn_nstep_td_error(data, self._gamma, self._nstep, batch.get("value_gamma"))
+        return loss, error.detach()

@@ -1,0 +1,66 @@
+"""Soft Q-learning for discrete actions (Haarnoja et al. 2017)."""
+
+from typing import Any
+
+import torch
+
+from ding.model import model_wrap
+from ding.policy.dqn import DQNPolicy, one_action
+from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("sql")
+class SQLPolicy(DQNPolicy):
+    """Maximises the return and the entropy of its actions, weighted by ``learn.alpha``.
+
+    The next state is worth ``alpha * logsumexp(Q / alpha)``; while collecting, actions are drawn
+    with probabilities proportional to ``exp(Q / alpha)``, or with probability ε at random.
+    """
+
+    config: dict[str, Any] = dict(type="sql", learn=dict(alpha=0.1))
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._alpha = _temperature(self._cfg)
+
+    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+        # The soft value takes all actions: none has to be chosen.
+        return self._target_model.forward(batch["next_obs"])
+
+    def _branch_loss(
+        self,
+        batch: dict[str, Any],
+        action: torch.Tensor,
+        output: dict[str, torch.Tensor],
+        target: dict[str, torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        data = q_nstep_td_data(
+            output["logit"],
+            target["logit"],
+            action,
+            None,
+            batch["reward"],
+            batch["done"],
+            batch["weight"],
+        )
+        loss, error, _ = q_nstep_sql_td_error(
+            data, self._gamma, self._alpha, self._nstep, value_gamma=batch.get("value_gamma")
+        )
+        return loss, error.detach().sqrt()
+
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        self._alpha = _temperature(self._cfg)
+        self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
+
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return one_action(self._collect_model.forward(obs, eps=eps, alpha=self._alpha))
+
+
+def _temperature(cfg: Any) -> float:
+    if not cfg.learn.alpha > 0:
+        raise ConfigError(f"policy.learn.alpha is {cfg.learn.alpha}; the temperature must be > 0")
+    return float(cfg.learn.alpha)

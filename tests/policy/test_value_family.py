@@ -1,0 +1,216 @@
+"""C51, QR-DQN, Rainbow, soft Q-learning and Munchausen DQN against numbers worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.data import Columns
+from ding.policy.c51 import C51Policy
+from ding.policy.mdqn import MDQNPolicy
+from ding.policy.qrdqn import QRDQNPolicy
+from ding.policy.rainbow import RainbowDQNPolicy
+from ding.policy.sql import SQLPolicy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError
+
+FAMILY = [C51Policy, QRDQNPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
+
+
+def build(cls, network=None, **overrides):
+    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
+    set_pkg_seed(0, use_cuda=False)
+    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
+
+
+def samples(obs, next_obs, action, reward, done, **more):
+    return Columns(
+        {
+            "obs": torch.tensor(obs)[:, None],
+            "next_obs": torch.tensor(next_obs)[:, None],
+            "action": torch.tensor(action),
+            "reward": torch.tensor(reward),
+            "done": np.array(done),
+            **more,
+        }
+    )
+
+
+class TableQ(nn.Module):
+    """Q-values by state, a whole number: ``[B, 1]`` to ``[B, n_action]``."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = nn.Parameter(torch.tensor(table))
+
+    def forward(self, x):
+        return {"logit": self.table[x[:, 0].long()]}
+
+
+class TableAtoms(nn.Module):
+    """Probabilities of the returns -1, 0 and 1, by state and action."""
+
+    def __init__(self, probabilities):
+        super().__init__()
+        self.scores = nn.Parameter(torch.tensor(probabilities).log())
+
+    def forward(self, x):
+        distribution = self.scores[x[:, 0].long()].softmax(-1)
+        return {
+            "logit": distribution @ torch.tensor([-1.0, 0.0, 1.0]),
+            "distribution": distribution,
+        }
+
+
+def test_c51_by_hand():
+    low, even, high = [0.98, 0.01, 0.01], [1 / 3, 1 / 3, 1 / 3], [0.01, 0.01, 0.98]
+    network = TableAtoms([[even, low], [low, high]])
+    policy = build(
+        C51Policy, network, discount_factor=0.5, model=dict(v_min=-1, v_max=1, n_atom=3)
+    )
+    data = samples([0.0, 0.0], [1.0, 1.0], [0, 0], [[0.5], [0.25]], [False, True])
+    log = policy.learn_mode.forward(data)
+    # Next state: action 1, atoms move to 0, 0.5 and 1; the one at 0.5 is shared out by halves.
+    # Done: all mass at 0.25, of which a quarter goes to 1. Every probability here is 1/3.
+    assert log["priority"].tolist() == pytest.approx([math.log(3)] * 2)
+    assert log["total_loss"] == pytest.approx(math.log(3))
+    # dL/dscore = p - target: the mean over both samples of 1/3 - target, for action 0.
+    target = (np.array([0, 0.01 + 0.005, 0.98 + 0.005]) + np.array([0, 0.75, 0.25])) / 2
+    gradient = network.scores.grad[0]
+    assert gradient[0].tolist() == pytest.approx((1 / 3 - target).tolist(), abs=1e-6)
+    assert gradient[1].tolist() == [0, 0, 0]
+
+
+class TableQuantiles(nn.Module):
+    """Two quantiles of the return, by state and action."""
+
+    def __init__(self, quantiles):
+        super().__init__()
+        self.quantiles = nn.Parameter(torch.tensor(quantiles))
+
+    def forward(self, x):
+        q = self.quantiles[x[:, 0].long()]
+        tau = torch.tensor([[0.25], [0.75]]).expand(len(x), -1, -1)
+        return {"logit": q.mean(-1), "q": q, "tau": tau}
+
+
+def test_qrdqn_by_hand():
+    network = TableQuantiles([[[0.0, 1.0], [9.0, 9.0]], [[0.0, 0.0], [2.0, 4.0]]])
+    policy = build(QRDQNPolicy, network, discount_factor=0.5)
+    log = policy.learn_mode.forward(samples([0.0], [1.0], [0], [[-1.0]], [False]))
+    # Targets -1 + 0.5 * (2, 4) = (0, 1) against predictions (0, 1): errors 0, 1; -1, 0. Huber of 1
+    # is 1/2. Prediction 0 lies below target 1: weight 0.25. Prediction 1 above 0: |0.75 - 1|.
+    assert log["priority"].tolist() == pytest.approx([(0.25 / 2) / 2 + (0.25 / 2) / 2])
+
+
+def test_sql_by_hand():
+    alpha = 0.5
+    policy = build(
+        SQLPolicy, TableQ([[1.0, 2.0], [3.0, 4.0]]), discount_factor=0.5, learn=dict(alpha=alpha)
+    )
+    data = samples([0.0, 0.0], [1.0, 1.0], [0, 1], [[1.0], [1.0]], [False, True])
+    log = policy.learn_mode.forward(data)
+    soft = alpha * math.log(math.exp(3 / alpha) + math.exp(4 / alpha))
+    assert log["priority"].tolist() == pytest.approx([1 + 0.5 * soft - 1, 1])
+
+
+def test_sql_draws_by_its_soft_policy():
+    policy = build(SQLPolicy, TableQ([[0.0, math.log(3)]]), learn=dict(alpha=1.0))
+    action = policy._forward_collect_batch(torch.zeros(20_000, 1), eps=0.0)["action"]
+    assert action.float().mean().item() == pytest.approx(0.75, abs=0.02)
+    action = policy._forward_eval_batch(torch.zeros(10, 1))["action"]
+    assert action.tolist() == [1] * 10
+
+
+def test_mdqn_by_hand():
+    tau, m_alpha, q, next_q = 0.5, 0.9, np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    policy = build(
+        MDQNPolicy,
+        TableQ([q.tolist(), next_q.tolist()]),
+        discount_factor=0.5,
+        entropy_tau=tau,
+        m_alpha=m_alpha,
+    )
+    log = policy.learn_mode.forward(samples([0.0], [1.0], [1], [[1.0]], [False]))
+    log_policy = q / tau - math.log(np.exp(q / tau).sum())
+    policy_next = np.exp(next_q / tau) / np.exp(next_q / tau).sum()
+    soft = (policy_next * (next_q - tau * np.log(policy_next))).sum()
+    target = 1 + m_alpha * tau * log_policy[1] + 0.5 * soft
+    assert log["priority"].tolist() == pytest.approx([abs(target - 2)], rel=1e-5)
+
+
+def test_mdqn_bounds_its_bonus_and_gives_it_to_the_first_reward():
+    policy = build(MDQNPolicy, TableQ([[0.0, 100.0]]), nstep=2, discount_factor=0.5)
+    data = samples([0.0], [0.0], [0], [[1.0, 4.0]], [True], value_gamma=torch.tensor([0.25]))
+    log = policy.learn_mode.forward(data)
+    # tau * log π = -100 is cut to -1; nothing comes after the end.
+    assert log["priority"].tolist() == pytest.approx([1 - 0.9 + 0.5 * 4])
+
+
+def random_samples(n, n_action=2, obs_dim=3, nstep=1, parts=None):
+    rng = np.random.default_rng(0)
+    action = rng.integers(n_action, size=n if parts is None else (n, parts))
+    return Columns(
+        {
+            "obs": torch.from_numpy(rng.normal(size=(n, obs_dim)).astype(np.float32)),
+            "next_obs": torch.from_numpy(rng.normal(size=(n, obs_dim)).astype(np.float32)),
+            "action": torch.from_numpy(action),
+            "reward": torch.from_numpy(rng.normal(size=(n, nstep)).astype(np.float32)),
+            "done": rng.random(n) < 0.3,
+            "value_gamma": torch.full((n,), 0.9),
+            "IS": torch.ones(n),
+        }
+    )
+
+
+@pytest.mark.parametrize("cls", FAMILY)
+class TestFamily:
+    def test_update_lowers_the_loss(self, cls):
+        policy = build(cls, learn=dict(learning_rate=0.003), nstep=3)
+        data = random_samples(64, nstep=3)
+        losses = [policy.learn_mode.forward(data)["total_loss"] for _ in range(60)]
+        assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+    def test_priorities(self, cls):
+        log = build(cls, nstep=1).learn_mode.forward(random_samples(16))
+        priority = log["priority"]
+        assert priority.shape == (16,)
+        assert not priority.requires_grad
+        assert bool((priority >= 0).all())
+
+    def test_several_action_parts(self, cls):
+        policy = build(cls, nstep=1, model=dict(obs_shape=3, action_shape=[2, 2, 2]))
+        log = policy.learn_mode.forward(random_samples(8, parts=3))
+        assert math.isfinite(log["total_loss"])
+        assert log["priority"].shape == (8,)
+        out = policy.collect_mode.forward({0: torch.zeros(3), 4: torch.ones(3)}, eps=0.5)
+        assert set(out) == {0, 4}
+        assert out[0]["action"].shape == (3,)
+
+    def test_reloaded_policy_acts_the_same(self, cls):
+        policy = build(cls, nstep=1)
+        policy.learn_mode.forward(random_samples(32))
+        other = build(cls, nstep=1)
+        other.learn_mode.load_state_dict(policy.learn_mode.state_dict())
+        obs = {i: torch.randn(3) for i in range(5)}
+        ours, theirs = (p.eval_mode.forward(obs) for p in (policy, other))
+        for i in obs:
+            assert torch.equal(ours[i]["logit"], theirs[i]["logit"])
+            assert torch.equal(ours[i]["action"], theirs[i]["action"])
+
+
+def test_unusable_atoms_are_refused():
+    with pytest.raises(ConfigError, match="v_min=1, v_max=1"):
+        build(C51Policy, model=dict(obs_shape=3, action_shape=2, v_min=1, v_max=1))
+
+
+@pytest.mark.parametrize(
+    ("cls", "wrong", "key"),
+    [(SQLPolicy, {"learn": {"alpha": 0}}, "alpha"), (MDQNPolicy, {"entropy_tau": 0}, "tau")],
+)
+def test_temperatures_are_positive(cls, wrong, key):
+    with pytest.raises(ConfigError, match=key):
+        build(cls, **wrong)
