@@ -16,7 +16,11 @@ class QRDQNPolicy(DQNPolicy):
     The online network chooses the next action. A sample's priority is its quantile Huber loss.
     """
 
-    config: dict[str, Any] = dict(type="qrdqn")
+    config: dict[str, Any] = dict(
+        type="qrdqn",
+        # Up to this error the loss is quadratic.
+        learn=dict(kappa=1.0),
+    )
 
     def default_model(self) -> tuple[str, list[str]]:
         return "qrdqn", ["ding.model.template.q_learning"]
@@ -38,5 +42,7 @@ class QRDQNPolicy(DQNPolicy):
             output["tau"],
             batch["weight"],
         )
-        loss, error = qrdqn_nstep_td_error(data, self._gamma, self._nstep, batch.get("value_gamma"))
+        loss, error = qrdqn_nstep_td_error(
+            data, self._gamma, self._nstep, batch.get("value_gamma"), self._cfg.learn.kappa
+        )
         return loss, error.detach()

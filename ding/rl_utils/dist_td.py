@@ -70,16 +70,22 @@ def dist_nstep_td_error(
 
 
 def qrdqn_nstep_td_error(
-    data: Any, gamma: float, nstep: int = 1, value_gamma: torch.Tensor | None = None
+    data: Any,
+    gamma: float,
+    nstep: int = 1,
+    value_gamma: torch.Tensor | None = None,
+    kappa: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Quantile Huber loss (Dabney et al. 2018, QR-DQN).
 
     Args:
         data: ``qrdqn_nstep_td_data``: quantiles ``[B, N, Q]``, actions int64 ``[B]``,
-            ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``tau`` the quantiles' midpoints,
-            ``[B, Q, 1]`` or what broadcasts to it, ``weight`` ``[B]`` or ``None``.
+            ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``tau`` the shares of probability that
+            ``q`` stands for, ``[B, Q, 1]`` or what broadcasts to it, ``weight`` ``[B]`` or
+            ``None``.
         gamma: Discount factor.
         value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
+        kappa: Up to this error the loss is quadratic.
 
     Returns:
         Loss and error per sample ``[B]``: the sum over predicted quantiles of the mean over
@@ -94,7 +100,7 @@ def qrdqn_nstep_td_error(
     predicted, wanted = torch.broadcast_tensors(
         _of_action(q, action).unsqueeze(2), target.unsqueeze(1)
     )  # [B, Q predicted, Q target]
-    huber = F.smooth_l1_loss(predicted, wanted, reduction="none")
+    huber = F.huber_loss(predicted, wanted, reduction="none", delta=kappa) / kappa
     below = (wanted < predicted).to(q.dtype)
     error = ((tau - below).abs() * huber).mean(2).sum(1)
     return weighted_mean(error, weight), error

@@ -10,6 +10,7 @@ from torch import nn
 
 from ding.data import Columns
 from ding.policy.c51 import C51Policy
+from ding.policy.iqn import IQNPolicy
 from ding.policy.mdqn import MDQNPolicy
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.rainbow import RainbowDQNPolicy
@@ -17,7 +18,7 @@ from ding.policy.sql import SQLPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 
-FAMILY = [C51Policy, QRDQNPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
+FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
 
 
 def build(cls, network=None, **overrides):
@@ -68,9 +69,7 @@ class TableAtoms(nn.Module):
 def test_c51_by_hand():
     low, even, high = [0.98, 0.01, 0.01], [1 / 3, 1 / 3, 1 / 3], [0.01, 0.01, 0.98]
     network = TableAtoms([[even, low], [low, high]])
-    policy = build(
-        C51Policy, network, discount_factor=0.5, model=dict(v_min=-1, v_max=1, n_atom=3)
-    )
+    policy = build(C51Policy, network, discount_factor=0.5, model=dict(v_min=-1, v_max=1, n_atom=3))
     data = samples([0.0, 0.0], [1.0, 1.0], [0, 0], [[0.5], [0.25]], [False, True])
     log = policy.learn_mode.forward(data)
     # Next state: action 1, atoms move to 0, 0.5 and 1; the one at 0.5 is shared out by halves.
@@ -104,6 +103,43 @@ def test_qrdqn_by_hand():
     # Targets -1 + 0.5 * (2, 4) = (0, 1) against predictions (0, 1): errors 0, 1; -1, 0. Huber of 1
     # is 1/2. Prediction 0 lies below target 1: weight 0.25. Prediction 1 above 0: |0.75 - 1|.
     assert log["priority"].tolist() == pytest.approx([(0.25 / 2) / 2 + (0.25 / 2) / 2])
+
+
+def test_quantile_loss_is_linear_beyond_kappa():
+    network = TableQuantiles([[[0.0, 0.0], [0.0, 0.0]]])
+    policy = build(QRDQNPolicy, network, learn=dict(kappa=0.5))
+    log = policy.learn_mode.forward(samples([0.0], [0.0], [0], [[2.0]], [True]))
+    # Each error is 2: Huber 0.5 * (2 - 0.25), over kappa 1.75; weights 0.25 and 0.75.
+    assert log["priority"].tolist() == pytest.approx([1.75 * (0.25 + 0.75)])
+
+
+def test_iqn_draws_to_learn_and_not_to_act():
+    policy = build(IQNPolicy, model=dict(obs_shape=3, action_shape=2, num_quantiles=8))
+    obs = torch.randn(4, 3)
+    acting = [policy._forward_eval_batch(obs)["q"] for _ in range(2)]
+    assert torch.equal(*acting)
+    policy._train_mode(True)
+    learning = [policy._model(obs) for _ in range(2)]
+    assert not torch.equal(learning[0]["tau"], learning[1]["tau"])
+    assert learning[0]["tau"].shape == (4, 8, 1)
+    assert policy._target_model.forward(obs)["tau"].std() > 0.1
+
+
+def test_iqn_learns_the_quantiles_of_a_noisy_reward():
+    policy = build(
+        IQNPolicy,
+        discount_factor=0.0,
+        # A loss that is linear nearly everywhere, as that of quantiles without Huber's.
+        learn=dict(learning_rate=0.003, kappa=0.02),
+        model=dict(obs_shape=1, action_shape=2, encoder_hidden_size_list=[32, 32]),
+    )
+    for _ in range(400):
+        reward = torch.rand(64, 1).tolist()
+        zeros, done = [0.0] * 64, [True] * 64
+        policy.learn_mode.forward(samples(zeros, zeros, [0] * 64, reward, done))
+    out = policy._forward_eval_batch(torch.zeros(1, 1))
+    # Of a uniform reward, the quantile at τ is τ.
+    assert torch.allclose(out["q"][0, 0], out["tau"][0, :, 0], atol=0.12)
 
 
 def test_sql_by_hand():

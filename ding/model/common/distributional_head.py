@@ -1,5 +1,7 @@
 """Heads that give the distribution of the return of each action, not only its mean."""
 
+import math
+
 import torch
 from torch import nn
 
@@ -118,3 +120,51 @@ class QuantileHead(nn.Module):
         q = self.Q(x).unflatten(-1, (-1, self.num_quantiles))
         tau = self.tau.expand(*q.shape[:-2], -1, -1)
         return {"logit": q.mean(-1), "q": q, "tau": tau}
+
+
+class ImplicitQuantileHead(nn.Module):
+    """Quantiles of the return at any shares of probability (Dabney et al. 2018, IQN).
+
+    ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
+    returns at ``tau``, ``logit`` their mean. While training ``tau`` is drawn uniformly, for each
+    row anew; else it is the midpoints of equal shares, so that the same input gives the same.
+
+    Args:
+        input_size: ``hidden_size`` unless given.
+    """
+
+    frequencies: torch.Tensor
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        num_quantiles: int = 32,
+        quantile_embedding_size: int = 128,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        noise: bool = False,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_quantiles = num_quantiles
+        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
+        self.Q = mlp(sizes, output_size, activation, norm_type, noise=noise)
+        self.iqn_fc = nn.Linear(quantile_embedding_size, sizes[0])
+        # cos(π i τ), i = 0 .. n - 1: equation 4 of the paper.
+        frequencies = torch.arange(quantile_embedding_size) * math.pi
+        self.register_buffer("frequencies", frequencies, persistent=False)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        tau = self._tau(x)
+        embedding = torch.cos(tau * self.frequencies)
+        feature = x.unsqueeze(-2) * torch.relu(self.iqn_fc(embedding))  # [B, Q, input_size]
+        q = self.Q(feature).transpose(-1, -2)
+        return {"logit": q.mean(-1), "q": q, "tau": tau}
+
+    def _tau(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            return torch.rand(*x.shape[:-1], self.num_quantiles, 1, device=x.device, dtype=x.dtype)
+        middle = (torch.arange(self.num_quantiles, device=x.device) + 0.5) / self.num_quantiles
+        return middle.to(x.dtype).unsqueeze(-1).expand(*x.shape[:-1], -1, -1)

@@ -1,6 +1,6 @@
 """Whole models, by the kind of policy that they serve."""
 
-from ding.model.template.q_learning import C51DQN, DQN, DRQN, QRDQN, RainbowDQN
+from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.vac import VAC
 
@@ -8,6 +8,7 @@ __all__ = [
     "C51DQN",
     "DQN",
     "DRQN",
+    "IQN",
     "QRDQN",
     "VAC",
     "ContinuousQAC",

@@ -7,14 +7,19 @@ import torch
 from torch import nn
 
 from ding.model.common.dense import leaves
-from ding.model.common.distributional_head import DistributionHead, QuantileHead, RainbowHead
+from ding.model.common.distributional_head import (
+    DistributionHead,
+    ImplicitQuantileHead,
+    QuantileHead,
+    RainbowHead,
+)
 from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
 from ding.model.template.drqn import DRQN
 from ding.torch_utils.network import NoiseLinearLayer
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-__all__ = ["C51DQN", "DQN", "DRQN", "QRDQN", "RainbowDQN"]
+__all__ = ["C51DQN", "DQN", "DRQN", "IQN", "QRDQN", "RainbowDQN"]
 
 
 class _QNetwork(nn.Module):
@@ -153,6 +158,35 @@ class QRDQN(_QNetwork):
             activation=activation,
             norm_type=norm_type,
             num_quantiles=num_quantiles,
+        )
+
+
+@MODEL_REGISTRY.register("iqn")
+class IQN(_QNetwork):
+    """Q-values from quantiles at drawn shares of probability; see `ImplicitQuantileHead`."""
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        num_quantiles: int = 32,
+        quantile_embedding_size: int = 128,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__(
+            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
+            ImplicitQuantileHead,
+            action_shape,
+            head_hidden_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+            num_quantiles=num_quantiles,
+            quantile_embedding_size=quantile_embedding_size,
         )
 
 
