@@ -31,8 +31,20 @@ from .common_utils import (
 from .common_utils import (
     single_env_forward_wrapper as single_env_forward_wrapper,
 )
+from .ddpg import (
+    DDPGPolicy as DDPGPolicy,
+)
+from .dqn import (
+    C51Policy as C51Policy,
+)
 from .dqn import (
     DQNPolicy as DQNPolicy,
+)
+from .iqn import (
+    IQNPolicy as IQNPolicy,
+)
+from .mdqn import (
+    MDQNPolicy as MDQNPolicy,
 )
 from .modes import (
     BatchedCollect as BatchedCollect,
@@ -51,6 +63,24 @@ from .policy_factory import (
 )
 from .ppo import (
     PPOPolicy as PPOPolicy,
+)
+from .qrdqn import (
+    QRDQNPolicy as QRDQNPolicy,
+)
+from .rainbow import (
+    RainbowDQNPolicy as RainbowDQNPolicy,
+)
+from .sac import (
+    DiscreteSACPolicy as DiscreteSACPolicy,
+)
+from .sac import (
+    SACPolicy as SACPolicy,
+)
+from .sql import (
+    SQLPolicy as SQLPolicy,
+)
+from .td3 import (
+    TD3Policy as TD3Policy,
 )
 from .train_columns import (
     as_train_columns as as_train_columns,

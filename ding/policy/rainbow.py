@@ -6,7 +6,7 @@ import torch
 from easydict import EasyDict
 
 from ding.policy.base_policy import Policy
-from ding.policy.c51 import C51Policy
+from ding.policy.dqn import C51Policy
 from ding.utils import POLICY_REGISTRY
 
 

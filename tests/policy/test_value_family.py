@@ -9,7 +9,7 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
-from ding.policy.c51 import C51Policy
+from ding.policy.dqn import C51Policy
 from ding.policy.iqn import IQNPolicy
 from ding.policy.mdqn import MDQNPolicy
 from ding.policy.qrdqn import QRDQNPolicy

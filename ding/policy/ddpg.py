@@ -1,0 +1,109 @@
+"""Deep deterministic policy gradient (Lillicrap et al. 2016)."""
+
+from typing import Any
+
+import torch
+
+from ding.model import model_wrap
+from ding.policy.q_actor_critic import QActorCritic, least
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("ddpg")
+class DDPGPolicy(QActorCritic):
+    """For actions in ``[-1, 1]``: set ``env.act_scale`` where those of the environment differ.
+
+    The actor follows the first critic's gradient; Gaussian noise of ``collect.noise_sigma``
+    explores. ``learn.noise`` smooths the targets and ``model.twin_critic`` takes the lesser of two
+    critics, as `TD3Policy` does by default.
+    """
+
+    config: dict[str, Any] = dict(
+        type="ddpg",
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        # Samples from uniform actions, before the first update.
+        random_collect_size=25000,
+        transition_with_policy_data=False,
+        action_space="continuous",
+        # Normalise the rewards of each batch.
+        reward_batch_norm=False,
+        multi_agent=False,
+        learn=dict(
+            update_per_collect=1,
+            batch_size=256,
+            learning_rate_actor=1e-3,
+            learning_rate_critic=1e-3,
+            ignore_done=False,
+            # How far the target moves towards the network at each update of the actor.
+            target_theta=0.005,
+            discount_factor=0.99,
+            # The actor and the target are updated each so many updates of the critics.
+            actor_update_freq=1,
+            # Noise on the target's actions, of `noise_sigma` and within `noise_range`.
+            noise=False,
+            noise_sigma=0.2,
+            noise_range=dict(min=-0.5, max=0.5),
+        ),
+        collect=dict(unroll_len=1, noise_sigma=0.1),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=100000)),
+    )
+
+    _critic_lr, _actor_lr = "learning_rate_critic", "learning_rate_actor"
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "continuous_qac", ["ding.model.template.qac"]
+
+    def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.action_space != "continuous":
+            raise ConfigError(
+                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} has "
+                "'continuous' only"
+            )
+        if cfg.multi_agent:
+            raise ConfigError(f"policy.multi_agent=True: {type(self).__name__} has no agents yet")
+        return super()._create_model(cfg, model)
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        cfg = self._cfg.learn
+        self._target_noise = cfg.noise_sigma if cfg.noise else None
+        self._noise_range = (cfg.noise_range.min, cfg.noise_range.max)
+
+    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+        obs = batch["next_obs"]
+        action = self._target_model.forward(obs, mode="compute_actor")["action"]
+        if self._target_noise is not None:
+            noise = torch.randn_like(action).mul_(self._target_noise).clamp_(*self._noise_range)
+            action = (action + noise).clamp_(-1, 1)
+        return least(self._judge(self._target_model, obs, action))
+
+    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        action = self._model(batch["obs"], mode="compute_actor")["action"]
+        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(
+            self._model,
+            "action_noise",
+            noise_type="gauss",
+            noise_kwargs={"sigma": self._cfg.collect.noise_sigma},
+        )
+
+    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return self._collect_model.forward(obs, mode="compute_actor")
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "base")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return self._eval_model.forward(obs, mode="compute_actor")

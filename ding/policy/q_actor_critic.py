@@ -1,0 +1,191 @@
+"""What off-policy actor-critic methods share: twin critics, a slow copy of all, two optimisers."""
+
+import copy
+from typing import Any
+
+import torch
+
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.common_utils import default_preprocess_learn
+from ding.rl_utils.nstep import weighted_mean
+from ding.torch_utils import Adam
+from ding.utils.errors import ConfigError
+
+
+class QActorCritic(Policy):
+    """Critics of actions, and an actor that learns what they like.
+
+    An algorithm says what the next state is worth (``_next_value``) and what the actor's loss is
+    (``_actor_loss``); it may add to the critics' loss (``_critic_loss``). With several agents
+    the values have one more dimension, ``[B, agents]``; reward and end are the team's.
+    """
+
+    #: Keys under ``learn`` with the learning rates of critics and actor, and their log names.
+    _critic_lr, _actor_lr = "learning_rate_q", "learning_rate_policy"
+
+    def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
+        built = super()._create_model(cfg, model)
+        missing = [name for name in ("actor", "critic") if not hasattr(built, name)]
+        if missing:
+            raise ConfigError(
+                f"{type(self).__name__} needs a network with the modes compute_actor and "
+                f"compute_critic and the parts 'actor' and 'critic'; {type(built).__name__} lacks "
+                f"{missing}"
+            )
+        return built
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._gamma = cfg.discount_factor
+        self._actor_update_freq = cfg.get("actor_update_freq", 1)
+        # Parameters, not modules: an encoder that both share is moved by both.
+        self._actor_parameters = list(self._model.actor.parameters())
+        self._critic_parameters = list(self._model.critic.parameters())
+        self._optimizer_critic = Adam(self._critic_parameters, lr=cfg[self._critic_lr])
+        self._optimizer_actor = Adam(self._actor_parameters, lr=cfg[self._actor_lr])
+        self._target_model = model_wrap(
+            copy.deepcopy(self._model).requires_grad_(False),
+            "target",
+            update_type="momentum",
+            update_kwargs={"theta": cfg.target_theta},
+        )
+        self._learn_model = model_wrap(self._model, "base")
+        self._update_count = 0
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update of the critics, and each ``actor_update_freq``-th time of actor and target.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]`` is the mean absolute TD error of the critics.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        batch = default_preprocess_learn(
+            data,
+            use_priority=self._priority,
+            use_priority_IS_weight=self._priority_IS_weight,
+            ignore_done=self._cfg.learn.ignore_done,
+            device=self._device,
+        )
+        if self._cfg.get("reward_batch_norm", False):
+            reward = batch["reward"]
+            batch["reward"] = (reward - reward.mean()) / (reward.std(correction=0) + 1e-8)
+        self._train_mode(True)
+        log = self._update_critic(batch)
+        self._update_count += 1
+        if self._update_count % self._actor_update_freq == 0:
+            log.update(self._update_actor(batch))
+            self._target_model.update(self._model)
+        # The actor's loss is part of it only when there was one.
+        log["total_loss"] = log["critic_loss"] + log.get("actor_loss", 0.0)
+        return log
+
+    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+        with torch.no_grad():
+            next_value = self._next_value(batch)
+            target = self._of_team(batch["reward"], next_value) + self._gamma * next_value * (
+                1 - self._of_team(batch["done"], next_value)
+            )
+        q_values = self._q_values(batch)
+        loss, td_error = self._critic_loss(batch, q_values, target)
+        check_loss(self, loss_value := loss.item(), batch)
+        self._descend(loss, self._critic_parameters, self._optimizer_critic)
+        with torch.no_grad():
+            q_value, target_value = to_floats(q_values[0].mean(), target.mean())
+        return {
+            "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
+            "critic_loss": loss_value,
+            "q_value": q_value,
+            "target_q_value": target_value,
+            "td_error": td_error.mean().item(),
+            "priority": td_error,
+        }
+
+    def _update_actor(self, batch: dict[str, Any]) -> dict[str, Any]:
+        loss, log = self._actor_loss(batch)
+        check_loss(self, loss_value := loss.item(), batch)
+        self._descend(loss, self._actor_parameters, self._optimizer_actor)
+        return {
+            "cur_lr_actor": self._optimizer_actor.param_groups[0]["lr"],
+            "actor_loss": loss_value,
+            **log,
+        }
+
+    def _descend(self, loss: torch.Tensor, parameters: list[Any], optimizer: Any) -> None:
+        """One step; only these parameters get gradients: the actor's leave out the critics'."""
+        optimizer.zero_grad()
+        loss.backward(inputs=parameters)
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        optimizer.step()
+
+    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+        """What the state after each sample is worth, ``[B]``."""
+        raise NotImplementedError
+
+    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        """The actor's loss, and what to log besides."""
+        raise NotImplementedError
+
+    def _q_values(self, batch: dict[str, Any]) -> list[torch.Tensor]:
+        """What each critic says of the actions that were done, ``[B]`` each."""
+        return self._judge(self._model, batch["obs"], batch["action"])
+
+    def _judge(self, model: Any, obs: Any, action: Any) -> list[torch.Tensor]:
+        """What each critic says of actions, ``[B]`` each."""
+        inputs = {"obs": obs, "action": action}
+        q_value = model.forward(inputs, mode="compute_critic")["q_value"]
+        return q_value if isinstance(q_value, list) else [q_value]
+
+    def _critic_loss(
+        self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The critics' summed losses, and the mean absolute TD error of each sample ``[B]``."""
+        errors = [q_value - target for q_value in q_values]
+        weight = batch["weight"]
+        if weight is not None:
+            weight = self._of_team(weight, target)
+        losses = [weighted_mean(error.pow(2), weight) for error in errors]
+        td_error = torch.stack([error.detach().abs() for error in errors]).mean(0)
+        return torch.stack(losses).sum(), td_error if td_error.dim() == 1 else td_error.mean(1)
+
+    @staticmethod
+    def _of_team(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """``[B]`` so that it goes with ``[B]`` or with ``[B, agents]``."""
+        return value.unsqueeze(-1) if value.dim() < like.dim() else value
+
+    def _monitor_vars_learn(self) -> list[str]:
+        losses = ["total_loss", "critic_loss", "actor_loss"]
+        return ["cur_lr_critic", "cur_lr_actor", *losses, "q_value", "target_q_value", "td_error"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "target_model": self._target_model.state_dict(),
+            "optimizer_critic": self._optimizer_critic.state_dict(),
+            "optimizer_actor": self._optimizer_actor.state_dict(),
+            "update_count": self._update_count,
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        self._target_model.load_state_dict(state_dict["target_model"])
+        self._optimizer_critic.load_state_dict(state_dict["optimizer_critic"])
+        self._optimizer_actor.load_state_dict(state_dict["optimizer_actor"])
+        self._update_count = state_dict.get("update_count", 0)
+
+
+def least(q_values: list[torch.Tensor]) -> torch.Tensor:
+    """The least of the critics' values: of two, the one that overestimates less."""
+    if len(q_values) == 1:
+        return q_values[0]
+    if len(q_values) == 2:
+        return torch.minimum(*q_values)
+    return torch.stack(q_values).amin(0)

@@ -1,0 +1,264 @@
+"""Soft actor-critic (Haarnoja et al. 2018, 2019; for discrete actions Christodoulou 2019)."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ding.model import model_wrap
+from ding.policy.q_actor_critic import QActorCritic, least
+from ding.rl_utils._log_prob import normal_log_prob
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+class _SoftActorCritic(QActorCritic):
+    """The temperature ``alpha``, fixed or learned, that weighs the entropy of the actions.
+
+    A learned one (``learn.auto_alpha``) is moved so that the entropy comes to
+    ``learn.target_entropy``; with ``learn.log_space`` its logarithm is what is learned.
+    """
+
+    config: dict[str, Any] = dict(
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        # Samples before the first update; they come from the untrained policy itself.
+        random_collect_size=10000,
+        transition_with_policy_data=True,
+        multi_agent=False,
+        model=dict(twin_critic=True),
+        learn=dict(
+            update_per_collect=1,
+            batch_size=256,
+            learning_rate_q=3e-4,
+            learning_rate_policy=3e-4,
+            learning_rate_alpha=3e-4,
+            # How far the target moves towards the network at each update.
+            target_theta=0.005,
+            discount_factor=0.99,
+            alpha=0.2,
+            auto_alpha=True,
+            log_space=True,
+            # None: minus the number of action dimensions; 0.98 log(n) of n discrete actions.
+            target_entropy=None,
+            ignore_done=False,
+            # The actor's last layers start uniform within this, so that first actions are near 0.
+            init_w=3e-3,
+        ),
+        collect=dict(n_sample=1, unroll_len=1, collector_logit=False),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        cfg = self._cfg.learn
+        if not cfg.alpha > 0:
+            raise ConfigError(f"policy.learn.alpha is {cfg.alpha}; the temperature must be > 0")
+        self._auto_alpha, self._log_space = cfg.auto_alpha, cfg.log_space
+        start = math.log(cfg.alpha) if cfg.auto_alpha and cfg.log_space else float(cfg.alpha)
+        self._alpha_parameter = torch.tensor([start], device=self._device)
+        self._alpha_value = float(cfg.alpha)
+        if cfg.auto_alpha:
+            entropy = cfg.target_entropy
+            self._target_entropy = self._usual_entropy() if entropy is None else entropy
+            self._alpha_parameter.requires_grad_(True)
+            self._optimizer_alpha = Adam([self._alpha_parameter], lr=cfg.learning_rate_alpha)
+
+    def _usual_entropy(self) -> float:
+        """What the entropy is to come to unless the config says."""
+        raise NotImplementedError
+
+    def _update_alpha(self, entropy: torch.Tensor) -> dict[str, Any]:
+        """One step of the temperature.
+
+        Args:
+            entropy: Of the current policy; its mean is compared with the target.
+        """
+        if not self._auto_alpha:
+            return {"alpha": self._alpha_value}
+        excess = entropy.detach().mean() - self._target_entropy
+        loss = (self._alpha_parameter * excess).sum()
+        self._optimizer_alpha.zero_grad()
+        loss.backward()
+        self._optimizer_alpha.step()
+        with torch.no_grad():
+            if not self._log_space:
+                self._alpha_parameter.clamp_(min=0)
+            alpha = self._alpha_parameter.exp() if self._log_space else self._alpha_parameter
+            self._alpha_value = alpha.item()
+        return {
+            "alpha": self._alpha_value,
+            "alpha_loss": loss.item(),
+            "entropy": entropy.detach().mean().item(),
+        }
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "alpha", "alpha_loss", "entropy"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        state = super()._state_dict_learn()
+        if self._auto_alpha:
+            state["alpha"] = self._alpha_parameter.detach().clone()
+            state["optimizer_alpha"] = self._optimizer_alpha.state_dict()
+        return state
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        if self._auto_alpha:
+            with torch.no_grad():
+                self._alpha_parameter.copy_(state_dict["alpha"])
+                alpha = self._alpha_parameter.exp() if self._log_space else self._alpha_parameter
+                self._alpha_value = alpha.item()
+            self._optimizer_alpha.load_state_dict(state_dict["optimizer_alpha"])
+
+
+@POLICY_REGISTRY.register("sac")
+class SACPolicy(_SoftActorCritic):
+    """For actions in ``[-1, 1]``: set ``env.act_scale`` where those of the environment differ.
+
+    The actor's Gaussian is squashed by tanh (Haarnoja et al. 2018, appendix C).
+    """
+
+    config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "continuous_qac", ["ding.model.template.qac"]
+
+    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
+        if cfg.multi_agent:
+            raise ConfigError(f"policy.multi_agent=True: {type(self).__name__} has no agents yet")
+        return super()._create_model(cfg, model)
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        bound = self._cfg.learn.init_w
+        for name, layer in self._model.actor.named_modules():
+            if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
+                nn.init.uniform_(layer.weight, -bound, bound)
+                nn.init.uniform_(layer.bias, -bound, bound)
+
+    def _usual_entropy(self) -> float:
+        return -float(np.prod(self._cfg.model.action_shape))
+
+    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+        obs = batch["next_obs"]
+        # The current actor's actions: there is no target of the actor.
+        action, log_prob = squashed(self._model(obs, mode="compute_actor")["logit"])
+        return least(self._judge(self._target_model, obs, action)) - self._alpha_value * log_prob
+
+    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        action, log_prob = squashed(self._model(batch["obs"], mode="compute_actor")["logit"])
+        q_value = least(self._judge(self._model, batch["obs"], action))
+        loss = (self._alpha_value * log_prob - q_value).mean()
+        return loss, self._update_alpha(-log_prob)
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(self._model, "base")
+        if self._cfg.collect.collector_logit:
+            self._transition_outputs = ("logit",)
+
+    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
+        action = torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))
+        return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "base")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
+        return {"action": torch.tanh(mu), "logit": {"mu": mu, "sigma": sigma}}
+
+
+@POLICY_REGISTRY.register("discrete_sac")
+class DiscreteSACPolicy(_SoftActorCritic):
+    """For one discrete action: the critics give all its values at once, so nothing is drawn.
+
+    Where the environment gives ``action_mask``, masked actions have no probability.
+    """
+
+    config: dict[str, Any] = dict(type="discrete_sac")
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "discrete_qac", ["ding.model.template.qac"]
+
+    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
+        if cfg.multi_agent:
+            raise ConfigError(f"policy.multi_agent=True: {type(self).__name__} has no agents yet")
+        return super()._create_model(cfg, model)
+
+    def _usual_entropy(self) -> float:
+        return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))
+
+    def _judge(self, model: Any, obs: Any, action: Any = None) -> list[torch.Tensor]:
+        """What each critic says of all actions, ``[B, N]``."""
+        q_value = model.forward(obs, mode="compute_critic")["q_value"]
+        return q_value if isinstance(q_value, list) else [q_value]
+
+    def _q_values(self, batch: dict[str, Any]) -> list[torch.Tensor]:
+        index = batch["action"].unsqueeze(-1)
+        values = self._judge(self._model, batch["obs"])
+        return [value.gather(-1, index).squeeze(-1) for value in values]
+
+    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+        obs = batch["next_obs"]
+        log_prob = self._model(obs, mode="compute_actor")["logit"].log_softmax(-1)
+        q_value = least(self._judge(self._target_model, obs))
+        return (log_prob.exp() * (q_value - self._alpha_value * log_prob)).sum(-1)
+
+    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        log_prob = self._model(batch["obs"], mode="compute_actor")["logit"].log_softmax(-1)
+        prob = log_prob.exp()
+        with torch.no_grad():
+            q_value = least(self._judge(self._model, batch["obs"]))
+        loss = (prob * (self._alpha_value * log_prob - q_value)).sum(-1).mean()
+        return loss, self._update_alpha(-(prob * log_prob).sum(-1))
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
+        if self._cfg.collect.collector_logit:
+            self._transition_outputs = ("logit",)
+
+    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, torch.Tensor]:
+        """Draws from the policy; with probability ``eps`` any action."""
+        self._train_mode(False)
+        return self._collect_model.forward(obs, mode="compute_actor", eps=eps)
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return self._eval_model.forward(obs, mode="compute_actor")
+
+
+def squashed(logit: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draws of a Gaussian, squashed by tanh, and their log-probabilities.
+
+    Args:
+        logit: ``mu`` and ``sigma``, ``[B, A]`` each.
+
+    Returns:
+        Actions in (-1, 1) ``[B, A]``, through which gradients flow, and ``[B]``.
+    """
+    mu, sigma = logit
+    draw = torch.addcmul(mu, sigma, torch.randn_like(mu))
+    log_prob = normal_log_prob({"mu": mu, "sigma": sigma}, draw)
+    # log(1 - tanh(x)^2) without its loss of precision far from zero.
+    slope = 2 * (math.log(2) - draw - F.softplus(-2 * draw))
+    return torch.tanh(draw), log_prob - slope.sum(-1)

@@ -1,0 +1,285 @@
+"""DDPG, TD3, SAC and discrete SAC against numbers worked out by hand."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.data import Columns
+from ding.policy.ddpg import DDPGPolicy
+from ding.policy.sac import DiscreteSACPolicy, SACPolicy, squashed
+from ding.policy.td3 import TD3Policy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError, DataError
+
+CONTINUOUS = {
+    DDPGPolicy: {"action_space": "regression"},
+    TD3Policy: {"action_space": "regression"},
+    SACPolicy: {},
+}
+ALL = [*CONTINUOUS, DiscreteSACPolicy]
+
+
+def build(cls, network=None, **overrides):
+    model = {"obs_shape": 3, "action_shape": 2, **CONTINUOUS.get(cls, {})}
+    overrides["model"] = {**model, **overrides.get("model", {})}
+    set_pkg_seed(0, use_cuda=False)
+    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
+
+
+class Linear(nn.Module):
+    """Actor ``a = w s`` (and sigma), critics ``Q = c s + d a``; states and actions are numbers."""
+
+    def __init__(self, actor=0.5, critics=((1.0, 2.0),), sigma=None):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(actor))
+        self.c = nn.Parameter(torch.tensor(critics))
+        self.sigma = sigma
+        self.actor, self.critic = nn.ParameterList([self.w]), nn.ParameterList([self.c])
+
+    def forward(self, inputs, mode):
+        if mode == "compute_actor":
+            mean = self.w * inputs
+            if self.sigma is None:
+                return {"action": mean}
+            return {"logit": [mean, torch.full_like(mean, self.sigma)]}
+        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
+        q_value = [c[0] * obs + c[1] * action for c in self.c]
+        return {"q_value": q_value if len(q_value) > 1 else q_value[0]}
+
+
+def samples(obs, action, reward, next_obs, done, **more):
+    return Columns(
+        {
+            "obs": torch.tensor(obs)[:, None],
+            "next_obs": torch.tensor(next_obs)[:, None],
+            "action": torch.tensor(action)[:, None],
+            "reward": torch.tensor(reward)[:, None],
+            "done": np.array(done),
+            **more,
+        }
+    )
+
+
+STILL = dict(learning_rate_actor=0.0, learning_rate_critic=0.0, discount_factor=0.5)
+
+
+def test_ddpg_by_hand():
+    network = Linear()
+    policy = build(DDPGPolicy, network, learn=STILL)
+    data = samples([1.0, 1.0], [0.3, 0.3], [1.0, 1.0], [2.0, 2.0], [False, True])
+    log = policy.learn_mode.forward(data)
+    # Next: action 1, Q 4, target 1 + 2; or 1 at the end. Q(1, 0.3) = 1.6.
+    assert log["priority"].tolist() == pytest.approx([1.4, 0.6])
+    assert log["critic_loss"] == pytest.approx((1.4**2 + 0.6**2) / 2)
+    # The actor's own action is 0.5: -Q(1, 0.5) = -2, and d/dw = -d s.
+    assert log["actor_loss"] == pytest.approx(-2)
+    assert network.w.grad.item() == pytest.approx(-2)
+    # d/dc = mean of 2 δ s, with δ = Q - target; the actor's loss adds nothing to it.
+    assert network.c.grad[0].tolist() == pytest.approx([-1.4 + 0.6, 0.3 * (-1.4 + 0.6)])
+
+
+def test_importance_weights_scale_the_critics_loss():
+    weighted = build(
+        DDPGPolicy, Linear(), learn=STILL, priority=True, priority_IS_weight=True
+    ).learn_mode.forward(
+        samples(
+            *([1.0, 1.0], [0.3, 0.3], [1.0, 1.0], [2.0, 2.0], [False, True]),
+            IS=torch.tensor([0.5, 1.0]),
+        )
+    )
+    assert weighted["critic_loss"] == pytest.approx((0.5 * 1.4**2 + 0.6**2) / 2)
+
+
+def test_td3_takes_the_lesser_critic_and_delays_the_actor():
+    network = Linear(critics=((1.0, 2.0), (1.0, 1.0)))
+    policy = build(TD3Policy, network, learn=dict(STILL, noise=False, target_theta=1.0))
+    data = samples([1.0], [0.3], [1.0], [2.0], [False])
+    log = policy.learn_mode.forward(data)
+    # Next: Q 4 and 3, target 1 + 1.5; Q(1, 0.3) = 1.6 and 1.3.
+    assert log["critic_loss"] == pytest.approx(0.9**2 + 1.2**2)
+    assert log["priority"].tolist() == pytest.approx([(0.9 + 1.2) / 2])
+    assert "actor_loss" not in log
+    with torch.no_grad():
+        network.c.add_(1)
+    assert policy._target_model.c.tolist() == [[1, 2], [1, 1]]
+    log = policy.learn_mode.forward(data)
+    assert log["actor_loss"] == pytest.approx(-(2 + 3 * 0.5))  # of the first critic
+    assert policy._target_model.c.tolist() == [[2, 3], [2, 2]]
+
+
+def test_td3_smooths_its_targets_within_bounds():
+    learn = dict(STILL, noise_sigma=100.0, noise_range=dict(min=-0.1, max=0.1))
+    network = Linear(actor=0.45, critics=((0.0, 1.0), (0.0, 1.0)))
+    policy = build(TD3Policy, network, learn=learn)
+    n = 400
+    data = samples([0.0] * n, [0.0] * n, [0.0] * n, [2.0] * n, [False] * n)
+    error = policy.learn_mode.forward(data)["priority"] / 0.5
+    # The action 0.9 plus noise of about ±0.1; more than 1 it cannot be.
+    assert sorted({round(e, 2) for e in error.tolist()})[0] == pytest.approx(0.8, abs=0.01)
+    assert error.max().item() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_squashed_log_prob():
+    torch.manual_seed(0)
+    mu, sigma = torch.randn(50, 3) * 2, torch.rand(50, 3) + 0.1
+    action, log_prob = squashed([mu, sigma])
+    normal = torch.distributions.Normal(mu.double(), sigma.double())
+    squash = torch.distributions.transforms.TanhTransform(cache_size=1)
+    reference = torch.distributions.TransformedDistribution(normal, [squash])
+    inner = action.abs().amax(-1) < 0.999  # beyond, float32 has lost the draw
+    expected = reference.log_prob(action.double()).sum(-1)
+    assert inner.sum() > 10
+    assert torch.allclose(log_prob[inner].double(), expected[inner], atol=2e-3)
+
+
+def test_sac_by_hand():
+    network = Linear(critics=((1.0, 2.0), (1.0, 1.0)), sigma=0.3)
+    learn = dict(learning_rate_q=0.0, learning_rate_policy=0.0, discount_factor=0.5)
+    policy = build(SACPolicy, network, learn=dict(learn, alpha=0.2, auto_alpha=False))
+    torch.manual_seed(1)
+    log = policy.learn_mode.forward(samples([1.0], [0.3], [1.0], [2.0], [False]))
+    torch.manual_seed(1)
+
+    def act(mean):
+        draw = mean + 0.3 * torch.randn(1, 1).item()
+        density = -0.5 * ((draw - mean) / 0.3) ** 2 - math.log(0.3 * math.sqrt(2 * math.pi))
+        return math.tanh(draw), density - math.log(1 - math.tanh(draw) ** 2)
+
+    action, log_prob = act(1.0)
+    target = 1 + 0.5 * (min(2 + 2 * action, 2 + action) - 0.2 * log_prob)
+    assert log["target_q_value"] == pytest.approx(target, rel=1e-5)
+    assert log["critic_loss"] == pytest.approx((1.6 - target) ** 2 + (1.3 - target) ** 2, rel=1e-5)
+    action, log_prob = act(0.5)
+    assert log["actor_loss"] == pytest.approx(
+        0.2 * log_prob - min(1 + 2 * action, 1 + action), rel=1e-5
+    )
+    assert log["alpha"] == 0.2
+
+
+@pytest.mark.parametrize("log_space", [True, False])
+@pytest.mark.parametrize(("target_entropy", "rises"), [(5.0, True), (-5.0, False)])
+def test_temperature_follows_the_entropy(log_space, target_entropy, rises):
+    policy = build(
+        SACPolicy,
+        learn=dict(
+            log_space=log_space, target_entropy=target_entropy, learning_rate_alpha=0.01, alpha=0.2
+        ),
+    )
+    alphas = [policy.learn_mode.forward(random_samples(16, 2))["alpha"] for _ in range(10)]
+    assert (alphas[-1] > 0.21) if rises else (alphas[-1] < 0.19)
+    assert min(alphas) >= 0
+
+
+class Table(nn.Module):
+    """Logits and two critics' values of two actions, the same in every state."""
+
+    def __init__(self, logit, q_values):
+        super().__init__()
+        self.logit = nn.Parameter(torch.tensor(logit))
+        self.q = nn.Parameter(torch.tensor(q_values))
+        self.actor, self.critic = nn.ParameterList([self.logit]), nn.ParameterList([self.q])
+
+    def forward(self, inputs, mode):
+        if mode == "compute_actor":
+            return {"logit": self.logit.expand(len(inputs), -1)}
+        return {"q_value": [q.expand(len(inputs), -1) for q in self.q]}
+
+
+def test_discrete_sac_by_hand():
+    network = Table([0.0, math.log(3)], [[1.0, 2.0], [3.0, 1.0]])
+    learn = dict(learning_rate_q=0.0, learning_rate_policy=0.0, discount_factor=0.5)
+    policy = build(DiscreteSACPolicy, network, learn=dict(learn, alpha=0.2, auto_alpha=False))
+    data = samples([1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [False, True])
+    data = Columns({**data.columns, "action": torch.tensor([1, 0])})
+    log = policy.learn_mode.forward(data)
+    prob, least = np.array([0.25, 0.75]), np.array([1.0, 1.0])
+    value = (prob * (least - 0.2 * np.log(prob))).sum()
+    targets = np.array([1 + 0.5 * value, 1])
+    errors = np.array([[2, 1], [1, 3]]) - targets  # critics by samples
+    assert log["critic_loss"] == pytest.approx((errors**2).mean(1).sum(), rel=1e-5)
+    assert log["priority"].tolist() == pytest.approx(np.abs(errors).mean(0), rel=1e-5)
+    assert log["actor_loss"] == pytest.approx((prob * (0.2 * np.log(prob) - least)).sum(), rel=1e-5)
+    assert network.q.grad.abs().sum() > 0
+
+
+def test_discrete_sac_draws_from_its_policy():
+    policy = build(DiscreteSACPolicy, Table([0.0, math.log(3)], [[1.0, 2.0]] * 2))
+    action = policy._forward_collect_batch(torch.zeros(20_000, 1))["action"]
+    assert action.float().mean().item() == pytest.approx(0.75, abs=0.02)
+    assert policy._forward_eval_batch(torch.zeros(2, 1))["action"].tolist() == [1, 1]
+
+
+def test_usual_entropies():
+    assert build(SACPolicy)._target_entropy == -2
+    assert build(DiscreteSACPolicy)._target_entropy == pytest.approx(0.98 * math.log(2))
+
+
+def random_samples(n, action_dim=None, nan=False):
+    rng = np.random.default_rng(0)
+    action = rng.integers(2, size=n) if action_dim is None else rng.uniform(-1, 1, (n, action_dim))
+    obs = rng.normal(size=(2, n, 3)).astype(np.float32)
+    if nan:
+        obs[0, 0, 0] = np.nan
+    return Columns(
+        {
+            "obs": torch.from_numpy(obs[0]),
+            "next_obs": torch.from_numpy(obs[1]),
+            "action": torch.from_numpy(action if action_dim is None else action.astype(np.float32)),
+            "reward": torch.from_numpy(rng.normal(size=(n, 1)).astype(np.float32)),
+            "done": rng.random(n) < 0.3,
+        }
+    )
+
+
+@pytest.mark.parametrize("cls", ALL)
+class TestFamily:
+    def _samples(self, cls, n, **more):
+        return random_samples(n, None if cls is DiscreteSACPolicy else 2, **more)
+
+    def test_critics_learn(self, cls):
+        policy = build(cls, learn=dict(discount_factor=0.0))
+        data = self._samples(cls, 64)
+        losses = [policy.learn_mode.forward(data)["critic_loss"] for _ in range(200)]
+        assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+
+    def test_reloaded_policy_learns_and_acts_the_same(self, cls):
+        policy, other = build(cls), build(cls)
+        data = self._samples(cls, 32)
+        for _ in range(3):
+            policy.learn_mode.forward(data)
+        other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+        logs = []
+        for each in (policy, other):
+            torch.manual_seed(5)
+            logs.append(each.learn_mode.forward(data))
+        assert logs[0].keys() == logs[1].keys()
+        for key, value in logs[0].items():
+            assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
+        obs = {i: torch.randn(3) for i in range(4)}
+        ours, theirs = (each.eval_mode.forward(obs) for each in (policy, other))
+        assert all(torch.equal(ours[i]["action"], theirs[i]["action"]) for i in obs)
+
+    def test_actions(self, cls):
+        policy = build(cls)
+        obs = {i: torch.randn(3) * 5 for i in range(4)}
+        for mode in (policy.collect_mode, policy.eval_mode):
+            for output in mode.forward(obs).values():
+                action = output["action"]
+                if cls is DiscreteSACPolicy:
+                    assert action.dtype == torch.int64
+                else:
+                    assert action.shape == (2,)
+                    assert bool((action.abs() <= 1).all())
+
+    def test_what_is_not_finite_is_refused(self, cls):
+        with pytest.raises(DataError, match="obs"):
+            build(cls).learn_mode.forward(self._samples(cls, 8, nan=True))
+
+    def test_a_network_of_another_kind_is_refused(self, cls):
+        with pytest.raises(ConfigError, match="compute_actor"):
+            build(cls, nn.Linear(3, 2))
