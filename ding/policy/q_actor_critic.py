@@ -25,6 +25,8 @@ class QActorCritic(Policy):
     #: Keys under ``learn`` with the learning rates of critics and actor, and their log names.
     _critic_lr, _actor_lr = "learning_rate_q", "learning_rate_policy"
 
+    _model: Any
+
     def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
         built = super()._create_model(cfg, model)
         missing = [name for name in ("actor", "critic") if not hasattr(built, name)]

@@ -167,7 +167,7 @@ class SACPolicy(_SoftActorCritic):
         if self._cfg.collect.collector_logit:
             self._transition_outputs = ("logit",)
 
-    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))
@@ -176,7 +176,7 @@ class SACPolicy(_SoftActorCritic):
     def _init_eval(self) -> None:
         self._eval_model = model_wrap(self._model, "base")
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
         self._train_mode(False)
         mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
         return {"action": torch.tanh(mu), "logit": {"mu": mu, "sigma": sigma}}

@@ -33,6 +33,8 @@ def made_small(main_config, exp_name):
     main_config.env.update(evaluator_env_num=1, n_evaluator_episode=1, stop_value=float("inf"))
     collect = main_config.policy.collect
     collect.n_sample = min(collect.n_sample, SAMPLES)
+    if "random_collect_size" in main_config.policy:
+        main_config.policy.random_collect_size = SAMPLES
     return main_config
 
 
