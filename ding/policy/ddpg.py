@@ -54,6 +54,7 @@ class DDPGPolicy(QActorCritic):
     )
 
     _critic_lr, _actor_lr = "learning_rate_critic", "learning_rate_actor"
+    _critic_key, _actor_key = "optimizer_critic", "optimizer_actor"
 
     def default_model(self) -> tuple[str, list[str]]:
         return "continuous_qac", ["ding.model.template.qac"]

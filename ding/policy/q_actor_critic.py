@@ -9,6 +9,7 @@ from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.optimizer_state import load_optimizer
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils.errors import ConfigError
@@ -22,8 +23,10 @@ class QActorCritic(Policy):
     the values have one more dimension, ``[B, agents]``; reward and end are the team's.
     """
 
-    #: Keys under ``learn`` with the learning rates of critics and actor, and their log names.
+    #: Keys under ``learn`` with the learning rates of critics and actor.
     _critic_lr, _actor_lr = "learning_rate_q", "learning_rate_policy"
+    #: Where a checkpoint has the optimisers' states.
+    _critic_key, _actor_key = "optimizer_q", "optimizer_policy"
 
     _model: Any
 
@@ -171,16 +174,16 @@ class QActorCritic(Policy):
         return {
             "model": self._model.state_dict(),
             "target_model": self._target_model.state_dict(),
-            "optimizer_critic": self._optimizer_critic.state_dict(),
-            "optimizer_actor": self._optimizer_actor.state_dict(),
+            self._critic_key: self._optimizer_critic.state_dict(),
+            self._actor_key: self._optimizer_actor.state_dict(),
             "update_count": self._update_count,
         }
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"])
         self._target_model.load_state_dict(state_dict["target_model"])
-        self._optimizer_critic.load_state_dict(state_dict["optimizer_critic"])
-        self._optimizer_actor.load_state_dict(state_dict["optimizer_actor"])
+        load_optimizer(self._optimizer_critic, state_dict.get(self._critic_key))
+        load_optimizer(self._optimizer_actor, state_dict.get(self._actor_key))
         self._update_count = state_dict.get("update_count", 0)
 
 

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ding.model import model_wrap
+from ding.policy.optimizer_state import load_optimizer
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import normal_log_prob
 from ding.torch_utils import Adam
@@ -111,12 +112,12 @@ class _SoftActorCritic(QActorCritic):
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         super()._load_state_dict_learn(state_dict)
-        if self._auto_alpha:
+        if self._auto_alpha and "alpha" in state_dict:
             with torch.no_grad():
                 self._alpha_parameter.copy_(state_dict["alpha"])
                 alpha = self._alpha_parameter.exp() if self._log_space else self._alpha_parameter
                 self._alpha_value = alpha.item()
-            self._optimizer_alpha.load_state_dict(state_dict["optimizer_alpha"])
+            load_optimizer(self._optimizer_alpha, state_dict.get("optimizer_alpha"))
 
 
 @POLICY_REGISTRY.register("sac")
