@@ -57,6 +57,8 @@ class DDPGPolicy(QActorCritic):
     _critic_key, _actor_key = "optimizer_critic", "optimizer_actor"
 
     def default_model(self) -> tuple[str, list[str]]:
+        if self._cfg.multi_agent:
+            return "continuous_maqac", ["ding.model.template.maqac"]
         return "continuous_qac", ["ding.model.template.qac"]
 
     def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
@@ -65,8 +67,6 @@ class DDPGPolicy(QActorCritic):
                 f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} has "
                 "'continuous' only"
             )
-        if cfg.multi_agent:
-            raise ConfigError(f"policy.multi_agent=True: {type(self).__name__} has no agents yet")
         return super()._create_model(cfg, model)
 
     def _init_learn(self) -> None:

@@ -1,6 +1,7 @@
 """Soft actor-critic (Haarnoja et al. 2018, 2019; for discrete actions Christodoulou 2019)."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -130,12 +131,9 @@ class SACPolicy(_SoftActorCritic):
     config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
 
     def default_model(self) -> tuple[str, list[str]]:
+        if self._cfg.multi_agent:
+            return "continuous_maqac", ["ding.model.template.maqac"]
         return "continuous_qac", ["ding.model.template.qac"]
-
-    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
-        if cfg.multi_agent:
-            raise ConfigError(f"policy.multi_agent=True: {type(self).__name__} has no agents yet")
-        return super()._create_model(cfg, model)
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -187,21 +185,27 @@ class SACPolicy(_SoftActorCritic):
 class DiscreteSACPolicy(_SoftActorCritic):
     """For one discrete action: the critics give all its values at once, so nothing is drawn.
 
-    Where the environment gives ``action_mask``, masked actions have no probability.
+    Actions that an ``action_mask`` in the observation leaves out have no probability. With
+    ``multi_agent`` each agent acts on its ``agent_state``, the critics on ``global_state``.
     """
 
     config: dict[str, Any] = dict(type="discrete_sac")
 
     def default_model(self) -> tuple[str, list[str]]:
+        if self._cfg.multi_agent:
+            return "discrete_maqac", ["ding.model.template.maqac"]
         return "discrete_qac", ["ding.model.template.qac"]
-
-    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
-        if cfg.multi_agent:
-            raise ConfigError(f"policy.multi_agent=True: {type(self).__name__} has no agents yet")
-        return super()._create_model(cfg, model)
 
     def _usual_entropy(self) -> float:
         return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))
+
+    def _log_prob(self, obs: Any) -> torch.Tensor:
+        """Log-probabilities of the actions, ``[B, N]``."""
+        logit = self._model(obs, mode="compute_actor")["logit"]
+        if isinstance(obs, Mapping) and "action_mask" in obs:
+            # Not -inf: an entropy is made of it, and 0 times infinity is NaN.
+            logit = logit.masked_fill(obs["action_mask"] == 0, torch.finfo(logit.dtype).min)
+        return logit.log_softmax(-1)
 
     def _judge(self, model: Any, obs: Any, action: Any = None) -> list[torch.Tensor]:
         """What each critic says of all actions, ``[B, N]``."""
@@ -215,12 +219,12 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         obs = batch["next_obs"]
-        log_prob = self._model(obs, mode="compute_actor")["logit"].log_softmax(-1)
+        log_prob = self._log_prob(obs)
         q_value = least(self._judge(self._target_model, obs))
         return (log_prob.exp() * (q_value - self._alpha_value * log_prob)).sum(-1)
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        log_prob = self._model(batch["obs"], mode="compute_actor")["logit"].log_softmax(-1)
+        log_prob = self._log_prob(batch["obs"])
         prob = log_prob.exp()
         with torch.no_grad():
             q_value = least(self._judge(self._model, batch["obs"]))

@@ -39,6 +39,8 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "drqn": f"{_MODEL}.drqn",
         "continuous_qac": f"{_MODEL}.qac",
         "discrete_qac": f"{_MODEL}.qac",
+        "continuous_maqac": f"{_MODEL}.maqac",
+        "discrete_maqac": f"{_MODEL}.maqac",
         "vac": f"{_MODEL}.vac",
     },
     "env": {

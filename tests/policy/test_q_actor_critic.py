@@ -283,3 +283,63 @@ class TestFamily:
     def test_a_network_of_another_kind_is_refused(self, cls):
         with pytest.raises(ConfigError, match="compute_actor"):
             build(cls, nn.Linear(3, 2))
+
+
+def agents_samples(n, agents=3, continuous=False, mask=None):
+    rng = np.random.default_rng(0)
+
+    def obs():
+        part = {
+            "agent_state": torch.from_numpy(rng.normal(size=(n, agents, 4)).astype(np.float32)),
+            "global_state": torch.from_numpy(rng.normal(size=(n, 6)).astype(np.float32)),
+        }
+        return part if mask is None else {**part, "action_mask": mask.expand(n, agents, -1)}
+
+    action = torch.from_numpy(rng.integers(2, size=(n, agents)))
+    if continuous:
+        action = torch.from_numpy(rng.uniform(-1, 1, (n, agents, 2)).astype(np.float32))
+    return Columns(
+        {
+            "obs": obs(),
+            "next_obs": obs(),
+            "action": action,
+            "reward": torch.from_numpy(rng.normal(size=(n, 1)).astype(np.float32)),
+            "done": rng.random(n) < 0.3,
+        }
+    )
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_several_agents(cls):
+    model = dict(agent_obs_shape=4, global_obs_shape=6, action_shape=2, twin_critic=True)
+    if cls is not DiscreteSACPolicy:
+        model["action_space"] = CONTINUOUS[cls].get("action_space", "reparameterization")
+    cfg = deep_merge_dicts(cls.default_config(), EasyDict(model=model, multi_agent=True))
+    set_pkg_seed(0, use_cuda=False)
+    policy = cls(cfg)
+    data = agents_samples(16, continuous=cls is not DiscreteSACPolicy)
+    logs = [policy.learn_mode.forward(data) for _ in range(4)]
+    assert all(math.isfinite(log["total_loss"]) for log in logs)
+    assert logs[0]["priority"].shape == (16,)
+    obs = {
+        i: {"agent_state": np.ones((3, 4), "f4"), "global_state": np.ones(6, "f4")} for i in (0, 2)
+    }
+    for mode in (policy.collect_mode, policy.eval_mode):
+        shape = (3,) if cls is DiscreteSACPolicy else (3, 2)
+        assert {i: tuple(out["action"].shape) for i, out in mode.forward(obs).items()} == {
+            0: shape,
+            2: shape,
+        }
+
+
+def test_masked_actions_have_no_probability():
+    model = dict(agent_obs_shape=4, global_obs_shape=6, action_shape=2, twin_critic=True)
+    cfg = deep_merge_dicts(DiscreteSACPolicy.default_config(), EasyDict(model=model))
+    policy = DiscreteSACPolicy(EasyDict(cfg, multi_agent=True))
+    data = agents_samples(16, mask=torch.tensor([0.0, 1.0]))
+    log = policy.learn_mode.forward(data)
+    # One action is left: its entropy is 0.
+    assert log["entropy"] == pytest.approx(0, abs=1e-6)
+    assert math.isfinite(log["actor_loss"])
+    out = policy._forward_collect_batch(data.columns["obs"], eps=0.5)
+    assert out["action"].unique().tolist() == [1]

@@ -1,5 +1,6 @@
 """Whole models, by the kind of policy that they serve."""
 
+from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.vac import VAC
@@ -11,7 +12,9 @@ __all__ = [
     "IQN",
     "QRDQN",
     "VAC",
+    "ContinuousMAQAC",
     "ContinuousQAC",
+    "DiscreteMAQAC",
     "DiscreteQAC",
     "RainbowDQN",
 ]

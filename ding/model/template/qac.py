@@ -24,21 +24,27 @@ class _QAC(ActorCritic):
     """The encoders, and one critic or two."""
 
     mode = ["compute_actor", "compute_critic"]
-    feature_size: int
+    #: Widths of what the heads of actor and critics get of an observation.
+    actor_size: int
+    critic_size: int
 
     def __init__(
         self,
-        obs_shape: int | Sequence[int],
+        obs_shape: int | Sequence[int] | Mapping[str, int],
         encoder_hidden_size_list: Sequence[int] | None,
         share_encoder: bool | None,
         activation: nn.Module | None,
         norm_type: str | None,
     ) -> None:
+        if isinstance(obs_shape, Mapping):  # each agent's part, and what the critics see
+            super().__init__(nn.Identity(), nn.Identity())
+            self.actor_size, self.critic_size = obs_shape["agent_state"], obs_shape["global_state"]
+            return
         if encoder_hidden_size_list is not None:
             options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
             encoder = build_encoder(*options)
             super().__init__(encoder, None if share_encoder else build_encoder(*options))
-            self.feature_size = encoder.output_size
+            self.actor_size = self.critic_size = encoder.output_size
             return
         shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
         if len(shape) != 1:
@@ -47,7 +53,7 @@ class _QAC(ActorCritic):
                 "encoder_hidden_size_list"
             )
         super().__init__(nn.Identity(), nn.Identity())
-        self.feature_size = shape[0]
+        self.actor_size = self.critic_size = shape[0]
 
     def forward(self, inputs: Any, mode: str) -> dict:
         """Runs the method that ``mode`` names, ``compute_actor`` or ``compute_critic``."""
@@ -80,7 +86,7 @@ class ContinuousQAC(_QAC):
 
     def __init__(
         self,
-        obs_shape: int | Sequence[int],
+        obs_shape: int | Sequence[int] | Mapping[str, int],
         action_shape: int | Sequence[int] | Mapping[str, Any],
         action_space: str,
         twin_critic: bool = False,
@@ -104,7 +110,7 @@ class ContinuousQAC(_QAC):
         self.actor_head = self._build_actor(
             action_shape, actor_head_hidden_size, actor_head_layer_num, common
         )
-        sizes = [self.feature_size + _size(action_shape), critic_head_hidden_size]
+        sizes = [self.critic_size + _size(action_shape), critic_head_hidden_size]
 
         def critic() -> nn.Module:
             head = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
@@ -116,7 +122,7 @@ class ContinuousQAC(_QAC):
         self, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
     ) -> nn.Module:
         """A linear layer and the head; for a hybrid space the heads by the output they give."""
-        stem = linear_layers([self.feature_size, width], **common)
+        stem = linear_layers([self.actor_size, width], **common)
         common = {**common, "layer_num": layer_num}
         if self.action_space == "hybrid":
             args_size = _size(action_shape["action_args_shape"])
@@ -171,7 +177,7 @@ class DiscreteQAC(_QAC):
 
     def __init__(
         self,
-        obs_shape: int | Sequence[int],
+        obs_shape: int | Sequence[int] | Mapping[str, int],
         action_shape: int | Sequence[int],
         twin_critic: bool = False,
         actor_head_hidden_size: int = 64,
@@ -185,9 +191,9 @@ class DiscreteQAC(_QAC):
     ) -> None:
         super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
 
-        def head(width: int, layer_num: int) -> nn.Sequential:
+        def head(size: int, width: int, layer_num: int) -> nn.Sequential:
             return nn.Sequential(
-                *linear_layers([self.feature_size, width], activation, norm_type),
+                *linear_layers([size, width], activation, norm_type),
                 build_discrete_head(
                     DiscreteHead,
                     width,
@@ -198,9 +204,10 @@ class DiscreteQAC(_QAC):
                 ),
             )
 
-        self.actor_head = head(actor_head_hidden_size, actor_head_layer_num)
+        self.actor_head = head(self.actor_size, actor_head_hidden_size, actor_head_layer_num)
         self.critic_head = self._build_critic(
-            lambda: head(critic_head_hidden_size, critic_head_layer_num), twin_critic
+            lambda: head(self.critic_size, critic_head_hidden_size, critic_head_layer_num),
+            twin_critic,
         )
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
