@@ -154,6 +154,16 @@ class Priorities:
         masses /= least
         return slots, (masses**-beta).astype(np.float32)
 
+    def weights(
+        self, slots: np.ndarray, beta: float, among: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Importance weights of occupied slots, as :meth:`draw` gives them; float32."""
+        if self._sum is None:
+            return self._ones_of(len(slots))
+        assert self._min is not None
+        least = self._min.min if among is None else self._masses(self.values[among]).min()
+        return ((self._sum.get_trusted(slots) / least) ** -beta).astype(np.float32)
+
     def _draw_uniform(self, source: Draw, size: int, among: np.ndarray | None) -> np.ndarray:
         n = self.count if among is None else len(among)
         at = source.any(n, size) if size > n else source.distinct(n, size)

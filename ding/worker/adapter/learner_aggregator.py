@@ -221,6 +221,7 @@ class LearnerAggregator:
             each = min(_number(demand, "batch_num") for demand in demands.values())
             answer["batch_size"] = max(self._sizes.values())
             answer["batch_num"] = max(0, each * len(demands) - len(self._left))
+            answer["learners"] = len(demands)
             answer["learner_done"] = all(d.get("learner_done") for d in demands.values())
             answer["ours"] = 1
         return answer

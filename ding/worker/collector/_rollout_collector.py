@@ -188,7 +188,8 @@ class RolloutCollector(BaseParallelCollector):
             source.refresh()
         active = None if self._is_endless else self._active
         self._watch.stepping()
-        result = self._rollout.step(self._train_iter, self._kwargs, active=active)
+        iters = [source.iter for source in self._sources] or [0] * len(self._modes)
+        result = self._rollout.step(iters, self._kwargs, active=active)
         self._watch.rest()
         if self._ended.is_set():  # perhaps long ago, and the worker is at another task
             return False

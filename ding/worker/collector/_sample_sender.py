@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ding.data.staleness import iters_of
+
 #: Samples of a chunk that is not waited for any longer, and seconds after which it is sent anyhow.
 MIN_SAMPLES = 16
 MAX_AGE = 0.05
@@ -46,7 +48,8 @@ class SampleSender:
 
         Args:
             samples: Columns or rows.
-            facts: Further fields of the message for a number of samples sent.
+            facts: Further fields of the message for a number of samples sent; ``collect_iter`` in
+                it is for samples that do not tell their own.
 
         Returns:
             The number of samples.
@@ -59,7 +62,20 @@ class SampleSender:
             data_id = self._link.new_data_id()
             self._link.send_stepdata(data_id, chunk)
             self._link.send_metadata(
-                {"data_id": data_id, "sample_num": len(chunk), **facts(len(chunk))}
+                {
+                    "data_id": data_id,
+                    "sample_num": len(chunk),
+                    **facts(len(chunk)),
+                    **_iterations(chunk),
+                }
             )
             start += len(chunk)
         return len(samples)
+
+
+def _iterations(chunk: Any) -> dict[str, Any]:
+    """Of the policies that collected the samples: one for all, or one for each of them."""
+    iters = iters_of(chunk)
+    if iters is None:
+        return {}
+    return {"collect_iter": int(iters[0]) if (iters == iters[0]).all() else iters.tolist()}

@@ -69,13 +69,19 @@ class Rollout(ABC):
     @abstractmethod
     def step(
         self,
-        train_iter: int,
+        train_iters: Sequence[int],
         policy_kwargs: Sequence[dict[str, Any]],
         active: np.ndarray | None = None,
         level_seeds: Sequence[int] | None = None,
     ) -> StepResult:
-        """Act once in all ready environments, or in those that ``active`` (bool ``[env_num]``)
-        names."""
+        """Act once in all ready environments.
+
+        Args:
+            train_iters: Training iteration of each player's policy.
+            policy_kwargs: Keyword arguments of each player's ``forward``.
+            active: Which environments shall act, bool ``[env_num]``; all by default.
+            level_seeds: Seed of each environment's level.
+        """
 
     @abstractmethod
     def harvest(self, player: int, train_samples: bool) -> tuple[Any, list[int]]:

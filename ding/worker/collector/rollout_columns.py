@@ -36,7 +36,7 @@ class ColumnRollout(Rollout):
 
     def step(
         self,
-        train_iter: int,
+        train_iters: Sequence[int],
         policy_kwargs: Sequence[dict[str, Any]],
         active: np.ndarray | None = None,
         level_seeds: Sequence[int] | None = None,
@@ -59,7 +59,7 @@ class ColumnRollout(Rollout):
             log.put("reward", step.reward[:, player] if self._battle else step.reward)
             log.put("done", terminated)
             log.put("trajectory", self._trajectory[rows])
-            log.put("collect_iter", train_iter)
+            log.put("collect_iter", train_iters[player])
             if level_seeds is not None:
                 log.put("seed", np.asarray(level_seeds)[env_ids], missing=NO_SEED)
             elif "seed" in log:

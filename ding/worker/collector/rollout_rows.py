@@ -40,13 +40,14 @@ class RowRollout(Rollout):
         self._completed: list[list[Sequence[dict[str, Any]]]] = [[] for _ in policies]
         self._knows_seeds = False
         self._episode_steps = np.zeros(env.env_num, np.int64)
-        # By env id, for each player what it saw and its output, until the environment answers.
-        self._acted: dict[int, list[tuple[Any, Any]]] = {}
+        # By env id, for each player what it saw, its output, and the iteration of its policy, until
+        # the environment answers.
+        self._acted: dict[int, list[tuple[Any, Any, int]]] = {}
         self._running = [self._new_trajectories() for _ in range(env.env_num)]
 
     def step(
         self,
-        train_iter: int,
+        train_iters: Sequence[int],
         policy_kwargs: Sequence[dict[str, Any]],
         active: np.ndarray | None = None,
         level_seeds: Sequence[int] | None = None,
@@ -66,7 +67,10 @@ class RowRollout(Rollout):
         ]
         actions = self._actions(obs, outputs)
         for env_id in obs:
-            self._acted[env_id] = [(own[env_id], out[env_id]) for own, out in zip(seen, outputs)]
+            self._acted[env_id] = [
+                (own[env_id], out[env_id], train_iter)
+                for own, out, train_iter in zip(seen, outputs, train_iters)
+            ]
         timesteps = self._env.step(actions)
         if level_seeds is not None and not self._knows_seeds:
             self._mark_seedless()
@@ -77,14 +81,15 @@ class RowRollout(Rollout):
             if acted is None or _is_abnormal(timestep):
                 self._drop_env(env_id)
                 continue
-            extra = {"collect_iter": train_iter}
+            extra = {}
             if self._knows_seeds:
                 extra["seed"] = NO_SEED if level_seeds is None else level_seeds[env_id]
             for player, policy in enumerate(self._policies):
+                own, output, train_iter = acted[player]
                 transition = policy.process_transition(
-                    *acted[player], self._player_timestep(timestep, player)
+                    own, output, self._player_timestep(timestep, player)
                 )
-                transition.update(extra)
+                transition.update(extra, collect_iter=train_iter)
                 self._running[env_id][player].append(transition)
             self._account(env_id, timestep, result)
         return result

@@ -128,7 +128,7 @@ class SerialCollector(ISerialCollector):
             self.before_step()
         if isinstance(kwargs, Mapping) or kwargs is None:
             kwargs = [kwargs or {}] * len(self._policies)
-        result = rollout.step(train_iter, kwargs, **options)
+        result = rollout.step([train_iter] * len(self._policies), kwargs, **options)
         tally.add(result)
         self._record_episodes(result, train_iter, self._stats.total_envstep + tally.envsteps)
         return result

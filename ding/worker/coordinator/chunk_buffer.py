@@ -93,8 +93,14 @@ class ChunkBuffer:
 
     # ------------------------------------------------------------------ out
 
-    def sample(self, batch_size: int, cur_learner_iter: int) -> dict[str, Any] | None:
+    def sample(
+        self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
+    ) -> dict[str, Any] | None:
         """Draw a batch: plain JSON, for a ``ChunkCache``. Its files stay until :meth:`release`.
+
+        Args:
+            train_iter: Iteration at which the learner will train on it, if other batches are
+                before it; then no row is older than ``max_staleness``.
 
         Returns:
             ``{"id", "chunks": [data_id], "chunk": [index into chunks], "row", "info"}``, or None
@@ -103,7 +109,7 @@ class ChunkBuffer:
         Raises:
             ConfigError: The byte limit leaves room for fewer samples than a batch has.
         """
-        drawn = self._draw(batch_size, cur_learner_iter)
+        drawn = self._draw(batch_size, cur_learner_iter, train_iter)
         if drawn is None:
             return None
         columns, _, index, batch_id, names = drawn
@@ -129,14 +135,14 @@ class ChunkBuffer:
             for at, row in zip(index.tolist(), zip(*values))
         ]
 
-    def _draw(self, batch_size: int, cur_iter: int) -> Any:
+    def _draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> Any:
         """Columns of a batch, its chunks (pinned), the chunk of each row, its number."""
         try:
             with self._lock:
                 columns = None
                 # A buffer that is asked too early complains in the log; here that is usual.
                 if self._has_enough(batch_size):
-                    columns = self._rows.draw(batch_size, cur_iter)
+                    columns = self._rows.draw(batch_size, cur_iter, train_iter)
                 if columns is None:
                     self._refused_at = self._push_count
                     self._rows.settle()

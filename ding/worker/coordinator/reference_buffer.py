@@ -50,6 +50,7 @@ class ReferenceBuffer:
             self.buffer.on_leave = self._note_left
         # Others of this project's would take it for a further column, which some rows lack.
         self._takes_priority = isinstance(self.buffer, AdvancedReplayBuffer) or not self._tells
+        self._knows_train_iter = isinstance(self.buffer, AdvancedReplayBuffer)
         limit = int(cfg.get("replay_buffer_size", _NO_LIMIT))
         #: Rows that fit.
         self.capacity = int(getattr(self.buffer, "replay_buffer_size", limit))
@@ -82,12 +83,19 @@ class ReferenceBuffer:
         """Whether there are rows for a batch, as far as their number tells."""
         return self.count() >= min(batch_size * self._least_part, self.capacity)
 
-    def draw(self, batch_size: int, cur_iter: int) -> dict[str, Any] | None:
+    def draw(
+        self, batch_size: int, cur_iter: int, train_iter: int | None = None
+    ) -> dict[str, Any] | None:
         """Columns of a batch without rows of dropped chunks; None if the buffer refuses.
 
         Rows that have left through it are in the ledger until :meth:`settle`.
+
+        Args:
+            cur_iter: The learner's iteration.
+            train_iter: Iteration at which it will train on the batch, if that is a later one.
         """
-        columns = columns_of(self.buffer.sample(batch_size, cur_iter))
+        later = {"train_iter": train_iter} if self._knows_train_iter else {}
+        columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
         if columns is None or (self._tells and not self._ledger.dead_rows):
             return columns
         kept: list[dict[str, Any]] = []
@@ -100,7 +108,7 @@ class ReferenceBuffer:
             have += len(alive)
             if have >= batch_size:
                 break
-            columns = columns_of(self.buffer.sample(batch_size, cur_iter))
+            columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
             if columns is None:
                 break
         if not have:

@@ -235,7 +235,8 @@ class LearnerJob(Job):
         """What the learner is sent; ``None`` if the task shall end before there is data."""
         size, step = demand["batch_size"], demand.get("cur_learner_iter", -1)
         wanted = demand.get("batch_num")
-        if not all(isinstance(n, int) for n in (size, step, 0 if wanted is None else wanted)):
+        learners = demand.get("learners", 1)
+        if not all(isinstance(n, int) for n in (size, step, wanted or 0, learners)) or learners < 1:
             raise NonsenseAnswer("learner_get_data_task: batch_size or cur_learner_iter: no number")
         while True:
             buffer = self._link.learner_buffer(buffer_id)
@@ -253,15 +254,22 @@ class LearnerJob(Job):
             self.waits_for = "data"
             if self._pause(POLL_SECONDS if buffer is None else 0.0):
                 return None
-            if buffer is not None:
-                buffer.wait(size, POLL_SECONDS)
+            if buffer is not None and not buffer.wait(size, POLL_SECONDS) and self._held:
+                # Rows may be too old for what it trains on last, and not for what it is at now.
+                return {"batches": [], "envstep": self._link.envstep()}
 
     def _batches(self, buffer_id: str, size: int, step: int, wanted: int) -> dict | None:
         buffer = self._link.learner_buffer(buffer_id)
         if buffer is None:
             return None
         batches: list[dict[str, Any]] = []
-        while len(batches) < wanted and (wire := buffer.sample(size, step)) is not None:
+        learners = (self._demand or {}).get("learners", 1)
+        while len(batches) < wanted:
+            # Those that it has not trained on yet come first.
+            train_iter = step + len(self._held) // learners
+            wire = buffer.sample(size, step, train_iter)
+            if wire is None:
+                break
             self._held.append(wire)
             batches.append(wire)
         if wanted and not batches:

@@ -12,6 +12,7 @@ from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn, id_numbers
 from ding.data.priorities import Priorities, checked_priorities
+from ding.data.staleness import as_iters, is_stale, oldest_iter
 from ding.utils.autolog import TickTime
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
@@ -122,9 +123,9 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             batch = as_columns(data) if columnar else None
             return self._split_rows(data) if batch is None else self._split_columns(batch, total)
         if isinstance(data, Mapping) and _OWN_SET.isdisjoint(data):
-            return data, None, data.get("collect_iter", -1)
+            return data, None, oldest_iter(data.get("collect_iter"))
         items, priorities, collect_iter = self._split_rows([data])
-        return items[0], priorities, collect_iter[0]
+        return items[0], priorities, oldest_iter(collect_iter[0])
 
     def _split_columns(self, batch: Columns, total: int) -> tuple[Any, np.ndarray | None, Any]:
         columns = batch.columns_or_none()
@@ -169,7 +170,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         number = self._next_number + total - n
         self._next_number += total
         self._push_count += total
-        iters = _as_iters(collect_iter)
+        iters = as_iters(collect_iter)
         if n < total:
             self._turn_away(data[: total - n])
             iters = iters[-n:] if iters.ndim else iters
@@ -190,7 +191,11 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
     # ------------------------------------------------------------------ sample
 
     def sample(
-        self, size: int, cur_learner_iter: int, sample_range: slice | None = None
+        self,
+        size: int,
+        cur_learner_iter: int,
+        sample_range: slice | None = None,
+        train_iter: int | None = None,
     ) -> list | None:
         """Draw items in proportion to their priority ** alpha, one from each of `size` shares.
 
@@ -199,6 +204,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             cur_learner_iter: The learner's iteration, for staleness.
             sample_range: Draw only among these items, counted from the oldest on:
                 ``slice(-10, None)`` are the newest ten.
+            train_iter: Iteration at which the learner will train on them, if that is a later one:
+                none of them is older than ``max_staleness`` then.
 
         Returns:
             ``Columns`` if the items are columnar, otherwise a list, independent of the buffer.
@@ -210,10 +217,15 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             if sample_range is not None:
                 slots = self._ring.by_age()
                 among = slots[self._priorities.occupied[slots]][sample_range]
+            if train_iter is not None and self._max_staleness != float("inf"):
+                among = self._priorities.slots() if among is None else among
+                among = among[~self._is_stale(among, train_iter)]
             available = self._priorities.count if among is None else len(among)
-            if not self._can_sample(size, available):
+            if not self._can_sample(size, available, among):
                 return None
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
+            if self._max_use != float("inf"):
+                slots, weights = self._within_max_use(slots, weights, among)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
             use = self._count_use(slots, self._priorities.all_equal and size <= available)
@@ -226,11 +238,16 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 self._remove(used_up)
             return data
 
-    def _can_sample(self, size: int, available: int) -> bool:
+    def _can_sample(self, size: int, available: int, among: np.ndarray | None) -> bool:
         needed = size * self._min_ratio
         if available < needed or available < 1:
             self._log.refuse("sample", f"{needed:g} items needed, {available} there")
             return False
+        if size > available and self._max_use != float("inf"):
+            uses = int(self._uses_left(self._priorities.slots() if among is None else among).sum())
+            if uses < size:
+                self._log.refuse("sample", f"{size} asked for, max_use allows {uses} more")
+                return False
         if self._controller.enabled:
             allowed, reason = self._controller.can_sample(size)
             if not allowed:
@@ -239,6 +256,29 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             self._controller.history_sample_count += size
         self._log.served("sample")
         return True
+
+    def _uses_left(self, slots: np.ndarray) -> np.ndarray:
+        """How often each may still be sampled."""
+        return np.ceil(self._max_use - self._use[slots]).astype(np.int64)
+
+    def _within_max_use(
+        self, slots: np.ndarray, weights: np.ndarray, among: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Other items in the place of those that a batch holds more often than ``max_use`` allows.
+
+        There must be as many uses left, in all, as are drawn.
+        """
+        all_slots = self._priorities.slots() if among is None else among
+        redrawn = False
+        while (over := _repeats(slots) >= self._uses_left(slots)).any():
+            drawn = np.bincount(slots[~over], minlength=self.replay_buffer_size)
+            others = all_slots[self._uses_left(all_slots) > drawn[all_slots]]
+            slots = slots.copy()
+            slots[over], _ = self._priorities.draw(self._draw, int(over.sum()), 0.0, others)
+            redrawn = True
+        if redrawn:
+            weights = self._priorities.weights(slots, self._beta, among)
+        return slots, weights
 
     def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
         if not distinct:
@@ -285,9 +325,11 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
     def _remove_stale(self, cur_iter: int) -> None:
         if self._max_staleness == float("inf"):
             return
-        known = self._collect_iter >= 0
-        stale = known & (cur_iter - self._collect_iter > self._max_staleness)
-        self._remove(np.flatnonzero(stale & self._priorities.occupied))
+        slots = self._priorities.slots()
+        self._remove(slots[self._is_stale(slots, cur_iter)])
+
+    def _is_stale(self, slots: np.ndarray, cur_iter: int) -> np.ndarray:
+        return is_stale(self._collect_iter[slots], cur_iter, self._max_staleness)
 
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""
@@ -402,11 +444,16 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._sample_count = int(state["sample_count"])
         if state["first_beta"] == self._cfg.beta:  # otherwise another one is wanted from now on
             self._beta = float(state["beta"])
+        occupied = self._priorities.slots()
+        self._remove(occupied[self._use[occupied] >= self._max_use])
         return order
 
 
-def _as_iters(collect_iter: Any) -> np.ndarray:
-    """``collect_iter`` as int64, ``[n]`` or a scalar; -1 where it is unknown."""
-    if isinstance(collect_iter, list):
-        collect_iter = [-1 if value is None else int(value) for value in collect_iter]
-    return np.asarray(-1 if collect_iter is None else collect_iter, dtype=np.int64)
+def _repeats(slots: np.ndarray) -> np.ndarray:
+    """How often each slot stands before its own place, int64 ``[n]``."""
+    order = np.argsort(slots, kind="stable")
+    ordered = slots[order]
+    first = np.searchsorted(ordered, ordered)
+    repeats = np.empty(len(slots), np.int64)
+    repeats[order] = np.arange(len(slots)) - first
+    return repeats

@@ -149,6 +149,24 @@ def test_collects_until_each_env_has_played_its_episodes(link, nstep):
     assert link.metadata[-1]["cur_step"] == 20
 
 
+@pytest.mark.parametrize("nstep", [1, 3])
+def test_each_sample_tells_the_policy_that_collected_it(link, nstep):
+    link.policies["policy_a"] = {**weights(0.0), "iter": 0}
+    env = env_cfg(episodes=6)
+    collector = _build(link, env=env, policy=policy_cfg(nstep=nstep), update_policy_second=0)
+    steps = iter(range(1, 1000))
+    load = link.get_policy_update_info
+    link.get_policy_update_info = lambda path: {**load(path), "iter": next(steps)}
+    collector.start()
+    mixed = 0
+    for meta in link.metadata:
+        own = np.asarray(link.data[meta["data_id"]].columns["collect_iter"])
+        told = np.broadcast_to(meta["collect_iter"], own.shape)
+        np.testing.assert_array_equal(told, own)
+        mixed += len(set(own.tolist())) > 1
+    assert mixed
+
+
 def test_a_collector_without_end_stops_when_it_is_closed(link):
     collector = _build(link, env=env_cfg())
     thread = threading.Thread(target=collector.start)

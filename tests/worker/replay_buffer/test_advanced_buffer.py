@@ -262,6 +262,75 @@ class TestLimits:
         assert buffer.count() == 0
         assert buffer.sample(1, 0) is None
 
+    @pytest.mark.parametrize("max_use", [1, 2, 5])
+    @pytest.mark.parametrize("form", [rows(0, 32), objects(0, 32)], ids=["columns", "objects"])
+    def test_max_use_within_a_batch(self, make, max_use, form):
+        buffer = make(size=32, max_use=max_use, alpha=1.0, beta=0.5)
+        # As good as all shares of a batch are the first item's.
+        buffer.push([{**row, "priority": 1e6 if i == 0 else 1.0} for i, row in enumerate(form)], 0)
+        seen = np.zeros(32, int)
+        while (batch := buffer.sample(8, 0)) is not None:
+            numbers = [row["collect_iter"] for row in batch]
+            np.add.at(seen, numbers, 1)
+            assert seen.max() <= max_use
+            assert all(row["use"] <= max_use for row in batch)
+            assert all(0 < row["IS"] <= 1 for row in batch)
+        assert seen[0] == max_use
+
+    def test_weights_of_items_drawn_instead_are_their_own(self, make):
+        buffer = make(size=4, max_use=1, alpha=1.0, beta=1.0)
+        buffer.push(columns(0, 4, priority=np.array([1000.0, 1.0, 2.0, 4.0])), 0)
+        batch = buffer.sample(4, 0)
+        found = {row["collect_iter"]: row["IS"] for row in batch}
+        assert found == pytest.approx({0: 0.001, 1: 1.0, 2: 0.5, 3: 0.25})
+
+    def test_more_than_max_use_allows_is_refused(self, make):
+        buffer = make(max_use=2, thruput_controller={"sample_min_limit_ratio": 0.1})
+        buffer.push(columns(0, 3), 0)
+        assert buffer.sample(7, 0) is None
+        drawn = buffer.sample(6, 0).columns["collect_iter"]
+        assert sorted(drawn) == [0, 0, 1, 1, 2, 2]
+        assert buffer.count() == 0
+
+    def test_a_smaller_max_use_after_a_resume(self, make):
+        first, second = make(max_use=3), make(max_use=1)
+        first.push(columns(0, 4), 0)
+        first.sample(2, 0)
+        second.load_state_dict(first.state_dict())
+        assert second.count() == 2
+
+    def test_no_item_is_too_old_when_it_is_trained_on(self, make):
+        buffer = make(max_staleness=3)
+        buffer.push(columns(0, 8), 0)
+        assert buffer.sample(4, 5, train_iter=8) is None
+        assert sorted(buffer.sample(3, 5, train_iter=8).columns["collect_iter"]) == [5, 6, 7]
+        assert buffer.count() == 6  # those that may serve until then stay
+
+    @pytest.mark.parametrize(
+        "collect_iter",
+        [[5, 2, 9], [torch.tensor(5), torch.tensor(2)], np.array([2, 7]), torch.tensor([[2], [3]])],
+    )
+    @pytest.mark.parametrize("alone", [True, False])
+    def test_a_sequence_is_as_old_as_its_oldest_step(self, make, collect_iter, alone):
+        buffer = make(max_staleness=3)
+        item = {"obs": [torch.zeros(2)] * 3, "collect_iter": collect_iter}
+        for _ in range(2):
+            buffer.push(item if alone else [item, dict(item)], 0)
+        assert [row["staleness"] for row in buffer.sample(2, 5)] == [3, 3]
+        assert buffer.sample(1, 6) is None
+
+    def test_sequences_in_columns(self, make):
+        buffer = make(max_staleness=3)
+        buffer.push(Columns({"x": np.zeros((2, 3)), "collect_iter": np.array([[3, 4], [5, 1]])}), 0)
+        assert sorted(buffer.sample(2, 4).columns["staleness"]) == [1, 3]
+        assert buffer.sample(1, 6).columns["x"].shape == (1, 3)
+        assert buffer.count() == 1
+
+    def test_steps_of_unknown_age_make_a_sequence_one(self, make):
+        buffer = make(max_staleness=3)
+        buffer.push([{"collect_iter": [None, 3]}, {"collect_iter": []}, {"collect_iter": None}], 0)
+        assert [row["staleness"] for row in buffer.sample(3, 50)] == [-1] * 3
+
     def test_max_staleness(self, make):
         buffer = make(max_staleness=3)
         buffer.push(columns(0, 8), 0)

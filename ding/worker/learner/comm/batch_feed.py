@@ -25,6 +25,8 @@ class BatchFeed(IDataLoader):
         most: Batches that may wait ready where training on one is quick, or batches come slowly;
             ``capacity`` if not given.
         between: Called in the training thread between two batches, with whether none is ready.
+        select: Called in the training thread with a batch before it is trained on; returns what
+            shall be trained on of it, ``None`` for nothing: the next one is taken then.
     """
 
     def __init__(
@@ -32,9 +34,10 @@ class BatchFeed(IDataLoader):
         capacity: int,
         most: int | None = None,
         between: Callable[[bool], object] | None = None,
+        select: Callable[[Any], Any] | None = None,
     ) -> None:
         self._least, self._most = capacity, most or capacity
-        self._between = between
+        self._between, self._select = between, select
         self._step_seconds = AHEAD / capacity
         self._longest = 0.0
         self._asked: float | None = None
@@ -55,6 +58,14 @@ class BatchFeed(IDataLoader):
 
     def __next__(self) -> Any:
         """The next batch; ends when the feed is closed."""
+        while True:
+            batch = self._take()
+            if self._select is not None:
+                batch = self._select(batch)
+            if batch is not None:
+                return batch
+
+    def _take(self) -> Any:
         self._note_trained()
         if self._between is not None:
             self._between(not self._ready)

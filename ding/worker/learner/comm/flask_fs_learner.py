@@ -1,6 +1,7 @@
 """The learner that is told by HTTP what to do, and shares a folder with the collectors."""
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -147,6 +148,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             self._iteration_timeout(task_info),
             drain=self._world_size > 1,
             on_end=None if self._group is None else self._group.leave,
+            max_staleness=_number(task_info.get("replay_buffer_cfg", {}).get("max_staleness")),
         )
         with self._lock:
             self._run = self._last_run = run
@@ -325,3 +327,8 @@ class FlaskFileSystemLearner(BaseCommLearner):
             SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
             SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
         ]
+
+
+def _number(limit: Any) -> float:
+    """A limit; none is infinite, in whatever words it came."""
+    return math.inf if limit is None else float(limit)

@@ -1,5 +1,6 @@
 """One learner task from its start to its end: the training thread and what surrounds it."""
 
+import math
 import os
 import sys
 import threading
@@ -8,8 +9,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
+from ding.data import Columns
+from ding.data.staleness import is_stale, iters_of
 from ding.worker.comm_failure import Failure
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
@@ -42,6 +46,7 @@ class TrainingRun:
         drain: Whether a run that is stopped first trains on what waits ready, so that all
             processes that train together make the same number of updates.
         on_end: Called in the training thread when it is over.
+        max_staleness: Samples that are older by the time of training are left out.
 
     Attributes:
         feed: Where batches come in.
@@ -60,12 +65,15 @@ class TrainingRun:
         iteration_timeout: float | None = None,
         drain: bool = False,
         on_end: Callable[[], object] | None = None,
+        max_staleness: float = math.inf,
     ) -> None:
+        self._max_staleness = max_staleness
         self._name, self._drain, self._on_end = name, drain, on_end
         self._iteration_timeout = iteration_timeout
         self._allowed = allowed
         self._abandoned = False
-        self.feed = BatchFeed(prefetch, most_prefetch, self._between_updates)
+        select = None if math.isinf(max_staleness) else self._fresh
+        self.feed = BatchFeed(prefetch, most_prefetch, self._between_updates, select)
         self.report = LearnReport()
         self.failure: Failure | None = None
         self.told_end = False
@@ -106,6 +114,25 @@ class TrainingRun:
                 hook.flush(self._learner)
         if self._keeper is not None:
             self._keeper.save_if_due(self._learner)
+
+    def _fresh(self, batch: Any) -> Any:
+        """The samples of a batch that are not too old by now; ``None`` if all are."""
+        iters = iters_of(batch)
+        if iters is None:
+            return batch
+        stale = is_stale(iters, self.learner.train_iter, self._max_staleness)
+        if not stale.any():
+            return batch
+        self.report.warn(
+            "samples that became older than max_staleness while they waited to be trained on are "
+            "left out: smaller batches, or fewer of them, are trained on"
+        )
+        # Learners that train together make an update for each batch: the newest are the least evil.
+        kept = np.flatnonzero(~stale if not stale.all() else iters == iters.max())
+        if stale.all() and not self._drain:
+            return None
+        is_columnar = isinstance(batch, Columns) and batch.is_columnar
+        return batch.take(kept) if is_columnar else [batch[i] for i in kept.tolist()]
 
     # What others call
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from ding.data.chunks import write_chunk
+from ding.policy import DQNPolicy
 from ding.torch_utils.weights_file import read_weights
-from ding.utils import save_file
+from ding.utils import POLICY_REGISTRY, save_file
 from ding.worker.learner.comm.flask_fs_learner import FlaskFileSystemLearner
 from tests.worker.learner.comm.rig import BATCH, Failed, Rig, rows, until, wire
 
@@ -32,6 +33,41 @@ def test_trains_on_what_it_asks_for(tmp_path):
         state, facts = read_weights(rig.policy, "policy_1")
         assert facts["policy_iter"] == finish["learner_step"]
         assert all(torch.isfinite(torch.as_tensor(v)).all() for v in state["model"].values())
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_trains_on_no_sample_that_became_too_old_while_it_waited(tmp_path, as_rows):
+    seen = []
+
+    class Watched(DQNPolicy):
+        def _forward_learn(self, data):
+            ages = [self.updates - row["collect_iter"] for row in (list(data) if as_rows else data)]
+            self.updates += 1
+            seen.append(ages)
+            return super()._forward_learn(data)
+
+        updates = 0
+
+    POLICY_REGISTRY.register("watched_dqn", Watched, force_overwrite=True)
+    limits = {"replay_buffer_size": 1000, "max_staleness": 3}
+    with Rig(tmp_path) as rig:
+        rig.begin(policy={"type": "watched_dqn"}, replay_buffer_cfg=limits)
+        young = rows()
+        young.column("collect_iter")[:4] = 5
+        write_chunk(rig.data, "c0", young)
+        rig.learn(*[wire(["c0"], size=8, number=i) for i in range(8)])
+        write_chunk(rig.data, "c1", rows())
+        rig.learn(*[wire(["c1"], size=8, number=i) for i in range(3)])
+        write_chunk(rig.data, "c2", young)
+        rig.learn(wire(["c2"], size=8, number=9))
+        deadline = time.monotonic() + 20
+        while rig.trained < 12:
+            assert time.monotonic() < deadline
+            rig.learn()
+        # Four whole batches, then the half that is still young enough; of c1 nothing is.
+        assert [len(ages) for ages in seen] == [8] * 4 + [4] * 5
+        assert max(age for ages in seen for age in ages) == 3
+        assert any("max_staleness" in text for info in rig.infos for text in info["warnings"])
 
 
 def test_publishes_before_the_first_update(tmp_path):
