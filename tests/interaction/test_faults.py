@@ -169,7 +169,7 @@ class SilentConnection:
 
 
 def test_silence_is_not_counted_while_the_watch_itself_was_stopped():
-    silent, looks, stop = SilentConnection(), [], 2.0
+    silent, looks, deaths, stop = SilentConnection(), [], [], 2.0
 
     def connections():
         looks.append(time.monotonic())
@@ -177,11 +177,30 @@ def test_silence_is_not_counted_while_the_watch_itself_was_stopped():
             time.sleep(stop)
         return [silent]
 
-    watch = HeartbeatWatch(connections, 1.0, 0.1, lambda *_: None)
+    watch = HeartbeatWatch(connections, 1.0, 0.1, lambda *_: None, deaths.append)
     silent.last_seen += stop  # heard of until the process was stopped
     watch.start()
     assert silent.lost.wait(20)
     assert time.monotonic() - looks[1] > 0.9  # it had its time again
+    watch.stop(10)
+    assert deaths == []
+
+
+def test_a_watch_that_cannot_go_on_says_so():
+    told = threading.Event()
+    deaths = []
+
+    def connections():
+        raise MemoryError
+
+    def on_death(cause):
+        deaths.append(cause)
+        told.set()
+
+    watch = HeartbeatWatch(connections, 0.1, 0.1, lambda *_: None, on_death)
+    watch.start()
+    assert told.wait(20)
+    assert "MemoryError" in deaths[0]
     watch.stop(10)
 
 

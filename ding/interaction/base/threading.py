@@ -56,10 +56,11 @@ class SerialExecutor:
         with self._lock:
             if self._thread is None:
                 self._queue = SimpleQueue()
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, args=(self._queue,), name=self._name, daemon=True
                 )
-                self._thread.start()
+                thread.start()  # may fail where threads are short
+                self._thread = thread
             self._queue.put(func)
 
     def close(self) -> threading.Thread | None:

@@ -15,6 +15,7 @@ class HeartbeatWatch:
         tolerance: Seconds of silence after which a slave is lost, if its connection has no other.
         check_span: Least seconds between two looks at all slaves.
         on_lost: Told of the connection and the cause.
+        on_death: Told why it cannot go on.
     """
 
     def __init__(
@@ -23,8 +24,9 @@ class HeartbeatWatch:
         tolerance: float,
         check_span: float,
         on_lost: Callable[[SlaveConnection, str], object],
+        on_death: Callable[[str], object],
     ) -> None:
-        self._connections, self._on_lost = connections, on_lost
+        self._connections, self._on_lost, self._on_death = connections, on_lost, on_death
         self._tolerance, self._span = tolerance, check_span
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat-watch", daemon=True)
@@ -37,6 +39,12 @@ class HeartbeatWatch:
         self._thread.join(timeout)
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        except BaseException as err:  # without it, slaves that are gone would be waited for
+            self._on_death(f"the watch over heartbeats cannot go on: {type(err).__name__}: {err}")
+
+    def _watch(self) -> None:
         # A slave that connects during a wait cannot be lost before `tolerance` is over.
         due = time.monotonic() + min(self._span, self._tolerance)
         while not self._ending.wait(max(0.0, due - time.monotonic())):

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
@@ -171,11 +172,13 @@ class SlaveConnection(_Connection):
         task = Task(
             engine,
             {} if data is None else data,
-            before_task_start=lambda _: self._open_task(task, engine),
+            # Not the task itself: in a cycle, its data would stay until the next collection.
+            before_task_start=lambda _: self._open_task(known(), engine),
             error_task_start=lambda task_id, _: self._tasks.pop(task_id, None),
             submit=self._callbacks.submit,
             **self._trying,
         )
+        known = weakref.ref(task)
         return task
 
     # What the master calls
@@ -207,11 +210,9 @@ class SlaveConnection(_Connection):
         except ResponseException as err:
             self._drop(f"the master shuts down; the slave said: {err}")
 
-    def join_callbacks(self, timeout: float) -> None:
-        """Wait for callbacks under way."""
-        thread = self._callbacks.close()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout)
+    def end_callbacks(self) -> threading.Thread | None:
+        """Let the thread of callbacks end after those under way; returns it, to be joined."""
+        return self._callbacks.close()
 
     def _disconnect(self, timeout: float | None = None) -> None:
         engine = self._engine
@@ -226,7 +227,8 @@ class SlaveConnection(_Connection):
             _logger.info("slave %s did not say goodbye: %s", self.name, err)
         self._drop("the master has disconnected the slave")
 
-    def _open_task(self, task: Task, engine: HttpEngine) -> None:
+    def _open_task(self, task: Task | None, engine: HttpEngine) -> None:
+        assert task is not None  # it is being started
         with self._lock:
             if engine is not self._engine or self._state is not _State.CONNECTED:
                 raise InteractionError(f"slave {self.name} is not connected any more")

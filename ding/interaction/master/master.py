@@ -83,6 +83,7 @@ class Master(HttpService):
         self._lock = threading.Lock()
         self._slaves: dict[str, tuple[SlaveConnection, SlaveConnectionProxy]] = {}
         self._by_token: dict[bytes, SlaveConnection] = {}
+        self._ending: list[threading.Thread] = []  # of slaves that were forgotten
         self._watch: HeartbeatWatch | None = None
 
     @property
@@ -158,6 +159,9 @@ class Master(HttpService):
         if connection.is_open:
             raise InteractionError(f"slave {connection.name} is connected; disconnect it first")
         del self._slaves[name], self._by_token[_digest(connection.token)]
+        self._ending = [thread for thread in self._ending if thread.is_alive()]
+        if (thread := connection.end_callbacks()) is not None:
+            self._ending.append(thread)
 
     def _routes(self) -> list[Route]:
         complete = self._end_task(TaskResultType.COMPLETED)
@@ -194,9 +198,8 @@ class Master(HttpService):
             return [connection for connection, _ in self._slaves.values()]
 
     def _on_start(self) -> None:
-        self._watch = HeartbeatWatch(
-            self._connections, self._tolerance, self._check_span, self._notice_loss
-        )
+        spans = self._tolerance, self._check_span
+        self._watch = HeartbeatWatch(self._connections, *spans, self._notice_loss, self._on_death)
         self._watch.start()
 
     def _notice_loss(self, connection: SlaveConnection, cause: str) -> None:
@@ -223,8 +226,10 @@ class Master(HttpService):
         deadline = time.monotonic() + STOP_TIMEOUT
         for thread in leaving:
             thread.join(max(0.0, deadline - time.monotonic()))
-        for connection in connections:
-            connection.join_callbacks(max(0.0, deadline - time.monotonic()))
+        ending = [connection.end_callbacks() for connection in connections]
+        for callbacks in [*ending, *self._ending]:
+            if callbacks is not None and callbacks is not threading.current_thread():
+                callbacks.join(max(0.0, deadline - time.monotonic()))
 
 
 def _digest(token: str) -> bytes:

@@ -428,6 +428,7 @@ class Coordinator:
         self._wake.set()
 
     def _worker_left(self, worker: str) -> None:
+        self._facts.forget_worker(worker)
         self._buffers.forget_worker(worker)
 
     # ------------------------------------------------------------------ small things

@@ -147,6 +147,12 @@ class RunFacts:
         with self._lock:
             self.failures.append(entry)
 
+    def forget_worker(self, worker: str) -> None:
+        """A worker has left, and another may come by its name."""
+        with self._lock:
+            self._workers.pop(worker, None)
+            self.troubles.pop(worker, None)
+
     def rate_of(self, worker: str) -> float | None:
         """Samples per second of a collector."""
         with self._lock:
