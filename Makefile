@@ -2,12 +2,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
+# The newest Python on the PATH or of pyenv.
+NEWEST ?= $(shell for minor in 15 14 13 12 11; do \
+	for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; do \
+	"$$python" -c '' 2>/dev/null && echo "$$python" && exit; done; done)
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-fast test-slow test-oldest lint format types check clean
+.PHONY: help train test test-fast test-slow test-oldest test-newest lint format types check clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,10 +46,23 @@ test-slow: $(VENV)/installed-test ## Run the tests that learn for minutes
 test-oldest: ## Run the fast tests with the oldest numpy and gymnasium that are claimed
 	@echo "Installing into $(VENV)-oldest; the first time takes a few minutes"
 	@$(PYTHON) -m venv $(VENV)-oldest
-	@$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test]'
+	@$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test,video]'
 	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) -m 'not slow'
 
-lint: $(VENV)/installed-test ## Check style
+# For most Pythons on Linux, torch comes with CUDA: some GB to download.
+test-newest: ## Run the fast tests with the newest Python that is there
+	@if ! "$(NEWEST)" -c 'import sys; sys.exit(sys.version_info[:2] <= tuple(map(int, sys.argv[1].split("."))))' \
+		"$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')" 2>/dev/null; then \
+		echo "test-newest: nothing to do, there is no Python newer than $$($(PYTHON) -V); name one with NEWEST="; \
+	else \
+		echo "Installing into $(VENV)-newest with $$("$(NEWEST)" -V); the first time takes some minutes" && \
+		"$(NEWEST)" -m venv $(VENV)-newest && \
+		$(VENV)-newest/bin/python -m pip install -q -c constraints.txt -e '.[test,video]' && \
+		$(VENV)-newest/bin/python -m compileall -q ding tests configs benchmarks && \
+		$(VENV)-newest/bin/python -m pytest -n $(JOBS) -m 'not slow'; \
+	fi
+
+lint: $(VENV)/installed-test ## Check style, and that the syntax is that of Python 3.10
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
@@ -59,4 +76,4 @@ format: $(VENV)/installed-test ## Mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove virtual environments and caches
-	rm -rf $(VENV) $(VENV)-oldest build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build *.egg-info .pytest_cache .mypy_cache .ruff_cache
