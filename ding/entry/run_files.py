@@ -2,17 +2,29 @@
 
 import json
 import os
+import re
 import time
 from datetime import datetime, timezone
 from typing import Any
 
+from ding.utils.file_helper import remove_unfinished
 from ding.utils.log_file import read_json, write_atomically
 from ding.utils.process_identity import still_runs
 from ding.utils.run_log import RECORD_FILE
 
-__all__ = ["COORDINATOR_FILE", "RECORD_FILE", "coordinator_address", "read_record", "settle_record"]
+__all__ = [
+    "COORDINATOR_FILE",
+    "RECORD_FILE",
+    "clean_run_folder",
+    "coordinator_address",
+    "read_record",
+    "settle_record",
+]
 
 COORDINATOR_FILE = "coordinator.json"
+
+_FACTS = re.compile(rf"{RECORD_FILE}|{COORDINATOR_FILE}|(formatted_)?total_config\.py")
+_STATES = re.compile(r".+\.pth\.tar")
 
 
 def coordinator_address(exp_name: str) -> dict[str, Any] | None:
@@ -40,3 +52,9 @@ def settle_record(exp_name: str, status: str, reason: str) -> None:
     now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
     record.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
     write_atomically(os.path.join(exp_name, RECORD_FILE), json.dumps(record, indent=2) + "\n")
+
+
+def clean_run_folder(exp_name: str) -> None:
+    """Remove what killed processes have left of files that they were writing."""
+    remove_unfinished(exp_name, _FACTS)
+    remove_unfinished(os.path.join(exp_name, "ckpt"), _STATES)

@@ -8,6 +8,7 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.compile import new_folder
 from ding.config.save import save_config
+from ding.entry.run_files import clean_run_folder
 from ding.utils import get_rank
 from ding.utils.console import print_line
 from ding.utils.errors import CheckpointError, ConfigError
@@ -52,6 +53,7 @@ class RunFolder:
         with _named_errors(self._cfg.exp_name):
             os.makedirs(self._cfg.exp_name, exist_ok=True)
         self._open.enter_context(RunLock(self._cfg.exp_name))
+        clean_run_folder(self._cfg.exp_name)
         if not self._resumes:
             self._write_config()
         return self

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 
@@ -10,20 +9,14 @@ from easydict import EasyDict
 
 from ding.data.chunks import chunk_pattern
 from ding.entry.ask_status import is_answering
-from ding.entry.run_files import COORDINATOR_FILE, RECORD_FILE, coordinator_address
+from ding.entry.run_files import COORDINATOR_FILE, clean_run_folder, coordinator_address
 from ding.entry.shared_paths import check_shared_paths
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
-from ding.utils.file_helper import TEMPORARY_NAME
 from ding.utils.run_key import remove_run_key
 from ding.utils.run_lock import RunLock
 from ding.utils.run_mark import RunMark
 from ding.utils.shared_folder import SharedFolder
-
-#: What `write_atomically` of `ding.utils.log_file` calls a file while it writes it.
-_UNFINISHED_FACTS = re.compile(rf"(?:{RECORD_FILE}|{COORDINATOR_FILE})\.[0-9]+\.tmp")
-#: Checkpoints and states while they are written.
-_UNFINISHED_STATE = re.compile(r".*\.pth\.tar")
 
 
 class RunFolders:
@@ -57,6 +50,7 @@ class RunFolders:
                 "another exp_name"
             )
         check_shared_paths(self._config)
+        clean_run_folder(self._exp)
         with _named_errors("main_config.exp_name", self._exp):
             os.makedirs(self._exp, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._exp):
@@ -103,34 +97,11 @@ class RunFolders:
         for path in sorted(set(self._made), key=len, reverse=True):
             with contextlib.suppress(OSError):
                 os.rmdir(path)
-        remove_unfinished(self._exp)
+        clean_run_folder(self._exp)
         remove_run_key(self._exp)
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))
         self._lock.__exit__()
-
-
-def remove_unfinished(exp_name: str) -> None:
-    """Remove what killed processes have left of files that they were writing."""
-    for name in _regular_files(exp_name):
-        if _UNFINISHED_FACTS.fullmatch(name):
-            _remove(os.path.join(exp_name, name))
-    checkpoints = os.path.join(exp_name, "ckpt")
-    for name in _regular_files(checkpoints):
-        temporary = TEMPORARY_NAME.fullmatch(name)
-        if temporary and _UNFINISHED_STATE.fullmatch(temporary[1]):
-            _remove(os.path.join(checkpoints, name))
-
-
-def _regular_files(folder: str) -> list[str]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    return []
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
 
 
 @contextlib.contextmanager

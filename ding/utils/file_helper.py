@@ -1,12 +1,14 @@
 """Files of plain data: written whole or not at all, read without executing anything."""
 
 import errno
+import fcntl
 import io
 import os
 import pickle
 import re
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Any
@@ -22,6 +24,9 @@ from ding.utils.lock_helper import get_file_lock
 #: Names of files that `write_atomically` is writing, and in it the name that they get.
 TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_CHECKPOINTS = re.compile(r".+\.pth\.tar")
+#: Seconds from a file's making to its lock, at most.
+_LOCK_SECONDS = 1.0
 
 
 def read_file(
@@ -62,6 +67,8 @@ def save_file(path: str, data: Any, fs_type: str | None = None, use_lock: bool =
     _check_fs_type(fs_type)
     with get_file_lock(path, "write") if use_lock else nullcontext():
         write_atomically(path, lambda stream: safe_serial.dump(data, stream))
+        if _CHECKPOINTS.fullmatch(os.path.basename(path)):
+            remove_unfinished(os.path.dirname(path) or ".", _CHECKPOINTS)
 
 
 def remove_file(path: str, fs_type: str | None = None) -> None:
@@ -121,24 +128,59 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
     """
     path = os.path.abspath(path)
     with _named_write_errors(path):
-        folder, name = os.path.split(path)
-        temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
         try:
-            handle = os.open(temporary, _FRESH, 0o666)
+            replace_file(path, write, durable)
         except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
-            handle = os.open(temporary, _FRESH, 0o666)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                write(stream)
-                stream.flush()
-                if durable:
-                    os.fsync(stream.fileno())
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            replace_file(path, write, durable)
+
+
+def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) -> None:
+    """:func:`write_atomically` into a folder that is there, with the system's own errors.
+
+    Raises:
+        OSError: It cannot be written; a previous file is unchanged.
+    """
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, _FRESH, 0o666)
+    try:
+        # The lock ends with this process, however it ends: see `remove_unfinished`.
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
+            if durable:
+                os.fsync(stream.fileno())
             os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                os.remove(temporary)
-            raise
+    except BaseException:
+        with suppress(OSError):
+            os.remove(temporary)
+        raise
+
+
+def remove_unfinished(folder: str, names: re.Pattern[str]) -> None:
+    """Remove what writers that were killed have left of files that they were writing.
+
+    Args:
+        names: What the names of the finished files match, as a whole.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            temporary = TEMPORARY_NAME.fullmatch(entry.name)
+            if temporary and names.fullmatch(temporary[1]) and entry.is_file(follow_symlinks=False):
+                with suppress(OSError):
+                    _remove_unlocked(entry.path)
+
+
+def _remove_unlocked(path: str) -> None:
+    with open_regular(path, follow_links=False) as stream:
+        # One that was made just now may have no lock yet.
+        if time.time() - os.fstat(stream.fileno()).st_mtime < _LOCK_SECONDS:
+            return
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being written
+        os.unlink(path)
 
 
 @contextmanager

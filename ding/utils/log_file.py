@@ -8,6 +8,8 @@ import time
 import warnings
 from typing import Any, Protocol
 
+from .file_helper import replace_file
+
 FLUSH_SECONDS = 2.0
 
 
@@ -96,15 +98,8 @@ class AppendFile:
 
 def write_atomically(path: str | os.PathLike, text: str) -> None:
     """Replace a small text file in one move, so that a reader never sees half of it."""
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        raise
+    content = text.encode()
+    replace_file(os.fspath(path), lambda stream: stream.write(content), durable=False)
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:

@@ -106,9 +106,11 @@ def test_a_folder_without_the_mark_is_not_touched():
 def test_what_was_being_written_is_removed_and_what_only_looks_like_it_stays():
     run = folders()
     run.prepare()
-    ours = ["run/run.json.123.tmp", f"run/ckpt/.ckpt_best.pth.tar.{'0' * 16}"]
-    theirs = ["run/notes.tmp", "run/ckpt/my.tmp", "run/ckpt/.mine", "run/run.json.bak.tmp"]
+    ours = [f"run/.run.json.{'a' * 16}", f"run/ckpt/.ckpt_best.pth.tar.{'0' * 16}"]
+    theirs = [f"run/.notes.{'0' * 16}", "run/ckpt/my.tmp", "run/ckpt/.mine", "run/.run.json.bak"]
     write(*ours, *theirs)
+    for path in ours:
+        os.utime(path, (0, 0))
     run.clean()
     assert files() == sorted(theirs)
 

@@ -13,6 +13,7 @@ from easydict import EasyDict
 
 from ding.utils import get_file_lock, read_file, read_from_path, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, CheckpointWriteError
+from ding.utils.file_helper import write_atomically
 
 PLAIN = {
     "none": None,
@@ -325,6 +326,46 @@ def test_disk_that_fills_up_in_the_middle_of_writing(tmp_path, monkeypatch):
     with pytest.raises(CheckpointWriteError, match="No space left"):
         save_file(str(tmp_path / "x"), torch.ones(1_000_000))
     assert os.listdir(tmp_path) == []
+
+
+def _write_and_wait(path, ready, forever):
+    def write(stream):
+        stream.write(b"half")
+        stream.flush()
+        ready.set()
+        forever.wait()
+
+    write_atomically(path, write)
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process that is writing ``iteration_3.pth.tar``; its temporary file looks old."""
+    context = multiprocessing.get_context("fork")
+    ready, forever = context.Event(), context.Event()
+    path = str(tmp_path / "iteration_3.pth.tar")
+    process = context.Process(target=_write_and_wait, args=(path, ready, forever))
+    process.start()
+    assert ready.wait(30)
+    (name,) = os.listdir(tmp_path)
+    os.utime(tmp_path / name, (0, 0))
+    yield process, name
+    process.kill()
+    process.join(30)
+
+
+def test_what_a_killed_writer_left_is_removed_at_the_next_save(tmp_path, writer):
+    process, name = writer
+    theirs = {".iteration_1.pth.tar.old", f".notes.{'0' * 16}", f"x.pth.tar.{'0' * 16}"}
+    for other in theirs:
+        (tmp_path / other).touch()
+        os.utime(tmp_path / other, (0, 0))
+    save_file(str(tmp_path / "ckpt_best.pth.tar"), 1)
+    assert set(os.listdir(tmp_path)) == {name, "ckpt_best.pth.tar", *theirs}
+    process.kill()
+    process.join(30)
+    save_file(str(tmp_path / "ckpt_best.pth.tar"), 2)
+    assert set(os.listdir(tmp_path)) == {"ckpt_best.pth.tar", *theirs}
 
 
 def test_folder_that_cannot_be_written(tmp_path):
