@@ -47,6 +47,7 @@ class DequeBufferWrapper(RingBuffer):
         cfg = self._cfg
         self._priorities = Priorities(self.replay_buffer_size, float(cfg.priority_power_factor))
         self._pushes = np.zeros(self.replay_buffer_size, np.int64)
+        self._next_push = 0  # never given out twice, also after a clear
         self._last = (np.empty(0, np.int64), np.empty(0, np.int64))
 
     def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
@@ -63,7 +64,8 @@ class DequeBufferWrapper(RingBuffer):
             if n < total:
                 self._turn_away(data[: total - n])
             slots = (start + np.arange(n)) % self.replay_buffer_size
-            self._pushes[slots] = self._push_count + np.arange(total - n, total)
+            self._pushes[slots] = self._next_push + np.arange(total - n, total)
+            self._next_push += total
             self._push_count += total
             self._priorities.occupy(start, n)
             self._monitor.note(pushed=n, removed=before + n - self.count())
@@ -135,6 +137,7 @@ class DequeBufferWrapper(RingBuffer):
             self._monitor.note(removed=self.count())
             self._ring.clear()
             self._priorities.clear()
+            self._push_count = 0
 
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""
@@ -167,11 +170,13 @@ class DequeBufferWrapper(RingBuffer):
                 **super().state_dict(),
                 "priorities": self._priorities.state_dict(),
                 "pushes": pushes,
+                "next_push": self._next_push,
             }
 
     def _load(self, state: dict[str, Any]) -> np.ndarray:
         order = super()._load(state)
         self._priorities.load_state_dict(state["priorities"], order)
         self._pushes[: len(order)] = state["pushes"][order]
+        self._next_push = int(state["next_push"])
         self._last = (np.empty(0, np.int64), np.empty(0, np.int64))
         return order

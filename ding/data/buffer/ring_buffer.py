@@ -112,7 +112,7 @@ class RingBuffer:
 
     @property
     def push_count(self) -> int:
-        """Number of items that were pushed since the buffer was made."""
+        """Number of items that were pushed since the buffer was made or cleared."""
         return self._push_count
 
     def drop_oldest(self, n: int) -> None:

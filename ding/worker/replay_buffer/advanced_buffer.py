@@ -391,6 +391,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             self._ring.clear()
             self._priorities.clear()
             self._numbers[:] = -1
+            self._push_count = 0
 
     def count(self) -> int:
         return self._priorities.count

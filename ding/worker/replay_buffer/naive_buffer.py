@@ -98,6 +98,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
             self._discard(self._ring.by_age())
             self._monitor.note(removed=self.count())
             self._ring.clear()
+            self._push_count = 0
 
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""

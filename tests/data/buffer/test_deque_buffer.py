@@ -163,6 +163,15 @@ class TestWrapper:
         buffer.update({"priority": [1.0, 2.0, 3.0, 4.0]})
         assert buffer.sample(4, 0).columns["IS"].tolist() == [1.0] * 4
 
+    def test_priorities_from_before_a_clear_are_passed_over(self, buffer):
+        buffer.push(Columns({"t": torch.arange(4)}), 0)
+        old = buffer.sample(4, 0)
+        info = {key: [row[key] for row in old] for key in ("replay_unique_id", "replay_buffer_idx")}
+        buffer.clear()
+        buffer.push(Columns({"t": torch.arange(4)}), 0)
+        buffer.update({**info, "priority": [1.0, 2.0, 3.0, 4.0]})
+        assert buffer.sample(4, 0).columns["IS"].tolist() == [1.0] * 4
+
     def test_bad_priorities(self, buffer):
         buffer.push(Columns({"t": torch.arange(4)}), 0)
         buffer.sample(2, 0)

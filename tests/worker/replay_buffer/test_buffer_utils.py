@@ -37,10 +37,10 @@ def test_remover_removes_files_and_reports_what_it_cannot(tmp_path):
     assert not [t for t in threading.enumerate() if t.name == "used-data-remover"]
 
 
-def test_attr_monitor_spans_the_latest_samples():
+def test_attr_monitor_spans_the_latest_samples_and_the_one_before():
     tick = TickTime()
     monitor = SampledDataAttrMonitor(tick, expire=2)
-    for value in (10.0, 1.0, 3.0):
+    for value in (10.0, 2.0, 1.0, 3.0):
         for name in ("use_avg", "priority_avg", "staleness_avg", "priority_max", "priority_min"):
             setattr(monitor, name, value)
         monitor.use_max = monitor.staleness_max = int(value)

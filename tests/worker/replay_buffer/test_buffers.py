@@ -101,6 +101,15 @@ class TestRing:
         assert sorted(ids(buffer.sample(10, 0))) == list(range(18, 28))
         assert (buffer.count(), buffer.push_count) == (10, 28)
 
+    def test_clear_counts_from_zero(self, type, kind, make):
+        buffer = make(type)
+        buffer.push(KINDS[kind](0, 6), 0)
+        buffer.clear()
+        assert (buffer.count(), buffer.push_count) == (0, 0)
+        assert buffer.sample(1, 0) is None
+        buffer.push(KINDS[kind](0, 2), 0)
+        assert (buffer.count(), buffer.push_count) == (2, 2)
+
     def test_single_items(self, type, kind, make):
         buffer = make(type)
         for i in range(13):
