@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from numbers import Integral
 from typing import Any
 
 from easydict import EasyDict
@@ -204,6 +205,8 @@ def merge_parts(
     for name in ("env", "policy"):
         if not isinstance(user.get(name), Mapping):
             problems.add(f"main_config.{name} must be a dict, got {user.get(name)!r}")
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 32:
+        problems.add(f"seed must be a whole number from 0 to {(1 << 32) - 1}, got {seed!r}")
     problems.raise_if_any()
     defaults = defaults_of(parts, create)
     for name, cls in further.items():

@@ -55,8 +55,8 @@ _PARALLEL_DEFAULT_TYPES = {
     "comm_learner": "flask_fs",
     "comm_collector": "flask_fs",
 }
-# Env types of the collection that this package does not have, and what to use instead.
-_ENV_IDS = {
+#: Env types of the collection that this package does not have, and what to use instead.
+ENV_IDS = {
     "cartpole": "CartPole-v1",
     "pendulum": "Pendulum-v1",
     "lunarlander": "LunarLander-v3",
@@ -268,7 +268,7 @@ def _no_dizoo(name: str, section: Mapping[str, Any], where: str) -> str:
     message = f"{where}={list(section['import_names'])}: 'dizoo' is not part of this package"
     if name != "env":
         return f"{message}; leave import_names out if {section['type']!r} is a built-in type"
-    env_id = _ENV_IDS.get(section["type"], "<an id that gymnasium knows>")
+    env_id = ENV_IDS.get(section["type"], "<an id that gymnasium knows>")
     return (
         f"{message}; use create_config.env=dict(type='gymnasium') with "
         f"main_config.env.env_id={env_id!r} for an environment of gymnasium"

@@ -1,8 +1,10 @@
 """The command ``ding``. Only what parses the command line is imported before that is done."""
 
+import contextlib
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -42,6 +44,8 @@ def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
             raise click.BadParameter(
                 f"{text!r} is no whole number; expected such as 0 or 0,1,2"
             ) from None
+        if not 0 <= seeds[-1] < 1 << 32:
+            raise click.BadParameter(f"{text} is not between 0 and {(1 << 32) - 1}")
     if len(set(seeds)) < len(seeds):
         raise click.BadParameter(f"a seed stands there twice: {seeds}")
     return seeds
@@ -92,7 +96,7 @@ def _with_dashes(arg: str) -> str:
 @click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...]",
               help="Seed; several make one run each. [default: the config's, or 0]")  # fmt: skip
 @click.option("-e", "--env", "env_id", metavar="ID",
-              help="Environment of gymnasium, instead of a config file; with -p.")  # fmt: skip
+              help="Environment, instead of a config file; with -p.")  # fmt: skip
 @click.option("-p", "--policy", metavar="TYPE", help="Policy for -e: dqn or ppo.")
 @click.option("--exp-name", metavar="FOLDER", help="Folder of the run.")
 @click.option("--train-iter", type=_Count(), help="Updates after which to stop.")
@@ -107,6 +111,8 @@ def _with_dashes(arg: str) -> str:
               help="Refuse keys of the config that are not known.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
 @cli_options.parallel_options
+@click.option("--profile", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Measure where the time goes; written to this folder.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live display.")
 @click.option("--quiet", is_flag=True, help="No display.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of all errors.")
@@ -117,7 +123,13 @@ def _with_dashes(arg: str) -> str:
 )
 @click.pass_context
 def main(
-    ctx: click.Context, query: str | None, debug: bool, plain: bool, quiet: bool, **options: Any
+    ctx: click.Context,
+    query: str | None,
+    profile: str | None,
+    debug: bool,
+    plain: bool,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Train and evaluate reinforcement-learning policies."""
     if ctx.invoked_subcommand is not None:
@@ -128,11 +140,14 @@ def main(
     options, parallel = cli_options.split_options(options)
     _check_usage(options, plain, quiet)
     cli_options.check_usage(options["mode"], parallel, options["config"])
+    if profile and options["mode"] == "parallel":
+        raise click.UsageError("--profile measures one process: use it with -m serial or -m dist")
     if plain or quiet:
         os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
     try:
-        status = _run(options, parallel)
+        with _profiled(profile):
+            status = _run(options, parallel)
     except RunError:
         sys.exit(1)  # its last line has told why
     except DingError as error:
@@ -158,7 +173,28 @@ def _run(options: dict[str, Any], parallel: dict[str, Any]) -> int:
         return run_dist(options, parallel)
     from ding.entry.cli_runs import run
 
-    return run(**options, enable_total_log=parallel["enable_total_log"])
+    names = ("coordinator_host", "coordinator_port", "enable_total_log", "disable_flask_log")
+    return run(**options, **{name: parallel[name] for name in names})
+
+
+@contextlib.contextmanager
+def _profiled(folder: str | None) -> Iterator[None]:
+    """Write ``profile.prof`` (for ``pstats``) and a readable ``profile.txt`` into a folder."""
+    if folder is None:
+        yield
+        return
+    import cProfile
+    import pstats
+
+    os.makedirs(folder, exist_ok=True)
+    profiler = cProfile.Profile()
+    try:
+        with profiler:
+            yield
+    finally:
+        profiler.dump_stats(os.path.join(folder, "profile.prof"))
+        with open(os.path.join(folder, "profile.txt"), "w", encoding="utf-8") as file:
+            pstats.Stats(profiler, stream=file).sort_stats("cumulative").print_stats(60)
 
 
 @main.command()

@@ -14,6 +14,14 @@ _REPLICAS = ("collector", "learner")
 
 _PORT = click.IntRange(0, 65535)
 
+# Alone it means true; a value may follow.
+_SWITCH: dict[str, Any] = {
+    "is_flag": False,
+    "flag_value": True,
+    "type": click.BOOL,
+    "metavar": "[true|false]",
+}
+
 _OPTIONS = (
     click.option("-M", "--module", type=click.Choice(MODULES), help="Part to run (-m dist)."),
     click.option("--module-name", "-mn", metavar="NAME", help="Such as learner1 (-m dist)."),
@@ -24,8 +32,10 @@ _OPTIONS = (
         default="local",
         help="Where the parts run (-M config). [default: local]",
     ),
-    click.option("-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."),
-    click.option("-cp", "--coordinator-port", type=_PORT, help="Its port."),
+    click.option(
+        "-cdh", "-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."
+    ),
+    click.option("-cdp", "-cp", "--coordinator-port", type=_PORT, help="Its port."),
     click.option("-lh", "--learner-host", metavar="HOST[,...]", help="Hosts of the learners."),
     click.option("-lp", "--learner-port", type=_PORT, help="Port of a learner."),
     click.option("-clh", "--collector-host", metavar="HOST[,...]", help="Hosts of collectors."),
@@ -34,13 +44,15 @@ _OPTIONS = (
     click.option("-agp", "--aggregator-port", type=_PORT, help="Its port."),
     click.option(
         "--enable-total-log",
-        is_flag=True,
+        **_SWITCH,
+        default=False,
         help="Workers log more than warnings (-m parallel, -m dist).",
     ),
     click.option(
-        "--disable-flask-log/--enable-flask-log",
+        "--disable-flask-log",
+        **_SWITCH,
         default=True,
-        help="Whether servers keep single requests out of logs.",
+        help="Servers keep single requests out of logs. [default: true]",
     ),
     click.option("--add", type=click.Choice(_REPLICAS), help="Add workers in Kubernetes."),
     click.option("--delete", type=click.Choice(_REPLICAS), help="End workers there."),
@@ -93,6 +105,13 @@ def check_usage(mode: str | None, own: dict[str, Any], config: str | None) -> No
     """
     replicas = [name for name in ("add", "delete", "restart") if own[name]]
     if mode != "dist":
+        known = ("coordinator_host", "coordinator_port") if mode == "parallel" else ()
+        wrong = [n for n in own if n.endswith(("_host", "_port")) and own[n] and n not in known]
+        if wrong:
+            where = f"-m {mode}" if mode else "one process"
+            raise click.UsageError(
+                f"--{wrong[0].replace('_', '-')} has no effect with {where}: it is for -m dist"
+            )
         for name in ("module", "module_name", *replicas):
             if own[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for -m dist")

@@ -44,7 +44,10 @@ def run(
     settings: tuple[str, ...],
     resume: bool,
     strict: bool,
-    enable_total_log: bool = False,
+    coordinator_host: str | None,
+    coordinator_port: int | None,
+    enable_total_log: bool,
+    disable_flask_log: bool,
 ) -> int:
     """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
 
@@ -70,9 +73,14 @@ def run(
     _set_start(configs, config, load_path, resume)
     limits: dict[str, Any] = {"max_train_iter": train_iter, "max_env_step": env_step}
     if mode == "parallel":
-        limits = {"enable_total_log": enable_total_log}
-        if train_iter is not None:
-            apply_overrides(configs, [f"policy.learn.learner.train_iterations={train_iter}"])
+        limits = {"enable_total_log": enable_total_log, "disable_flask_log": disable_flask_log}
+        for path, value in (
+            ("policy.learn.learner.train_iterations", train_iter),
+            ("system_config.coordinator.host", coordinator_host),
+            ("system_config.coordinator.port", coordinator_port),
+        ):
+            if value is not None:
+                apply_overrides(configs, [f"{path}={value!r}"])
     limits["strict"] = strict or written
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium
 from gymnasium import spaces
 
+from ding.config.parts import ENV_IDS
 from ding.envs import GymnasiumEnv
 from ding.utils.errors import ConfigError
 
@@ -15,10 +16,15 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
     registered with; without one, training goes on until a limit.
 
+    Args:
+        env_id: An id of gymnasium, or a short name such as ``cartpole``.
+        policy: ``dqn`` or ``ppo``.
+
     Raises:
         ConfigError: No such environment, or a policy that does not suit its spaces.
     """
     policy = policy.removesuffix("_command")
+    env_id = ENV_IDS.get(env_id.lower(), env_id)
     if policy not in _POLICIES:
         raise ConfigError(
             f"there are no settings for policy {policy!r} without a config file; there are some "

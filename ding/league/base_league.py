@@ -1,6 +1,7 @@
 """A league: its players, their games, copies and ratings."""
 
 import copy
+import os
 import shutil
 from abc import ABC, abstractmethod
 from typing import Any
@@ -27,7 +28,7 @@ class BaseLeague(ABC):
     """Base of leagues; safe to use from several threads.
 
     A subclass says in `_get_job_info` what a job is. Checkpoints lie in ``cfg.path_policy``: that
-    of an active player is written by its learner, and its copies beside it.
+    of an active player is written by its learner, and its copies beside it. The folder is made.
 
     Args:
         cfg: Merged over `default_config`; ``active_players`` and ``branch_probs`` replace the
@@ -62,6 +63,12 @@ class BaseLeague(ABC):
         self._lock = LockContext()
         self._turn = 0
         self.path_policy: str = self._cfg.get("path_policy", "policy")
+        try:
+            os.makedirs(self.path_policy, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"path_policy={self.path_policy!r} cannot be made: {error.strerror}"
+            ) from error
         self.payoff: BattleSharedPayoff = create_payoff(self._cfg.payoff)
         self.metric_env = LeagueMetricEnv(**self._cfg.metric)
         self._roster = Roster(

@@ -36,11 +36,11 @@ class BattleSharedPayoff:
 
     Args:
         cfg: ``decay``: what older games of a pair still count after a new one. With fewer
-            (decayed) games than ``min_win_rate_games`` a win rate is taken to be 0.5.
+            (decayed) games than ``min_win_rate_games`` (8) a win rate is taken to be 0.5.
     """
 
     def __init__(self, cfg: "EasyDict") -> None:
-        decay, min_games = cfg["decay"], cfg["min_win_rate_games"]
+        decay, min_games = cfg["decay"], cfg.get("min_win_rate_games", 8)
         if not 0 < decay <= 1:
             raise ConfigError(f"payoff.decay must be in (0, 1], got {decay!r}")
         if (1 - decay) * min_games >= 1:

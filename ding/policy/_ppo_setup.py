@@ -60,15 +60,12 @@ def linear_decay(
     return LambdaLR(optimizer, lambda epoch: 1 - min(epoch / epochs, 1) * (1 - least))
 
 
-def load_pretrained(model: nn.Module, path: str | None) -> nn.Module:
+def load_pretrained(model: nn.Module, path: str) -> nn.Module:
     """A frozen copy of ``model`` with the weights of a checkpoint.
 
     Raises:
-        ConfigError: No path.
         CheckpointError: The file holds no weights that fit.
     """
-    if path is None:
-        raise ConfigError("policy.learn.kl_beta > 0 needs policy.learn.pretrained_model_path")
     state = read_file(path)
     pretrained = copy.deepcopy(model).requires_grad_(False).eval()
     try:

@@ -1,5 +1,6 @@
 """Proximal policy optimisation (Schulman et al. 2017) on the data of the current policy."""
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +21,8 @@ from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce_data
 from ding.utils.default_helper import RunningMeanStd
 from ding.utils.errors import ConfigError
+
+_logger = logging.getLogger(__name__)
 
 
 @POLICY_REGISTRY.register("ppo")
@@ -104,7 +107,12 @@ class PPOPolicy(Policy):
         self._lr_scheduler = linear_decay(self._optimizer, cfg.lr_scheduler)
         self._learn_model = model_wrap(self._model, "base")
         self._pretrained_model = None
-        if cfg.kl_beta > 0:
+        if cfg.kl_beta > 0 and cfg.pretrained_model_path is None:
+            _logger.warning(
+                "policy.learn.kl_beta=%s has no effect without policy.learn.pretrained_model_path",
+                cfg.kl_beta,
+            )
+        elif cfg.kl_beta > 0:
             self._pretrained_model = load_pretrained(self._model, cfg.pretrained_model_path)
         self._init_returns()
 
@@ -277,7 +285,7 @@ class PPOPolicy(Policy):
         names += ["adv_max", "adv_mean", "value_mean", "value_max", "approx_kl", "clipfrac"]
         if self._cfg.action_space == "continuous":
             names += ["mu_mean", "sigma_mean"]
-        return names if self._cfg.learn.kl_beta <= 0 else [*names, "kl_div"]
+        return names if self._pretrained_model is None else [*names, "kl_div"]
 
     def _state_dict_learn(self) -> dict[str, Any]:
         state = {

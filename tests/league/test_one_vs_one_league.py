@@ -47,7 +47,14 @@ def test_defaults():
     cfg.payoff.decay = 0
     assert OneVsOneLeague.default_config().payoff.decay == 0.99
     assert len(create_league(OneVsOneLeague.default_config()).active_players) == 1
-    assert not os.listdir(), "a league writes nothing before there is something to keep"
+    assert os.listdir() == ["policy"], "learners write their checkpoints there"
+    assert not os.listdir("policy"), "a league writes nothing before there is something to keep"
+
+
+def test_folder_that_cannot_be_made():
+    Path("policy").write_text("")
+    with pytest.raises(ConfigError, match="path_policy='policy' cannot be made"):
+        make_league()
 
 
 def test_job_against_itself_and_against_a_copy():

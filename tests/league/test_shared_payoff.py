@@ -37,6 +37,17 @@ def test_win_rates_from_both_sides():
     assert payoff[a, b] == pytest.approx([(1 + 0.5) / 4])
 
 
+def test_eight_games_are_enough_by_default():
+    payoff = create_payoff(EasyDict(type="battle", decay=1.0))
+    a, b = (SimpleNamespace(player_id=name) for name in "ab")
+    payoff.add_player(a)
+    payoff.add_player(b)
+    play(payoff, "a", "b", ["wins"] * 7)
+    assert payoff[a, b] == 0.5
+    play(payoff, "a", "b", ["wins"])
+    assert payoff[a, b] == 1
+
+
 def test_half_until_enough_games():
     payoff, (a, b, c) = make_payoff(min_games=3)
     play(payoff, "a", "b", "wins", "wins")

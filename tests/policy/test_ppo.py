@@ -325,9 +325,14 @@ def test_kl_to_a_pretrained_policy(make_ppo, tmp_path):
     assert all(torch.equal(frozen[name], after[name]) for name in frozen)
 
 
-def test_pretrained_model_is_needed_and_must_fit(make_ppo, tmp_path):
-    with pytest.raises(ConfigError, match="pretrained_model_path"):
-        make_ppo(learn={"kl_beta": 0.1})
+def test_pretrained_model_may_be_missing(make_ppo, caplog):
+    policy = make_ppo(learn={"kl_beta": 0.1})
+    assert "kl_beta=0.1 has no effect without" in caplog.text
+    assert "kl_div" not in policy.learn_mode.monitor_vars()
+    assert "kl_div" not in policy.learn_mode.forward(collect(policy, [64]))[0]
+
+
+def test_pretrained_model_must_fit(make_ppo, tmp_path):
     path = str(tmp_path / "other.pth.tar")
     save_file(path, {"model": {"weight": torch.zeros(1)}})
     with pytest.raises(CheckpointError, match=r"other\.pth\.tar"):
