@@ -23,6 +23,7 @@ from ding.config.defaults import (
 )
 from ding.config.known_keys import COUNTS, CREATE_SECTIONS, SILENT
 from ding.config.notes import Notes
+from ding.config.origins import add_origins
 from ding.config.parts import (
     Parts,
     create_config_of,
@@ -208,6 +209,7 @@ def merge_parts(
     if not isinstance(seed, Integral) or not 0 <= seed < 1 << 32:
         problems.add(f"seed must be a whole number from 0 to {(1 << 32) - 1}, got {seed!r}")
     problems.raise_if_any()
+    add_origins(create, user, parts)
     defaults = defaults_of(parts, create)
     for name, cls in further.items():
         if cls is not None:

@@ -193,8 +193,6 @@ def create_config_of(parts: Parts) -> EasyDict:
         types = [key for key, value in registry.items() if value is part]
         # One that is not registered cannot be found by its name later, and the error will say so.
         create[name] = EasyDict(type=types[0] if types else part.__name__)
-        if part.__module__ != "__main__" and not is_ours(part):
-            create[name].import_names = [part.__module__]
     return create
 
 

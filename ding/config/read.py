@@ -1,10 +1,7 @@
 """Configs from files."""
 
-import contextlib
 import os
 import re
-import runpy
-import sys
 import traceback
 import types
 from typing import Any
@@ -13,6 +10,7 @@ import yaml
 from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
+from ding.utils.import_helper import run_config_file
 
 
 class Config:
@@ -45,11 +43,8 @@ class Config:
         """
         text = _read_text(filename)
         path = os.path.abspath(os.path.expanduser(filename))
-        # As when the file runs as a script: it may import its neighbours.
-        sys.path.insert(0, os.path.dirname(path))
         try:
-            # A name other than __main__: the file's own `if __name__ == "__main__"` must not run.
-            names = runpy.run_path(path, run_name="ding_config")
+            names = run_config_file(path)
         except SyntaxError as error:
             raise ConfigError(
                 f"{error.filename}:{error.lineno}: {error.msg}"
@@ -59,9 +54,6 @@ class Config:
             raise ConfigError(
                 f"{_failing_line(path, error)}: {type(error).__name__}: {error}"
             ) from error
-        finally:
-            with contextlib.suppress(ValueError):
-                sys.path.remove(os.path.dirname(path))
         return Config(_values(names), text, filename)
 
     @property

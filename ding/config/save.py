@@ -1,12 +1,15 @@
 """Configs to files: Python that can be read again, YAML, and a script that runs as it is."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from ding.config.adapt import without_copies
 from ding.config.check import at
+from ding.config.origins import is_of_a_script, search_path
+from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.source import Source, plain, without_objects
 from ding.config.system import user_part
 from ding.utils.errors import ConfigError
@@ -50,6 +53,9 @@ def save_config_yaml(config_: dict, path: str) -> None:
 def save_config_py(config_: dict, path: str) -> None:
     """Save as a Python file that defines ``exp_config``."""
     source = Source()
+    create = at(config_, "main.create_config")
+    if create is not None:
+        source.find_modules_in(search_path(create))
     body = source.of(config_, "exp_config")
     _save_text(path, f"{source.header()}exp_config = {body}\n")
 
@@ -63,7 +69,7 @@ def save_config_formatted(config_: dict, path: str = "formatted_total_config.py"
     if "main" in config_ and "system" in config_:
         _save_formatted_parallel(config_, path)
         return
-    source = Source()
+    source = _source_for(config_.get("create_config", {}))
     main = _main_part(config_)
     main_text = source.of(main, "main_config")
     create_text = source.of(config_.get("create_config", {}), "create_config")
@@ -85,6 +91,26 @@ if __name__ == "__main__":
     )
 
 
+def runs_as_it_is(path: str) -> bool:
+    """Whether a formatted config holds all that a run of it needs."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return not any(line.startswith("raise ValueError(") for line in file)
+    except OSError:
+        return False
+
+
+def _source_for(create: Mapping[str, Any]) -> Source:
+    """Source that finds the modules of the types, and says which types it cannot find."""
+    source = Source()
+    source.find_modules_in(search_path(create))
+    for name, (registry, _) in PARALLEL_COMPONENTS.items():
+        type_ = at(create, f"{name}.type")
+        if type_ in registry and is_of_a_script(registry[type_]):
+            source.lose(f"the {name} type {type_!r} is registered by a script")
+    return source
+
+
 def _main_part(config: dict) -> dict[str, Any]:
     """The ``main_config`` of a script that begins anew."""
     main = {key: value for key, value in plain(config).items() if key != "create_config"}
@@ -94,7 +120,7 @@ def _main_part(config: dict) -> dict[str, Any]:
 
 
 def _save_formatted_parallel(config: dict, path: str) -> None:
-    source = Source()
+    source = _source_for(config["main"].get("create_config", {}))
     main = _main_part(config["main"])
     main_text = source.of(main, "main_config")
     create_text = source.of(config["main"].get("create_config", {}), "create_config")

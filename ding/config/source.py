@@ -23,19 +23,36 @@ class Source:
 
     def __init__(self) -> None:
         self._modules: set[str] = set()
+        self._folders: list[str] = []
         self._lost: list[str] = []
 
     def header(self) -> str:
         """Imports, and the refusal if something was lost; to be asked for after :meth:`of`."""
-        lines = [f"import {module}" for module in sorted(self._modules)]
+        lines = []
+        if self._folders:
+            lines += ["import sys", "", *(f"sys.path.append({one!r})" for one in self._folders), ""]
+        lines += [f"import {module}" for module in sorted(self._modules)]
         if self._lost:
             what = "; ".join(self._lost)
             message = (
-                f"not everything in this config could be written: {what}. Put it back where None "
-                "stands now, and remove this line"
+                f"not everything in this config could be written: {what}. Put it back (where None "
+                "stands now, if it was a value), and remove this line"
             )
             lines += ["", f"raise ValueError({message!r})"]
         return "\n".join(lines) + "\n" if lines else ""
+
+    def find_modules_in(self, folders: list[str]) -> None:
+        """Let the file look for modules in these folders, too."""
+        self._folders = folders
+
+    def lose(self, what: str) -> None:
+        """Make the file refuse to run, since something is missing in it."""
+        self._lost.append(what)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file will run."""
+        return not self._lost
 
     def of(self, value: Any, path: str, indent: int = 0) -> str:
         """Source of a value; mappings and long lists on lines of their own.

@@ -37,7 +37,8 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     finally:
         env.close()
     env_cfg = dict(env_id=env_id, collector_env_num=8, evaluator_env_num=5, n_evaluator_episode=5)
-    threshold = gymnasium.spec(env_id).reward_threshold
+    # An id may name a module before its colon, which has been imported by now.
+    threshold = gymnasium.spec(env_id.rpartition(":")[2]).reward_threshold
     if threshold is not None:
         env_cfg["stop_value"] = threshold
     policy_cfg = _POLICIES[policy](env_id, action_space)

@@ -1,13 +1,26 @@
 """Imports asked for by a config."""
 
 import importlib
+import os
+import runpy
+import sys
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 
+#: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
+CONFIG_MODULE = "ding_config"
+#: Config files that have been run, so that what they register is there.
+_run_files: set[str] = set()
+
+
 def import_module(modules: str | Iterable[str]) -> None:
     """Import modules, mostly so that they register their types.
+
+    Args:
+        modules: Module paths. One that ends in ``.py`` with a folder before it is the path of a
+            config file, which is run unless it has been.
 
     Raises:
         ImportError: Names the module that was asked for, and whether it is that module that is
@@ -18,10 +31,28 @@ def import_module(modules: str | Iterable[str]) -> None:
             raise TypeError(
                 f"import_names holds module paths such as 'my_pkg.my_env', got {name!r}"
             )
+        if name.endswith(".py") and os.path.dirname(name):
+            if os.path.abspath(name) not in _run_files:
+                run_config_file(name)
+            continue
         try:
             importlib.import_module(name)
         except ImportError as error:
             raise _explained(name, error) from error
+
+
+def run_config_file(path: str) -> dict[str, Any]:
+    """Run a Python file as a config and return what it defines; it may import its neighbours."""
+    path = os.path.abspath(os.path.expanduser(path))
+    folder = os.path.dirname(path)
+    sys.path.insert(0, folder)
+    try:
+        names = runpy.run_path(path, run_name=CONFIG_MODULE)
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+    _run_files.add(path)
+    return names
 
 
 def _explained(name: str, error: ImportError) -> ImportError:

@@ -17,6 +17,7 @@ from ding.envs.env_wrappers import (
     stateful_wrappers,
 )
 from ding.utils.errors import ConfigError, EnvError
+from ding.utils.import_helper import import_module
 
 from ._actions import action_adapter
 from ._make import env_name, make_gymnasium
@@ -344,6 +345,7 @@ class DingEnvWrapper(BaseEnv):
                 kwargs["max_episode_steps"] = limit
             if self._replay_path is not None:
                 kwargs["render_mode"] = "rgb_array"
+            import_module(cfg.get("import_names") or [])  # also in a process that was spawned
             env = make_gymnasium(cfg["env_id"], **kwargs)
         else:
             env = as_gymnasium(self._given_env)
