@@ -42,6 +42,7 @@ class Components:
         collector_policy: What the collector was given: a collect mode, or one for each player.
         replay_buffer: ``None`` for on-policy training.
         built_options: The optimisers' options as the config says, before any state was loaded.
+        given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
     """
 
     cfg: EasyDict
@@ -54,6 +55,7 @@ class Components:
     replay_buffer: IBuffer | None
     commander: BaseSerialCommander
     built_options: Options
+    given: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Close everything that holds processes, files or threads, even if one cannot be."""
@@ -186,6 +188,11 @@ def build_components(
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
         *(evaluator, buffer, commander, optimizer_options(policy)),
+        given=tuple(
+            name
+            for name, value in (("env_setting", env_setting), ("model", model))
+            if value is not None
+        ),
     )
 
 

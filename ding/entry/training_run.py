@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from ding.config.save import runs_as_it_is
+from ding.entry.closing_words import CONFIG_FILE, curves_line, evaluation_line
 from ding.entry.components import Components
 from ding.entry.optimizer_options import has_schedule, keep_configured, optimizer_options
 from ding.entry.run_folder import RunFolder
@@ -320,22 +322,27 @@ class TrainingRun:
 
     def _closing_words(self, status: str, reason: str) -> str:
         cfg, best = self._parts.cfg, _number(self._parts.evaluator.best)
-        exp = cfg.exp_name
-        config = shlex.quote(os.path.join(exp, "formatted_total_config.py"))
-        best_ckpt = os.path.join(exp, "ckpt", "ckpt_best.pth.tar")
         lines = [
             f"{status}: {reason}" + ("" if best is None else f"; best mean return {best:.4g}"),
-            f"  run folder  {exp}",
+            f"  run folder  {cfg.exp_name}",
+            *evaluation_line(cfg.exp_name, cfg.seed, self._parts.given),
         ]
-        if os.path.exists(best_ckpt):
-            load = shlex.quote(best_ckpt)
-            lines.append(f"  evaluate    ding -m eval -c {config} -s {cfg.seed} --load-path {load}")
-        if status != "converged" and os.path.exists(state_path(exp)):
-            mode = "serial_onpolicy" if cfg.policy.on_policy else "serial"
-            limits = "" if self._limit_reached else self._limit_options()
-            lines.append(f"  go on       ding -m {mode} -c {config} -s {cfg.seed}{limits} --resume")
-        lines.append(f"  curves      tensorboard --logdir {shlex.quote(exp)}")
-        return "\n".join(lines)
+        if status != "converged" and os.path.exists(state_path(cfg.exp_name)):
+            lines.append(f"  go on       {self._resuming()}")
+        return "\n".join([*lines, curves_line(cfg.exp_name)])
+
+    def _resuming(self) -> str:
+        """The command that goes on with this run."""
+        cfg, given = self._parts.cfg, self._parts.given
+        config = os.path.join(cfg.exp_name, CONFIG_FILE)
+        if given or not runs_as_it_is(config):
+            return (
+                f"in Python: the same call, with exp_name={cfg.exp_name!r} and "
+                "policy.learn.resume_training=True in the config"
+            )
+        mode = "serial_onpolicy" if cfg.policy.on_policy else "serial"
+        limits = "" if self._limit_reached else self._limit_options()
+        return f"ding -m {mode} -c {shlex.quote(config)} -s {cfg.seed}{limits} --resume"
 
     def _limit_options(self) -> str:
         limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-
 #: Name that config files run under: their own ``if __name__ == "__main__"`` must not run.
 CONFIG_MODULE = "ding_config"
 #: Config files that have been run, so that what they register is there.

@@ -1,0 +1,149 @@
+"""Commands that a run prints at its end work as they stand."""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import ding.entry
+from ding.entry import serial_pipeline
+from ding.model import DQN
+from tests.entry.runs import walk_config, walk_envs
+
+MODULE = """
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ding.envs import BaseEnv, BaseEnvTimestep
+from ding.utils import ENV_REGISTRY
+
+
+class Counting(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (3,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(3, np.float32), float(action), self.steps >= 5, False, {}
+
+
+gymnasium.register("Counting-v0", Counting)
+
+
+@ENV_REGISTRY.register("counting")
+class CountingEnv(BaseEnv):
+    def __init__(self, cfg):
+        self._env = Counting()
+        self.observation_space, self.action_space = self._env.observation_space, spaces.Discrete(2)
+        self.reward_space = spaces.Box(0, 1, (1,), np.float32)
+
+    def seed(self, seed, dynamic_seed=True):
+        pass
+
+    def reset(self):
+        self._return = 0.0
+        return self._env.reset()[0]
+
+    def step(self, action):
+        obs, reward, done, _, _ = self._env.step(action)
+        self._return += float(reward)
+        info = {"eval_episode_return": self._return} if done else {}
+        return BaseEnvTimestep(obs, np.array([reward], np.float32).reshape(1), done, info)
+
+    def close(self):
+        pass
+
+    def __repr__(self):
+        return "counting"
+"""
+CONFIG = """
+main_config = dict(
+    exp_name="run",
+    env=dict({env_id}collector_env_num=2, evaluator_env_num=2, n_evaluator_episode=2),
+    policy=dict(
+        model=dict(obs_shape=3, action_shape=2, encoder_hidden_size_list=[8]),
+        learn=dict(update_per_collect=1, batch_size=4),
+        collect=dict(n_sample=8),
+    ),
+)
+create_config = dict(
+    env=dict(type="{type}"), env_manager=dict(type="base"), policy=dict(type="dqn")
+)
+"""
+WAYS = {
+    "id of a neighbour": ("import counting_env", "env_id='Counting-v0', ", "gymnasium"),
+    "type of the config": (MODULE, "", "counting"),
+}
+MORE_WAYS = {
+    "type of a neighbour": ("import counting_env", "", "counting"),
+    "id of the config": (MODULE, "env_id='Counting-v0', ", "gymnasium"),
+}
+
+
+def shell(*args):
+    """A command line of ``ding`` in a process of its own; what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ding.entry.cli", *args],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DING_CONSOLE": "plain"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+ROOT = pathlib.Path(ding.entry.__file__).parents[2]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    "way", [*WAYS, *(pytest.param(w, marks=pytest.mark.slow) for w in MORE_WAYS)]
+)
+def test_with_an_environment_of_the_users(way):
+    head, env_id, type_ = {**WAYS, **MORE_WAYS}[way]
+    folder = pathlib.Path("elsewhere")
+    folder.mkdir()
+    (folder / "counting_env.py").write_text(MODULE)
+    (folder / "config.py").write_text(head + CONFIG.format(env_id=env_id, type=type_))
+    printed = shell("-c", "elsewhere/config.py", "--train-iter", "2")
+    commands = re.findall(r"(?:evaluate|go on) +ding (.*)", printed)
+    assert len(commands) == 2
+    for command in commands:
+        limit = ["--train-iter", "4"] if "--resume" in command else []
+        assert "mean return" in shell(*shlex.split(command), *limit)
+
+
+def test_with_a_model_and_environments_of_the_callers(capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    model = DQN(3, 2, [32])
+    config = walk_config()
+    config[0].policy.model = {}
+    env_setting = walk_envs()
+    serial_pipeline(config, env_setting=env_setting, model=model, max_train_iter=3)
+    printed = capsys.readouterr().out
+    (call,) = re.findall("evaluate +in Python: (.*)", printed)
+    names = {"ding": ding_package(), "model": model, "env_setting": env_setting}
+    assert 0 <= eval(call, names) <= 10
+    assert "in Python: the same call, with exp_name='run'" in printed
+
+
+def ding_package():
+    return sys.modules["ding"]
+
+
+def test_id_with_a_module(tmp_path):
+    pathlib.Path("counting_env.py").write_text(MODULE)
+    printed = shell("-e", "counting_env:Counting-v0", "-p", "dqn", "--env-step", "200")
+    (command,) = re.findall("evaluate +ding (.*)", printed)
+    assert "mean return" in shell(*shlex.split(command))
