@@ -212,7 +212,7 @@ def test_settings(config):
         ("policy.learn.batch_size", "expected path=value"),
         ("env.env_id.x=3", "env.env_id is 'CartPole-v1', it holds no keys"),
         ("env.env_id=CartPol-v1", "CartPol"),
-        ("create_config.policy.type=dqnn", "did you mean 'dqn'?"),
+        ("create_config.policy.type=dqnn", "did you mean 'dqn'"),
     ],
 )
 def test_wrong_setting(config, setting, expected):

@@ -114,9 +114,11 @@ def test_closing_words_name_result_folder_and_next_commands(capsys, monkeypatch)
     train(exp_name="my run", seed=3)
     words = capsys.readouterr().out.partition("finished: ")[2]
     assert "reached max_train_iter 60; best mean return" in words
-    config = "'my run/formatted_total_config.py'"
-    assert f"ding -m eval -c {config} -s 3 --load-path 'my run/ckpt/ckpt_best.pth.tar'" in words
-    assert f"ding -m serial -c {config} -s 3 --resume" in words
+    assert "run folder  my run" in words
+    # No command has the environments that this run was given.
+    load = "env_setting=env_setting, load_path='my run/ckpt/ckpt_best.pth.tar')"
+    assert f"ding.entry.eval('my run/formatted_total_config.py', seed=3, {load}" in words
+    assert "the same call, with exp_name='my run' and policy.learn.resume_training=True" in words
 
 
 def test_random_collection_comes_first():
