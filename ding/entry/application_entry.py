@@ -97,6 +97,7 @@ def evaluate(
             exp_name=folder,
         )
         stack.callback(evaluator.close)
+        _require_statistics(env, policy, load_path)
         _, info = evaluator.eval()
     returns = (
         info["eval_episode_return"]
@@ -255,6 +256,7 @@ def _collector(
             collector_cfg, env, policy.collect_mode, tb_logger=_NoWriter(), exp_name=folder
         )
         stack.callback(collector.close)
+        _require_statistics(env, policy, state_dict_path)
         yield collector
 
 
@@ -298,6 +300,16 @@ def _load(mode: Any, state: dict | None, path: str | None) -> None:
             f"{path or 'the given state'} does not fit this policy: {error}. Was it saved with "
             "another model or policy type?"
         ) from error
+
+
+def _require_statistics(env: Any, policy: Policy, path: str | None) -> None:
+    """Refuse weights whose inputs cannot be made as they were in training."""
+    if getattr(env, "normalises", False) and policy._get_attribute("env_statistics") is None:
+        raise CheckpointError(
+            f"{path or 'the policy'} holds no 'env_statistics', by which the environments of its "
+            "run normalised what it learned from: without them it would act on other inputs. It "
+            "was saved before they were kept, or without them: train anew"
+        )
 
 
 def _save(path: str, data: Any, what: str) -> None:

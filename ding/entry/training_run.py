@@ -134,6 +134,7 @@ class TrainingRun:
         """Load what is to be gone on from; nothing in the folder is changed before that fits."""
         parts = self._parts
         parts.learner.call_hook("before_run")
+        self._check_statistics()
         if not has_schedule(parts.policy):
             # A checkpoint that training begins with brings its learning rate, too.
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
@@ -174,6 +175,18 @@ class TrainingRun:
             self._evaluated_iter = parts.evaluator.last_eval_iter
         load_best_result(parts, self.warn)
         return changed
+
+    def _check_statistics(self) -> None:
+        parts = self._parts
+        if (
+            parts.cfg.policy.learn.learner.hook.get("load_ckpt_before_run")
+            and getattr(parts.collector_env, "normalises", False)
+            and parts.policy._get_attribute("env_statistics") is None
+        ):
+            self._warn(
+                "the checkpoint holds no 'env_statistics': environments normalise by new ones, and "
+                "the policy acts on other inputs than it has learned from"
+            )
 
     def _names_the_policy(self, checkpoint: Any) -> bool:
         """Whether to go on from a policy's checkpoint rather than from the run's last state.

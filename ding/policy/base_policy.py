@@ -69,6 +69,10 @@ class Policy(RowAdapter):
         other=dict(),
     )
 
+    #: By what the environments of its run normalise, if they do; part of every state. What a
+    #: policy has learned is worth nothing with other statistics.
+    _env_statistics: dict[str, Any] | None = None
+
     #: Policy outputs, beside the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 
@@ -144,8 +148,8 @@ class Policy(RowAdapter):
             self._monitor_vars_learn,
             self._get_attribute,
             self._set_attribute,
-            self._state_dict_learn,
-            self._load_state_dict_learn,
+            self._save_learn,
+            self._load_learn,
         )
 
     @property
@@ -157,8 +161,8 @@ class Policy(RowAdapter):
             self._reset_collect,
             self._get_attribute,
             self._set_attribute,
-            self._state_dict_collect,
-            self._load_state_dict_collect,
+            self._save_collect,
+            self._load_collect,
         )
         rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
         if self._get_unroll_len() == 1 and self._has_core("_forward_collect_batch", *rows_only):
@@ -177,12 +181,42 @@ class Policy(RowAdapter):
             self._reset_eval,
             self._get_attribute,
             self._set_attribute,
-            self._state_dict_eval,
-            self._load_state_dict_eval,
+            self._save_eval,
+            self._load_eval,
         )
         if self._has_core("_forward_eval_batch", "_forward_eval"):
             mode.batched = modes.BatchedEval(self._eval_columns, self._overrides("_reset_eval"))
         return mode
+
+    def _save_learn(self) -> dict[str, Any]:
+        return self._with_statistics(self._state_dict_learn())
+
+    def _save_collect(self) -> dict[str, Any]:
+        return self._with_statistics(self._state_dict_collect())
+
+    def _save_eval(self) -> dict[str, Any]:
+        return self._with_statistics(self._state_dict_eval())
+
+    def _load_learn(self, state_dict: dict[str, Any]) -> None:
+        self._load_state_dict_learn(self._without_statistics(state_dict))
+
+    def _load_collect(self, state_dict: dict[str, Any]) -> None:
+        self._load_state_dict_collect(self._without_statistics(state_dict))
+
+    def _load_eval(self, state_dict: dict[str, Any]) -> None:
+        self._load_state_dict_eval(self._without_statistics(state_dict))
+
+    def _with_statistics(self, state: dict[str, Any]) -> dict[str, Any]:
+        if self._env_statistics is None:
+            return state
+        return {**state, "env_statistics": self._env_statistics}
+
+    def _without_statistics(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The rest of a state whose statistics were taken up."""
+        self._env_statistics = state.get("env_statistics")
+        if self._env_statistics is None:
+            return state
+        return {name: part for name, part in state.items() if name != "env_statistics"}
 
     def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name) is not getattr(Policy, name)

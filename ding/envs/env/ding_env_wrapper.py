@@ -46,6 +46,9 @@ class DingEnvWrapper(BaseEnv):
         max_episode_steps: A time limit instead of the registered one.
         env_wrapper: A preset's name, or a list whose items are registered names,
             ``{type, kwargs}`` or functions from env to env; the first is the innermost.
+        norm_obs: With ``use_norm`` observations are normalised (wrapper ``obs_norm``).
+        norm_reward: With ``use_norm`` collectors' rewards are normalised (``reward_norm``);
+            ``reward_discount`` is its argument.
         act_scale: Actions come in ``[-1, 1]`` and are mapped to the bounds of the Box.
         clip_action: Actions beyond the bounds of the Box are clipped, not refused.
         replay_path: A folder for videos of the episodes.
@@ -58,6 +61,8 @@ class DingEnvWrapper(BaseEnv):
         "kwargs": {},
         "max_episode_steps": None,
         "env_wrapper": [],
+        "norm_obs": {"use_norm": False},
+        "norm_reward": {"use_norm": False},
         "act_scale": False,
         "clip_action": False,
         "replay_path": None,
@@ -215,6 +220,10 @@ class DingEnvWrapper(BaseEnv):
                 self._wrapper_states = self._states()
                 self._env = None
 
+    def build(self) -> None:
+        """Make the environment and its wrappers now, rather than when they are first needed."""
+        self._built()
+
     # ---- spaces -------------------------------------------------------------------------------
 
     @property
@@ -289,7 +298,8 @@ class DingEnvWrapper(BaseEnv):
         """
         cfg = self._cfg
         changing = ("env_wrapper", "act_scale", "clip_action")
-        if self._given_env is not None or self._replay_path or any(map(cfg.get, changing)):
+        changes = any(map(cfg.get, changing)) or _normalising(cfg, self._caller)
+        if self._given_env is not None or self._replay_path or changes:
             return None
         if self.observation_space is not self._built().observation_space:
             return None
@@ -353,6 +363,7 @@ class DingEnvWrapper(BaseEnv):
                 env = TimeLimitWrapper(env, limit)
         name = cfg.get("env_id") or env_name(self._given_env)
         env = apply_env_wrappers(env, cfg.get("env_wrapper") or [], self._caller)
+        env = apply_env_wrappers(env, _normalising(cfg, self._caller), self._caller)
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._set_spaces(env, name)
@@ -407,3 +418,15 @@ class DingEnvWrapper(BaseEnv):
 
     def _step_before_reset(self, action: Any) -> Any:
         raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")
+
+
+def _normalising(cfg: Any, caller: str) -> list[dict[str, Any]]:
+    """The wrappers that ``norm_obs`` and ``norm_reward`` ask for."""
+    chosen = []
+    if (cfg.get("norm_obs") or {}).get("use_norm"):
+        chosen.append({"type": "obs_norm"})
+    reward = cfg.get("norm_reward") or {}
+    if reward.get("use_norm") and caller == "collector":
+        kwargs = {name: value for name, value in reward.items() if name == "reward_discount"}
+        chosen.append({"type": "reward_norm", "kwargs": kwargs})
+    return chosen

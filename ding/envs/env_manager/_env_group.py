@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
     PER_EPISODE,
@@ -28,6 +29,7 @@ from ding.envs.env_manager._env_types import (
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import episode_seed
 from ding.utils.errors import ActionError, EnvDataError, EnvError
 
@@ -62,6 +64,7 @@ class EnvGroup:
         self._reset_kwargs: dict[int, dict[str, Any]] = {i: {} for i in env_fns}
         self._replay_paths: dict[int, str] = {}
         self._reward_shape: tuple[int, ...] | None = None
+        self._normalisers = NormaliserGroup()
         self.before_reset: Callable[[], None] | None = None
 
     def build(self) -> None:
@@ -119,7 +122,7 @@ class EnvGroup:
         known_ids, fns, bare = self._known_fns[plain]
         if known_ids is not ids or bare is not self._has_bare_returns:
             fns, bare = self._fns(ids, plain)
-        todo = zip(fns, list(actions) if bare else each_action(actions))
+        todo = zip(fns, _numbers(actions) if bare else each_action(actions))
         while True:
             try:
                 for step_fn, action in todo:
@@ -265,6 +268,18 @@ class EnvGroup:
             return self.call(env_id, "random_action")
         return env.action_space.sample()
 
+    def normalises(self) -> bool:
+        """Whether environments normalise by statistics of what they have seen."""
+        return bool(self._normalisers.statistics)
+
+    def take_statistics(self) -> Statistics | None:
+        """What was seen since the last call; ``None`` if nothing is normalised."""
+        return self._normalisers.take()
+
+    def load_statistics(self, state: Statistics, frozen: bool) -> None:
+        """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
+        self._normalisers.load(state, frozen)
+
     def replace(self, renewals: int, episode_count: Mapping[int, int]) -> None:
         """Take the place of a group that was lost that many times."""
         self._renewals = dict.fromkeys(self._renewals, renewals)
@@ -363,7 +378,14 @@ class EnvGroup:
         if self.before_reset is not None:
             self.before_reset()
         self._bare_returns[env_id] = 0.0
+        env = self.envs[env_id]
+        if isinstance(env, DingEnvWrapper):
+            env.build()
+            self._normalisers.adopt(env)
         obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
+        if self._normalisers.adopt(env):
+            # Its first observation was not normalised by what the others have seen.
+            obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
         if holds_nan(obs):
             raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
         self.states[env_id] = EnvState.RUN
@@ -410,3 +432,10 @@ class EnvGroup:
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
         return env_error(env_id, name, f"failed in {doing}()", error)
+
+
+def _numbers(actions: Any) -> list[Any]:
+    """Whole numbers as environments without a wrapper take them."""
+    if isinstance(actions, np.ndarray):
+        return list(actions)
+    return [np.asarray(action).item() for action in actions]

@@ -7,6 +7,7 @@ from easydict import EasyDict
 
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error
 from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
+from ding.envs.running_statistics import Statistics, merged
 from ding.utils.errors import DataError
 
 SPACES = ("observation_space", "action_space", "reward_space")
@@ -29,6 +30,7 @@ class EnvRequests:
     _spaces: dict[str, Any]
     _seeds: dict[int, Seed]
     _env_replay_path: dict[int, str]
+    _normalises: bool | None
     _saved_state: Sequence[Any] | None
     ready_obs_id: list[int]
     reset: Callable
@@ -66,6 +68,35 @@ class EnvRequests:
         fixed = {i: (s, PER_EPISODE) for i, (s, dynamic) in self._seeds.items() if dynamic is False}
         if fixed:
             self._set_seeds(fixed)
+
+    @property
+    def normalises(self) -> bool:
+        """Whether environments normalise by statistics of what they have seen."""
+        return any(group.ask("normalises") for group in self._groups())
+
+    def take_statistics(self) -> Statistics | None:
+        """What normalising environments have seen since the last call.
+
+        Returns:
+            ``None`` if none of them normalises; known from the first call after a launch.
+        """
+        if self._normalises is None:
+            self._normalises = self.normalises
+        if not self._normalises:
+            return None
+        parts = [group.ask("take_statistics") for group in self._groups()]
+        return merged(part for part in parts if part)
+
+    def load_statistics(self, state: Statistics, frozen: bool = False) -> None:
+        """Normalise by the statistics of a run, in all environments.
+
+        Args:
+            state: Of everything that others have seen; see `ding.envs.running_statistics`.
+            frozen: Whether nothing is added from now on, as in evaluations. Otherwise what was not
+                taken yet is kept, too.
+        """
+        for group in self._groups():
+            group.ask("load_statistics", state, frozen)
 
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)

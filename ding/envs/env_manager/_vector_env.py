@@ -18,6 +18,7 @@ from ding.envs.env_manager._env_types import (
 )
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import episode_seed
 from ding.utils.errors import EnvError
 
@@ -147,6 +148,8 @@ class VectorMember(gymnasium.Env):
         self.seeds_episodes = False
         self._last_seed = 0
         self._episode = 0
+        self._normalisers = NormaliserGroup()
+        self._normalisers.adopt(env)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         if seed is not None:
@@ -156,15 +159,20 @@ class VectorMember(gymnasium.Env):
             seed = episode_seed(self._last_seed, self._episode)
         try:
             if not self._is_base_env:
-                return self._reset_env(seed=seed, options=options or None)
+                return self._started(seed=seed, options=options or None)
             if seed is not None:
                 if self.seeds_episodes and positional_count(self.env.seed) > 1:
                     self.env.seed(seed, False)
                 else:
                     self.env.seed(seed)
-            return self._reset_env(), {}
+            return self._started(), {}
         except Exception as error:
             raise self._named("reset", error) from error
+
+    def _started(self, **kwargs: Any) -> Any:
+        first = self._reset_env(**kwargs)
+        # Wrappers that are made by a reset have normalised without what was loaded.
+        return self._reset_env(**kwargs) if self._normalisers.adopt(self.env) else first
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         try:
@@ -176,6 +184,19 @@ class VectorMember(gymnasium.Env):
             return obs, value, bool(done) and not truncated, truncated, info
         except Exception as error:
             raise self._named("step", error) from error
+
+    @property
+    def normalises(self) -> bool:
+        """Whether the environment normalises by statistics of what it has seen."""
+        return bool(self._normalisers.statistics)
+
+    def take_statistics(self) -> Statistics | None:
+        """What was seen since the last call; ``None`` if nothing is normalised here."""
+        return self._normalisers.take()
+
+    def load_statistics(self, state: Statistics, frozen: bool) -> None:
+        """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
+        self._normalisers.load(state, frozen)
 
     def render(self) -> Any:
         return self.env.render()

@@ -355,6 +355,7 @@ class BaseEnvManager(EnvRequests):
 
     def _forget_envs(self) -> None:
         self._group = None
+        self._normalises = None
         self._store = None
         self._check_actions = None
         self._all_id_list = list(range(self._env_num))

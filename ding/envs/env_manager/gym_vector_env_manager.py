@@ -28,6 +28,7 @@ from ding.envs.env_manager._vector_env import (
     vector_env_of,
 )
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
+from ding.envs.running_statistics import Statistics, merged
 from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY
 from ding.utils.errors import DataError, DingError, EnvError, EnvTimeoutError
@@ -312,6 +313,24 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     def _group_of(self, env_id: int) -> Asked:
         self._require_launched()
         return _Members(self._venv, self._is_native)
+
+    @property
+    def normalises(self) -> bool:
+        """Whether environments normalise by statistics of what they have seen."""
+        return not (self._closed or self._is_native) and any(self._venv.call("normalises"))
+
+    def take_statistics(self) -> Statistics | None:
+        """What normalising environments have seen since the last call; ``None`` without any."""
+        if self._normalises is None:
+            self._normalises = self.normalises
+        if not self._normalises:
+            return None
+        return merged(part for part in self._venv.call("take_statistics") if part)
+
+    def load_statistics(self, state: Statistics, frozen: bool = False) -> None:
+        """Normalise by the statistics of a run, in all environments."""
+        if not (self._closed or self._is_native):
+            self._venv.call("load_statistics", state, frozen)
 
     def seed(
         self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None

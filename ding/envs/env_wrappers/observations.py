@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.utils.default_helper import RunningMeanStd
+from ding.envs.running_statistics import WARM_UP, RunningStatistics
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -65,33 +65,36 @@ class FrameStackWrapper(gymnasium.Wrapper):
 
 @ENV_WRAPPER_REGISTRY.register("obs_norm")
 class ObsNormWrapper(gymnasium.ObservationWrapper):
-    """Normalises observations by their running mean and standard deviation, then clips them."""
+    """Normalises observations by their running mean and standard deviation, then clips them.
 
-    # Before this many observations the estimate is too rough to divide by.
-    _WARM_UP = 30
+    Env managers let the wrappers of all their environments share the statistics.
+    """
 
     def __init__(self, env: gymnasium.Env, clip_range: tuple[float, float] = (-3.0, 3.0)) -> None:
         super().__init__(as_gymnasium(env))
         self._clip = clip_range
-        self._count = 0
         space = _box_observations(self)
-        self.rms = RunningMeanStd(shape=space.shape)
+        self.statistics = RunningStatistics(space.shape)
         self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
 
     def observation(self, obs: Any) -> np.ndarray:
-        self._count += 1
-        self.rms.update(np.asarray(obs)[None])
-        if self._count <= self._WARM_UP:
+        statistics = self.statistics
+        statistics.add(obs)
+        if statistics.count <= WARM_UP:
             return np.asarray(obs, np.float32)
-        std = np.maximum(self.rms.std, 1e-8)
-        return np.clip((obs - self.rms.mean) / std, *self._clip).astype(np.float32)
+        scaled = (obs - statistics.mean) / statistics.std
+        return np.clip(scaled, *self._clip).astype(np.float32)
+
+    @property
+    def rms(self) -> RunningStatistics:
+        """The statistics, under the name that other code knows."""
+        return self.statistics
 
     def state_dict(self) -> dict[str, Any]:
-        return {"rms": self.rms.state_dict(), "count": self._count}
+        return self.statistics.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.rms.load_state_dict(state_dict["rms"])
-        self._count = state_dict["count"]
+        self.statistics.load_state_dict(state_dict)
 
 
 @ENV_WRAPPER_REGISTRY.register("allin_obs")

@@ -5,7 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ding.utils.default_helper import RunningMeanStd
+from ding.envs.running_statistics import WARM_UP, RunningStatistics
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -82,17 +82,14 @@ class DelayRewardWrapper(gymnasium.Wrapper):
 class RewardNormWrapper(gymnasium.Wrapper):
     """Divides each reward by the running standard deviation of the discounted return so far.
 
-    The mean is kept, as taking it away would change what is optimal.
+    The mean is kept, as taking it away would change what is optimal. Env managers let the wrappers
+    of all their environments share the statistics.
     """
-
-    # Before this many steps the estimate is too rough to divide by.
-    _WARM_UP = 30
 
     def __init__(self, env: gymnasium.Env, reward_discount: float = 0.99) -> None:
         super().__init__(as_gymnasium(env))
-        self.rms = RunningMeanStd(shape=(1,))
+        self.statistics = RunningStatistics(())
         self._discount = reward_discount
-        self._count = 0
         self._return = 0.0
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict]:
@@ -101,16 +98,19 @@ class RewardNormWrapper(gymnasium.Wrapper):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        self._count += 1
         self._return = self._return * self._discount + float(reward)
-        self.rms.update(np.array([[self._return]]))
-        if self._count > self._WARM_UP:
-            reward = float(reward) / max(float(self.rms.std[0]), 1e-8)
+        self.statistics.add(self._return)
+        if self.statistics.count > WARM_UP:
+            reward = float(reward) / float(self.statistics.std)
         return obs, reward, terminated, truncated, info
 
+    @property
+    def rms(self) -> RunningStatistics:
+        """The statistics, under the name that other code knows."""
+        return self.statistics
+
     def state_dict(self) -> dict[str, Any]:
-        return {"rms": self.rms.state_dict(), "count": self._count}
+        return self.statistics.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.rms.load_state_dict(state_dict["rms"])
-        self._count = state_dict["count"]
+        self.statistics.load_state_dict(state_dict)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from ding.envs.running_statistics import plain
 from ding.policy import Policy
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
@@ -19,11 +20,14 @@ from ding.worker.collector.base_serial_collector import INF
 from ding.worker.collector.collector_link import MethodLink
 from ding.worker.collector.eval_rollout import EvalRollout
 from ding.worker.collector.rollout import FinishedEpisode, make_rollout
+from ding.worker.collector.run_statistics import freeze_statistics, statistics_of
 from ding.worker.collector.sample_serial_collector import attribute, trajectory_length
 from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
+#: Seconds between messages of what normalising environments have seen.
+_NEWS_SPAN = 0.2
 _ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
 
 
@@ -51,6 +55,8 @@ class RolloutCollector(BaseParallelCollector):
         self._modes: list[Any] = []
         self._done = False
         self._env_num = 0
+        self._known_statistics: Any = None
+        self._news_time = -INF
         self._predefined = INF
 
     def start(self) -> None:
@@ -104,8 +110,12 @@ class RolloutCollector(BaseParallelCollector):
         self._kwargs = [dict(self._of_player("collect_setting", p) or {}) for p in self._players()]
         self._active = np.ones(self._env_num, bool)
         if self._evaluate:
+            freeze_statistics(self._env_manager, self._modes)
+            if getattr(self._env_manager, "normalises", False):
+                self._env_manager.reset()
             self._begin_evaluation(env_cfg)
         else:
+            self._use_statistics()
             self._begin_collection(env_cfg)
         self._is_endless = not np.isfinite(self._predefined)
         self._tally = CollectorTally(0 if self._is_endless else int(self._predefined))
@@ -186,6 +196,7 @@ class RolloutCollector(BaseParallelCollector):
     def _collect_step(self) -> bool:
         for source in self._refreshed:
             source.refresh()
+        self._use_statistics()
         active = None if self._is_endless else self._active
         self._watch.stepping()
         iters = [source.iter for source in self._sources] or [0] * len(self._modes)
@@ -203,6 +214,24 @@ class RolloutCollector(BaseParallelCollector):
         if self._sender.add(result.samples):
             self._send()
         return bool(self._active.any())
+
+    def _news(self) -> dict[str, Any]:
+        """What normalising environments have seen since the last message, in plain numbers."""
+        now = time.monotonic()
+        if now - self._news_time < _NEWS_SPAN or not hasattr(self._env_manager, "take_statistics"):
+            return {}
+        news = self._env_manager.take_statistics()
+        if not news:
+            return {}
+        self._news_time = now
+        return {"env_statistics": plain(news)}
+
+    def _use_statistics(self) -> None:
+        """Normalise as the policy that was loaded last has learned to."""
+        known = statistics_of(self._modes[0])
+        if known is not None and known is not self._known_statistics:
+            self._known_statistics = known
+            self._env_manager.load_statistics(known)
 
     def _send(self) -> None:
         now = time.monotonic()
@@ -223,7 +252,8 @@ class RolloutCollector(BaseParallelCollector):
         """Fields of the message for samples that were just sent; they count from here on."""
         self._tally.samples += sent
         train_iter = self._train_iter
-        return {**self._tally.progress(), "policy_iter": train_iter, "collect_iter": train_iter}
+        iters = {"policy_iter": train_iter, "collect_iter": train_iter}
+        return {**self._tally.progress(), **iters, **self._news()}
 
     def _evaluate_step(self) -> bool:
         self._watch.stepping()

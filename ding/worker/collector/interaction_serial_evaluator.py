@@ -11,6 +11,7 @@ from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
 from ding.utils.errors import ConfigError
 from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.eval_rollout import EvalRollout
+from ding.worker.collector.run_statistics import freeze_statistics
 from ding.worker.collector.serial_evaluator import SerialEvaluator
 from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
 
@@ -55,6 +56,7 @@ class EpisodeEvaluator(SerialEvaluator):
         infos: list[list[dict[str, Any]]] = [[] for _ in self._policy]
         if hasattr(self._env, "number_starts"):
             self._env.number_starts()
+        freeze_statistics(self._env, self._policy)
         self._env.reset()
         self.reset_policy()
         rollout = EvalRollout(self._env, self._policy, self.battle)

@@ -17,6 +17,7 @@ from ding.worker.collector._env_use import EnvUse
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.collect_stats import CollectStats, CollectTally
 from ding.worker.collector.rollout import Rollout, StepResult, make_rollout
+from ding.worker.collector.run_statistics import RunStatistics
 from ding.worker.collector.sample_stock import SampleStock
 
 
@@ -56,6 +57,7 @@ class SerialCollector(ISerialCollector):
         self._env_use = EnvUse(None)
         self._policies: list[Any] = []
         self._rollout: Rollout | None = None
+        self._statistics = RunStatistics()
         self._stocks: list[SampleStock] = []
         self._turn = 0  # which trajectories keep one sample more where some are dropped
         if get_rank() == 0:
@@ -106,6 +108,7 @@ class SerialCollector(ISerialCollector):
         if self._env is None or not self._policies:
             missing = "env" if self._env is None else "policy"
             raise ConfigError(f"{self._instance_name} has no {missing}: pass it to reset()")
+        self._statistics.take_up(self._env, self._policies)
         if self._rollout is None:
             options = {
                 name: bool(self._cfg.get(name, False))
@@ -187,6 +190,7 @@ class SerialCollector(ISerialCollector):
 
     def _finish(self, tally: CollectTally, samples: int, train_iter: int, log: bool = True) -> None:
         self._stats.add(tally.envsteps, samples, tally.episodes, tally.start)
+        self._statistics.share(self._env, self._policies)
         if log:
             self._log(train_iter)
 

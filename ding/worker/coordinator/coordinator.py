@@ -9,6 +9,7 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.envs.running_statistics import Statistics
 from ding.utils import deep_merge_dicts
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
@@ -266,8 +267,13 @@ class Coordinator:
             return
         samples = as_count(data.get("sample_num", 1))
         envstep = self._facts.stepped(task_id, data.get("cur_step"))
-        buffer.push({**data, "data_id": data_id}, envstep)
+        meta = {name: value for name, value in data.items() if name != "env_statistics"}
+        buffer.push({**meta, "data_id": data_id}, envstep)
         self._facts.collected(state.worker, samples, as_count(data.get("size")))
+        if "env_statistics" in data:
+            problem = self._facts.observed(data["env_statistics"])
+            if problem is not None:
+                self._tell(problem)
         if "policy_iter" in data:
             path = state.task.get("collector_cfg", {}).get("policy_update_path")
             for policy_id in [path] if isinstance(path, str) else path or []:
@@ -373,6 +379,9 @@ class Coordinator:
 
     def _envstep(self) -> int:
         return self._facts.envstep
+
+    def _env_statistics(self) -> Statistics:
+        return self._facts.env_statistics
 
     def _learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
         return self._buffers.get(buffer_id)

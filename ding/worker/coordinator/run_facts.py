@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from ding.envs.running_statistics import Statistics, merged
+
 from .worker_link import Failure, one_line
 
 RATE_SECONDS = 5.0
@@ -57,6 +59,7 @@ class RunFacts:
         self.best_return: float | None = None
         self.failures: deque[dict[str, Any]] = deque(maxlen=KEPT_FAILURES)
         self.troubles: dict[str, str] = {}
+        self.env_statistics: Statistics = {}
         self._steps: dict[str, int] = {}
         self._samples, self._bytes = Rate(), Rate()
         self._workers: dict[str, Rate] = {}
@@ -69,6 +72,19 @@ class RunFacts:
             self._bytes.add(size)
             if worker is not None:
                 self._workers.setdefault(worker, Rate()).add(samples)
+
+    def observed(self, news: Any) -> str | None:
+        """A collector's normalising environments have seen so much; returns what is wrong with it.
+
+        Args:
+            news: By name of the wrapper, ``count``, ``mean`` and ``m2`` in numbers and lists.
+        """
+        with self._lock:
+            try:
+                self.env_statistics = merged([self.env_statistics, news])
+            except (AttributeError, KeyError, TypeError, ValueError) as err:
+                return f"env_statistics {one_line(news, 80)} cannot be added up: {err}"
+        return None
 
     def stepped(self, task_id: str, steps: Any) -> int:
         """A collect task has made so many env steps; returns those of the run."""
@@ -202,7 +218,7 @@ class RunFacts:
 
 _SAVED = (
     *("envstep", "episodes", "train_iter"),
-    *("episode_return", "last_eval_return", "best_return"),
+    *("episode_return", "last_eval_return", "best_return", "env_statistics"),
 )
 
 

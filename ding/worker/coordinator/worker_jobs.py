@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ding.envs.running_statistics import plain
+
 from .run_facts import as_count
 from .worker_link import Ask, Link, NonsenseAnswer, WorkerFailed, one_line
 
@@ -191,6 +193,7 @@ class LearnerJob(Job):
         super().__init__(*args)
         self._held: deque[Any] = deque()
         self._demand: dict[str, Any] | None = None
+        self._told_statistics: Any = None
 
     def work(self) -> bool:
         if self._demand is None:
@@ -274,7 +277,12 @@ class LearnerJob(Job):
             batches.append(wire)
         if wanted and not batches:
             return None
-        return {"batches": batches, "envstep": self._link.envstep()}
+        data = {"batches": batches, "envstep": self._link.envstep()}
+        statistics = self._link.env_statistics()
+        if statistics and statistics is not self._told_statistics:
+            self._told_statistics = statistics
+            data["env_statistics"] = plain(statistics)
+        return data
 
     def _heed(self, buffer_id: str, info: dict[str, Any]) -> bool:
         trained = info.get("trained")

@@ -102,6 +102,7 @@ class Link:
         collector_progress: ``(task_id, info)``: counts that a collector told.
         learner_buffer: ``(buffer_id) -> ChunkBuffer | None``.
         envstep: ``()``: env steps that all collectors made.
+        env_statistics: ``()``: what normalising environments of all collectors have seen.
         warn: ``(worker, text)``: something that a worker wants to be known.
         fatal: ``(cause)``: the run cannot go on.
         workers_changed: ``()``: a worker came, left or became free.
@@ -115,6 +116,7 @@ class Link:
     collector_progress: Callable[[str, Mapping[str, Any]], Any]
     learner_buffer: Callable[[str], Any]
     envstep: Callable[[], Any]
+    env_statistics: Callable[[], Any]
     warn: Callable[[str, str], Any]
     fatal: Callable[[str], Any]
     workers_changed: Callable[[], Any]

@@ -12,6 +12,7 @@ from easydict import EasyDict
 from ding.envs import (
     AsyncSubprocessEnvManager,
     BaseEnvManager,
+    DingEnvWrapper,
     SubprocessEnvManagerV2,
     SyncSubprocessEnvManager,
     create_env_manager,
@@ -138,6 +139,13 @@ def test_subset_and_actions(launch):
         manager.step_columns(np.array([0, 1, 2, 3]), np.arange(4))
     boxes = launch(env_fns(BoxActionEnv))
     boxes.step_columns(np.ones((4, 2), np.float32), np.arange(4))
+
+
+def test_a_part_of_wrapped_environments_can_be_stepped(launch):
+    manager = launch([lambda: DingEnvWrapper(cfg=EasyDict(env_id="CartPole-v1"))] * 3)
+    manager.step_columns(np.array([0, 1]), np.array([0, 2]))
+    manager.step_columns(np.array([0, 1, 1]), np.arange(3))
+    assert np.all(manager.step_columns(np.array([1]), np.array([1])).reward == 1)
 
 
 def test_requests_and_attributes(launch):

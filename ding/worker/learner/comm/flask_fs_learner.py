@@ -11,6 +11,7 @@ import torch
 from easydict import EasyDict
 
 from ding.data.chunks import SharedFolder
+from ding.envs.running_statistics import merged
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.interaction.slave import TaskFail
 from ding.torch_utils.weights_file import write_weights
@@ -201,7 +202,8 @@ class FlaskFileSystemLearner(BaseCommLearner):
         """Take batches to train on.
 
         Args:
-            data: ``batches``, of the form of `ChunkCache.batch`, and ``envstep``: answered at once.
+            data: ``batches``, of the form of `ChunkCache.batch`, ``envstep``, and what collectors'
+                environments normalise by, ``env_statistics``, if that is news: answered at once.
                 Or one batch as a list of metadata, a dict for each sample: answered when it has
                 been trained on.
             wait: Seconds to wait, at most, until batches are wanted, to save a request for that.
@@ -218,6 +220,9 @@ class FlaskFileSystemLearner(BaseCommLearner):
         elif isinstance(data, dict):
             if isinstance(envstep := data.get("envstep"), int) and envstep >= 0:
                 run.learner.collector_envstep = envstep
+            if data.get("env_statistics"):
+                known = merged([data["env_statistics"]])  # lists as arrays
+                run.learner.policy.set_attribute("env_statistics", known)
             self._source.feed_batches(run, data.get("batches", []))
         else:
             raise DataError(f"data is a {type(data).__name__}, expected batches or metadata")

@@ -5,6 +5,9 @@ from typing import Any
 
 from ding.worker.learner.learner_hook import LearnerHook, register_learner_hook
 
+#: The parts of a policy's state that acting takes.
+PUBLISHED = ("model", "env_statistics")
+
 
 class SendPolicyHook(LearnerHook):
     """Publishes the weights at the position's every ``ext_args.send_policy_freq``-th call.
@@ -38,9 +41,11 @@ class SendPolicyHook(LearnerHook):
 
     def _send(self, engine: Any, policy_iter: int) -> None:
         self._put_off = False
+        state = engine.policy.state_dict()
+        shared = {name: state[name] for name in PUBLISHED if name in state}
         engine.send_policy(
             {
-                "model": engine.policy.state_dict()["model"],
+                **shared,
                 "iter": policy_iter,
                 "envstep": engine.collector_envstep,
                 "time": time.time(),

@@ -19,7 +19,7 @@ from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.learn_report import LearnReport
 from ding.worker.learner.comm.policy_publisher import PolicyPublisher
-from ding.worker.learner.comm.send_hooks import SendPolicyHook
+from ding.worker.learner.comm.send_hooks import PUBLISHED, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
 
 #: Seconds that the first iteration may take before it counts as hung, for it sets up things, and
@@ -94,7 +94,8 @@ class TrainingRun:
             "time": state_dict.get("time", time.time()),
             "learner": self._name,
         }
-        self._publisher.publish({"model": _copied(state_dict["model"])}, facts)
+        weights = {name: _copied(state_dict[name]) for name in PUBLISHED if name in state_dict}
+        self._publisher.publish(weights, facts)
 
     def send_learn_info(self, learn_info: dict[str, Any]) -> None:
         """Keep results until the coordinator asks for them."""

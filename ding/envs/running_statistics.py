@@ -1,0 +1,249 @@
+"""Moments of what environments see, which all of a run's environments share.
+
+A wrapper that normalises has a :class:`RunningStatistics`. Those of one process share one, and a
+collector adds up what the processes have seen (``take``, :func:`merged`) and tells all of them
+(``load``); an evaluator's are frozen. By name of the wrapper, such a state is
+``{name: {count, mean, m2}}``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward
+
+#: One state per normalising wrapper.
+Statistics = dict[str, dict[str, Any]]
+
+#: With no more items the moments are too rough to divide by.
+WARM_UP = 30
+_LEAST_VARIANCE = 1e-8
+
+
+class Moments:
+    """Count, mean and sum of squared deviations, float64.
+
+    One by one as in Welford (1962), merged as in Chan, Golub, LeVeque (1979): the order in which
+    parts are put together changes the result by rounding alone.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.count = 0.0
+        self.mean = np.zeros(shape)
+        self.m2 = np.zeros(shape)
+
+    def add(self, item: np.ndarray) -> None:
+        """Take in one item."""
+        self.count += 1.0
+        shift = item - self.mean
+        # Not in place: states that were handed out share these arrays.
+        self.mean = self.mean + shift / self.count
+        self.m2 = self.m2 + shift * (item - self.mean)
+
+    def merge(self, state: Mapping[str, Any]) -> None:
+        """Take in what others have seen."""
+        count = float(state["count"])
+        if count == 0.0:
+            return
+        total = self.count + count
+        shift = np.asarray(state["mean"], np.float64) - self.mean
+        self.m2 = self.m2 + np.asarray(state["m2"]) + shift**2 * (self.count * count / total)
+        self.mean = self.mean + shift * (count / total)
+        self.count = total
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "mean": self.mean, "m2": self.m2}
+
+
+class RunningStatistics:
+    """The moments by which a wrapper normalises, and the part of them that is news to the run.
+
+    Attributes:
+        frozen: Whether nothing is taken in, as in evaluations.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.frozen = False
+        self._shape = shape
+        self._all = Moments(shape)
+        self._news = Moments(shape)
+
+    def add(self, item: Any) -> None:
+        """Take in one item of the shape, unless frozen."""
+        if not self.frozen:
+            item = np.asarray(item, np.float64)
+            self._all.add(item)
+            self._news.add(item)
+
+    @property
+    def count(self) -> float:
+        return self._all.count
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._all.mean
+
+    @property
+    def var(self) -> np.ndarray:
+        """Never below 1e-8; 1 before there are two items."""
+        if self._all.count < 2:
+            return np.ones(self._shape)
+        return np.maximum(self._all.m2 / self._all.count, _LEAST_VARIANCE)
+
+    @property
+    def std(self) -> np.ndarray:
+        return np.sqrt(self.var)
+
+    def update(self, batch: Any) -> None:
+        """Take in a batch ``[n, *shape]``, unless frozen."""
+        for item in batch:
+            self.add(item)
+
+    def merge(self, state: Mapping[str, Any]) -> None:
+        """Take in what others have taken, unless frozen."""
+        if not self.frozen:
+            self._all.merge(state)
+            self._news.merge(state)
+
+    def take(self) -> dict[str, Any]:
+        """What was taken in since the last call."""
+        news, self._news = self._news, Moments(self._shape)
+        return news.state_dict()
+
+    def load(self, state: Mapping[str, Any] | None, frozen: bool = False) -> None:
+        """Replace what others have seen; news that was not taken yet is kept, unless `frozen`.
+
+        Args:
+            state: ``None`` for nothing.
+            frozen: Whether nothing is taken in from now on.
+        """
+        self.frozen = frozen
+        if frozen:
+            self._news = Moments(self._shape)
+        self._all = Moments(self._shape)
+        if state is not None:
+            self._all.merge(state)
+        self._all.merge(self._news.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return self._all.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state; what was seen so far is forgotten."""
+        self._news = Moments(self._shape)
+        self.load(state, self.frozen)
+
+
+def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> Statistics:
+    """The statistics of everything that the parts have seen.
+
+    Raises:
+        ValueError: Parts of different shapes.
+    """
+    sums: dict[str, Moments] = {}
+    for part in parts:
+        for name, state in part.items():
+            if name not in sums:
+                sums[name] = Moments(np.shape(state["mean"]))
+            sums[name].merge(state)
+    return {name: moments.state_dict() for name, moments in sums.items()}
+
+
+def plain(statistics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Statistics in numbers and lists, as JSON takes them."""
+    return {
+        name: {key: np.asarray(value, np.float64).tolist() for key, value in state.items()}
+        for name, state in statistics.items()
+    }
+
+
+# ---- the wrappers that have some --------------------------------------------------------------
+
+#: Where gymnasium's own normalising wrappers keep their moments, of objects with `mean`, `var` and
+#: `update`.
+_FOREIGN = {NormalizeObservation: "obs_rms", NormalizeReward: "return_rms"}
+
+
+class NormaliserGroup:
+    """The statistics of the environments of one process.
+
+    Attributes:
+        statistics: By name of the wrapper.
+    """
+
+    def __init__(self) -> None:
+        self.statistics: dict[str, RunningStatistics] = {}
+        self._loaded: Mapping[str, Any] = {}
+        self._frozen = False
+
+    def adopt(self, env: Any) -> bool:
+        """Let the wrappers of `env` share the statistics of their namesakes.
+
+        Returns:
+            Whether one of them has worked without what others had seen until now.
+        """
+        changed = False
+        for name, holder, attribute in _normalisers(env):
+            own = getattr(holder, attribute)
+            shared = self.statistics.get(name)
+            if shared is None:
+                shared = own if isinstance(own, RunningStatistics) else _emptied(own)
+                self.statistics[name] = shared
+                shared.load(self._loaded.get(name), self._frozen)
+                changed = changed or name in self._loaded or self._frozen
+            elif own is not shared:
+                changed = changed or self._frozen or shared.count > WARM_UP
+                if isinstance(own, RunningStatistics):
+                    shared.merge(own.take())
+            if own is not shared:
+                setattr(holder, attribute, shared)
+        return changed
+
+    def take(self) -> Statistics | None:
+        """What was seen since the last call; ``None`` if nothing is normalised here."""
+        if not self.statistics:
+            return None
+        return {name: statistics.take() for name, statistics in self.statistics.items()}
+
+    def load(self, state: Mapping[str, Any], frozen: bool) -> None:
+        """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
+        self._loaded, self._frozen = state, frozen
+        for name, statistics in self.statistics.items():
+            statistics.load(state.get(name), frozen)
+
+
+def _emptied(moments: Any) -> RunningStatistics:
+    return RunningStatistics(np.shape(moments.mean))
+
+
+def _normalisers(env: Any) -> list[tuple[str, Any, str]]:
+    """Name, wrapper and attribute of all statistics around an environment, the outermost first."""
+    found: list[tuple[str, Any, str]] = []
+    names: dict[str, int] = {}
+    seen: set[int] = set()
+    while env is not None and id(env) not in seen:
+        seen.add(id(env))
+        attribute = _attribute_of(env)
+        if attribute is not None:
+            kind = type(env).__name__
+            names[kind] = names.get(kind, 0) + 1
+            name = kind if names[kind] == 1 else f"{kind} {names[kind]}"
+            found.append((name, env, attribute))
+        env = _inner(env)
+    return found
+
+
+def _attribute_of(env: Any) -> str | None:
+    if isinstance(vars(env).get("statistics"), RunningStatistics):
+        return "statistics"
+    return next((name for kind, name in _FOREIGN.items() if isinstance(env, kind)), None)
+
+
+def _inner(env: Any) -> Any:
+    own = vars(env)
+    for name in ("env", "_env"):
+        if hasattr(own.get(name), "__dict__"):
+            return own[name]
+    return next((value for value in own.values() if isinstance(value, gymnasium.Env)), None)
