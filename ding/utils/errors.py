@@ -11,6 +11,8 @@
     |   `-- ChunkError                    a data file that cannot be read; carries `data_id`
     |-- InteractionError (RuntimeError)   a master or slave cannot do what was asked of it
     |   |-- PortTakenError (OSError)      another program listens on the port
+    |   |-- NameTakenError (KeyError)     another connection has the name
+    |   |-- NotAuthenticError, AnswerTooLargeError (of `requests`)    a peer is not to be trusted
     |   `-- NotJsonError (TypeError)      a message that JSON has no words for
     |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
     |   |-- CheckpointNotFoundError (FileNotFoundError)
@@ -126,6 +128,14 @@ class InteractionError(DingError, RuntimeError):
 
 class PortTakenError(InteractionError, OSError):
     """Another program listens on the port; the message names host and port."""
+
+
+class NameTakenError(InteractionError, KeyError):
+    """Another connection of the master has the name."""
+
+    def __str__(self) -> str:
+        # As for `UnknownTypeError`.
+        return str(self.args[0]) if self.args else ""
 
 
 class NotJsonError(InteractionError, TypeError):

@@ -52,8 +52,10 @@ class TestResponses:
             False,
             233,
             "bad",
-            {},
+            None,
         )
+        assert get_values_from_response(success_response())[4] is None
+        assert get_values_from_response(success_response({}))[4] == {}
         assert get_values_from_response(failure_response())[2] == CommonErrorCode.COMMON_FAILURE
 
     def test_responsible_turns_its_classes_into_answers(self):
@@ -73,7 +75,7 @@ class TestResponses:
 
         client = app.test_client()
         assert get_values_from_response(client.get("/mine")) == (418, False, 7, "no", {"x": 1})
-        assert get_values_from_response(client.get("/status")) == (404, False, 404, "nothing", {})
+        assert get_values_from_response(client.get("/status")) == (404, False, 404, "nothing", None)
 
     def test_responsible_leaves_other_exceptions(self):
         class Mine(ResponsibleException):

@@ -67,7 +67,7 @@ def test_a_killed_slave_can_be_replaced():
     with Master(**MASTER) as master:
         for turn in range(2):
             if turn:
-                eventually(lambda: not master["worker"].is_connected)
+                eventually(lambda: "worker" not in master)
             with process("slave") as child:
                 port = int(child.stdout.readline())
                 connection = master.new_connection("worker", "127.0.0.1", port)

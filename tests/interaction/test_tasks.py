@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+import requests
 
 from ding.interaction import Master
 from ding.interaction.base.authentication import NotAuthenticError
@@ -18,7 +19,7 @@ from ding.interaction.exception import (
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import TaskStatus
 from ding.utils.errors import InteractionError
-from tests.interaction.peers import MASTER, DoingSlave, pair
+from tests.interaction.peers import MASTER, DoingSlave, eventually, pair
 
 
 def test_a_task_is_done():
@@ -171,8 +172,6 @@ def test_steps_out_of_order_are_errors():
             task.start()
         with pytest.raises(InteractionError, match="connected already"):
             connection.connect()
-        with pytest.raises(InteractionError, match="disconnect it first"):
-            master.new_connection("worker", "127.0.0.1", 1)
         with pytest.raises(InteractionError, match="runs already"):
             master.start()
         unstarted = connection.new_task()
@@ -182,9 +181,53 @@ def test_steps_out_of_order_are_errors():
             connection.new_task()
         with pytest.raises(InteractionError, match="not connected any more"):
             unstarted.start()
-        del master["worker"]
+
+
+def test_a_name_is_in_use_until_the_slave_is_disconnected():
+    with pair() as (slave, master, connection):
+        for error in (KeyError, InteractionError):
+            with pytest.raises(error, match="disconnect it first"):
+                master.new_connection("worker", "127.0.0.1", 1)
+        connection.disconnect()
+        assert "worker" not in master
         with pytest.raises(KeyError, match="worker"):
             master["worker"]
+        with pytest.raises(KeyError):
+            del master["worker"]
+        again = master.new_connection("worker", "127.0.0.1", slave.port)
+        assert "worker" in master  # though it is not connected yet
+        with pytest.raises(KeyError):
+            connection.connect()
+        again.connect()
+        assert master["worker"] is again
+        del master["worker"]
+        assert "worker" not in master
+        assert not again.is_connected
+        assert slave._session.closed
+        again.connect()  # it was not forgotten how
+        assert "worker" in master
+        assert again.new_task().start().join(10).status is TaskStatus.COMPLETED
+
+
+def test_a_name_that_was_never_connected_can_be_given_up():
+    with Master(**MASTER) as master:
+        connection = master.new_connection("worker", "127.0.0.1", 1)
+        with pytest.raises(requests.ConnectionError):
+            connection.connect()
+        assert "worker" in master
+        del master["worker"]
+        assert "worker" not in master
+
+
+def test_connections_of_before_leave_no_thread():
+    with pair() as (_, _, connection):
+        for _ in range(3):
+            connection.new_task().on_complete(lambda *_: None).start().join(10)
+            connection.disconnect()
+            connection.connect()
+        eventually(
+            lambda: not [t for t in threading.enumerate() if t.name.startswith("callbacks-")]
+        )
 
 
 def test_endless_task_ends_with_the_connection():

@@ -189,7 +189,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         self.close_connection = True
         code = code if code < 500 else 400  # the fault is the client's
         reason, _ = self.responses.get(code, ("Bad Request", ""))
-        body = {"success": False, "code": 1, "message": message or reason, "data": {}}
+        body = {"success": False, "code": 1, "message": message or reason, "data": None}
         headers = [("Content-Type", "application/json")]
         self._reply(f"{int(code)} {reason}", headers, json.dumps(body).encode())
 

@@ -24,14 +24,14 @@ def flask_response(
     message: str | None = None,
     code: int | None = None,
 ) -> flask.Response:
-    """An answer; `code` is 0 for success and 1 for failure unless given.
+    """An answer; `code` is 0 for success and 1 for failure unless given, ``data`` is ``null``.
 
     Needs no application context. The HTTP status is 200: return ``(response, status)`` from a
     view, or set ``response.status_code``.
     """
     if code is None:
         code = CommonErrorCode.SUCCESS if success else CommonErrorCode.COMMON_FAILURE
-    body = {"success": success, "code": int(code), "message": message or "", "data": data or {}}
+    body = {"success": success, "code": int(code), "message": message or "", "data": data}
     return flask.Response(json.dumps(body), mimetype="application/json")
 
 

@@ -75,7 +75,13 @@ class SlaveConnection(_Connection):
         request_retry_waiting: Seconds between the tries.
         key: The run's key, which the slave has to have, too.
         request_timeout: Seconds that the slave may take for an answer.
+        name: What its master knows the slave by.
+        on_open: Called before it is connected; what it raises keeps it from being so.
+        on_end: Called when it was disconnected or lost.
+
+    Attributes:
         name: What messages call the slave.
+        known_as: As the argument ``name``.
     """
 
     def __init__(
@@ -92,10 +98,14 @@ class SlaveConnection(_Connection):
         key: str | None = None,
         request_timeout: float | None = None,
         name: str | None = None,
+        on_open: Callable[["SlaveConnection"], object] | None = None,
+        on_end: Callable[["SlaveConnection"], object] | None = None,
     ) -> None:
         port = DEFAULT_SLAVE_PORT if port is None else port
         self._address = (host, port, https, "")
         self.name = f"{host}:{port}" if name is None else f"{name} ({host}:{port})"
+        self.known_as = name or self.name
+        self._on_open, self._on_end = default_func()(on_open), default_func()(on_end)
         self.token = token or random_token()
         channel = DEFAULT_CHANNEL if channel is None else channel
         self._headers = {"Channel": str(channel), "Token": self.token}
@@ -132,7 +142,9 @@ class SlaveConnection(_Connection):
             NotAuthenticError: It does not prove that it has the run's key.
             requests.RequestException: It cannot be reached.
             InteractionError: It is connected already.
+            NameTakenError: Its name was given to another one meanwhile.
         """
+        self._on_open(self)
         with self._lock:
             if self._state is not _State.IDLE:
                 raise InteractionError(f"slave {self.name} is {self._state.value} already")
@@ -217,6 +229,7 @@ class SlaveConnection(_Connection):
     def _disconnect(self, timeout: float | None = None) -> None:
         engine = self._engine
         if engine is None or not self.is_connected:
+            self._on_end(self)
             return
         try:
             body = DisconnectMessage.body()
@@ -243,6 +256,8 @@ class SlaveConnection(_Connection):
             engine.close()
         for task in tasks:
             task.end(TaskResultType.FAILED, {"type": "ConnectionLost", "message": cause}, cause)
+        if was_connected:
+            self._on_end(self)
         return was_connected
 
 

@@ -17,7 +17,7 @@ from ding.interaction.config import (
     MIN_HEARTBEAT_CHECK_SPAN,
 )
 from ding.interaction.exception.master import MasterErrorCode as Code
-from ding.utils.errors import InteractionError
+from ding.utils.errors import NameTakenError
 
 from ._watch import HeartbeatWatch
 from .connection import SlaveConnection, SlaveConnectionProxy
@@ -94,15 +94,15 @@ class Master(HttpService):
     def new_connection(
         self, name: str, host: str, port: int | None = None, https: bool = False
     ) -> SlaveConnectionProxy:
-        """A connection to a slave, to be connected; replaces one of the same name.
+        """A connection to a slave, to be connected.
 
         Args:
-            name: What it is got by: ``master[name]``.
+            name: What it is got by, until it is disconnected or lost: ``master[name]``.
             port: The slave's port, 7236 if not given.
 
         Raises:
-            InteractionError: There is a connected slave of that name, or the master has to be
-                started first, to know its port.
+            NameTakenError: There is one of that name; also a `KeyError`.
+            InteractionError: The master has to be started first, to know its port.
         """
         connection = SlaveConnection(
             host,
@@ -115,12 +115,11 @@ class Master(HttpService):
             key=self._key,
             request_timeout=self._timeout,
             name=name,
+            on_open=lambda connection: self._register(name, connection, proxy),
+            on_end=self._forget,
         )
         proxy = SlaveConnectionProxy(connection)
-        with self._lock:
-            self._forget(name)
-            self._slaves[name] = connection, proxy
-            self._by_token[_digest(connection.token)] = connection
+        self._register(name, connection, proxy)
         return proxy
 
     def __getitem__(self, name: str) -> SlaveConnectionProxy:
@@ -130,18 +129,23 @@ class Master(HttpService):
         return self._slaves[name][1]
 
     def __delitem__(self, name: str) -> None:
-        """Forget a slave that is not connected."""
-        self.__getitem__(name)
-        with self._lock:
-            self._forget(name)
+        """Disconnect a slave, and forget it."""
+        self.__getitem__(name).disconnect()
 
     def __contains__(self, name: str) -> bool:
         return name in self._slaves
 
     def lose(self, name: str, cause: str) -> bool:
-        """Give a slave up without asking it, its open task fails; whether it was connected."""
+        """Give a slave up without asking it; whether it was connected.
+
+        Its open task fails, and its name is free.
+        """
         connection, _ = self._slaves.get(name, (None, None))
-        return connection is not None and connection.lose(cause)
+        if connection is None:
+            return False
+        was_connected = connection.lose(cause)
+        self._forget(connection)
+        return was_connected
 
     def tolerate(self, name: str, seconds: float) -> None:
         """Let a slave be silent for longer than others, or for less."""
@@ -152,16 +156,26 @@ class Master(HttpService):
     def _lost_connection(self, name: str, cause: str) -> None:
         """Told when a slave was lost, after its open task has failed; for subclasses."""
 
-    def _forget(self, name: str) -> None:
-        connection, _ = self._slaves.get(name, (None, None))
-        if connection is None:
-            return
-        if connection.is_open:
-            raise InteractionError(f"slave {connection.name} is connected; disconnect it first")
-        del self._slaves[name], self._by_token[_digest(connection.token)]
-        self._ending = [thread for thread in self._ending if thread.is_alive()]
-        if (thread := connection.end_callbacks()) is not None:
-            self._ending.append(thread)
+    def _register(
+        self, name: str, connection: SlaveConnection, proxy: SlaveConnectionProxy
+    ) -> None:
+        with self._lock:
+            if self._slaves.get(name, (connection, proxy))[0] is not connection:
+                raise NameTakenError(
+                    f"there is a connection called {name!r}: choose another name, or disconnect it "
+                    "first"
+                )
+            self._slaves[name] = connection, proxy
+            self._by_token[_digest(connection.token)] = connection
+
+    def _forget(self, connection: SlaveConnection) -> None:
+        with self._lock:
+            name = connection.known_as
+            if name in self._slaves and self._slaves[name][0] is connection:
+                del self._slaves[name], self._by_token[_digest(connection.token)]
+            self._ending = [thread for thread in self._ending if thread.is_alive()]
+            if (thread := connection.end_callbacks()) is not None:
+                self._ending.append(thread)
 
     def _routes(self) -> list[Route]:
         complete = self._end_task(TaskResultType.COMPLETED)
@@ -204,13 +218,10 @@ class Master(HttpService):
 
     def _notice_loss(self, connection: SlaveConnection, cause: str) -> None:
         _logger.warning("%s", cause)
-        with self._lock:
-            names = [name for name, (known, _) in self._slaves.items() if known is connection]
-        for name in names:
-            try:
-                self._lost_connection(name, cause)
-            except Exception:
-                _logger.exception("_lost_connection failed")
+        try:
+            self._lost_connection(connection.known_as, cause)
+        except Exception:
+            _logger.exception("_lost_connection failed")
 
     def _on_stop(self) -> None:
         if self._watch is not None:

@@ -226,7 +226,11 @@ class LearnerTeam:
 
     def _connect(self, name: str, host: str, port: int) -> None:
         connection = self._master.new_connection(name, host, port)
-        connection.connect()
+        try:
+            connection.connect()
+        except BaseException:
+            connection.disconnect()  # the name is free again
+            raise
         with self._changed:
             self._connections[name], self._addresses[name] = connection, (host, port)
             self._causes.pop(name, None)

@@ -1,6 +1,5 @@
 """What commanders share that train policies: tasks of learners and collectors, evaluations."""
 
-import copy
 import math
 import threading
 import time
@@ -9,13 +8,10 @@ from abc import abstractmethod
 from dataclasses import asdict, replace
 from typing import Any
 
-import torch
-from easydict import EasyDict
-
 from ding.envs import env_seeds
-from ding.policy import create_policy
 from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._collect_scalars import write_scalars
+from ding.worker.coordinator._command_settings import command_settings
 from ding.worker.coordinator._task_builder import collector_task, learner_task, section, task_env
 from ding.worker.coordinator._task_space import TaskSpace
 from ding.worker.coordinator._trainee import Job, Trainee
@@ -39,6 +35,8 @@ class PolicyCommander(BaseCommander):
     """
 
     config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    #: Whether the first task of a collector is an evaluation.
+    _begins_with_eval = False
 
     def __init__(self, cfg: dict) -> None:
         self._cfg = cfg
@@ -47,7 +45,7 @@ class PolicyCommander(BaseCommander):
         self._clock = time.monotonic
         self._collectors = TaskSpace[Job]("collector_task", self._own.collector_task_space)
         self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
-        self._setting = _command_mode(cfg)
+        self._setting = command_settings(cfg)
         self._run_id = uuid.uuid4().hex[:8]
         self._stop_value = float(first_goal(section(cfg, "env").get("stop_value", math.inf)))
         self._train_iterations = float(
@@ -80,7 +78,9 @@ class PolicyCommander(BaseCommander):
             if trainee not in self._current:
                 self._current.append(trainee)
             if self._next_eval is None:
-                self._next_eval = self._clock() + self._own.eval_interval
+                self._next_eval = self._clock()
+                if not self._begins_with_eval:
+                    self._next_eval += self._own.eval_interval
             return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
 
     def update_learner_info(self, task_id: str, info: dict) -> None:
@@ -338,18 +338,6 @@ _PLAIN_STATE = (
 def renewed_buffer(trainee: Trainee) -> Trainee:
     """The same policy with a buffer of its own: the one that it had is closed."""
     return replace(trainee, buffer_id=f"buffer_{uuid.uuid4().hex[:8]}")
-
-
-def _command_mode(cfg: Any) -> tuple[Any, Any]:
-    """What gives the settings of collecting and of evaluating."""
-    policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
-    if not str(policy_cfg.type).endswith("_command"):
-        policy_cfg.type = f"{policy_cfg.type}_command"
-    policy_cfg.cuda = policy_cfg.multi_gpu = False
-    # No network is needed to tell settings.
-    policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])
-    mode = policy.command_mode
-    return mode.get_setting_collect, mode.get_setting_eval
 
 
 def _count(value: Any) -> int:

@@ -5,10 +5,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from easydict import EasyDict
+
 
 def collector_task(
     cfg: Mapping[str, Any], task_id: str, buffer_id: str, **settings: Any
-) -> dict[str, Any]:
+) -> EasyDict:
     """A collector's task.
 
     Args:
@@ -23,16 +25,11 @@ def collector_task(
         "exp_name": cfg.get("exp_name", "default_experiment"),
         **settings,
     }
-    return {
-        "task_id": task_id,
-        "buffer_id": buffer_id,
-        "collector_cfg": copy.deepcopy(collector_cfg),
-    }
+    task = {"task_id": task_id, "buffer_id": buffer_id, "collector_cfg": collector_cfg}
+    return EasyDict(copy.deepcopy(task))
 
 
-def learner_task(
-    cfg: Mapping[str, Any], task_id: str, policy_id: str, buffer_id: str
-) -> dict[str, Any]:
+def learner_task(cfg: Mapping[str, Any], task_id: str, policy_id: str, buffer_id: str) -> EasyDict:
     """A learner's task.
 
     Args:
@@ -51,7 +48,7 @@ def learner_task(
         "replay_buffer_cfg": section(cfg, "policy", "other", "replay_buffer"),
         "policy": section(cfg, "policy"),
     }
-    return copy.deepcopy(task)
+    return EasyDict(copy.deepcopy(task))
 
 
 def task_env(cfg: Mapping[str, Any], is_eval: bool) -> dict[str, Any]:

@@ -10,8 +10,13 @@ from easydict import EasyDict
 from ding.utils import COMMANDER_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError
+from ding.worker.coordinator._command_settings import command_settings
 from ding.worker.coordinator._task_builder import collector_task, learner_task, section
 from ding.worker.coordinator._task_space import TaskSpace
+from ding.worker.coordinator.run_facts import as_count
+
+#: Tasks of learners whose news a naive commander keeps.
+MAX_LEARNER_INFO = 100
 
 
 class BaseCommander(ABC):
@@ -70,10 +75,13 @@ class BaseCommander(ABC):
 
 @COMMANDER_REGISTRY.register("naive")
 class NaiveCommander(BaseCommander):
-    """Hands out as many tasks as there is space for, once each.
+    """Keeps as many tasks open as there is space for.
 
     Args:
         cfg: The main config, or ``collector_task_space`` and ``learner_task_space`` alone.
+
+    Attributes:
+        learner_info: The newest that each learner's task has told, by the task's id.
     """
 
     config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
@@ -83,53 +91,58 @@ class NaiveCommander(BaseCommander):
         self._cfg = cfg
         self._lock = threading.Lock()
         self._collectors = TaskSpace[None]("collector_task", own["collector_task_space"])
-        self._learners = TaskSpace[str]("learner_task", own["learner_task_space"])
+        self._learners = TaskSpace[None]("learner_task", own["learner_task_space"])
+        self._setting = command_settings(cfg)[0] if section(cfg, "policy").get("type") else None
+        self._facts = {"learner_step": 0, "envstep": 0}
+        self._steps: dict[str, int] = {}
+        self.learner_info: dict[str, dict[str, Any]] = {}
         self.collector_task_finish_count = 0
         self.learner_task_finish_count = 0
 
     @property
     def collector_task_count(self) -> int:
-        """Tasks that were handed out and did not fail."""
-        return len(self._collectors.opened) + self.collector_task_finish_count
+        """Tasks that are open."""
+        return len(self._collectors.opened)
 
     @property
     def learner_task_count(self) -> int:
-        """Tasks that were handed out and did not fail."""
-        return len(self._learners.opened) + self.learner_task_finish_count
+        """Tasks that are open."""
+        return len(self._learners.opened)
 
     def get_collector_task(self) -> dict | None:
         with self._lock:
-            if self.collector_task_count >= self._collectors.space:
+            if not self._collectors.has_room:
                 return None
             task_id = self._collectors.open(None)
-        return collector_task(
-            self._cfg, task_id, _NAIVE_BUFFER, eval_flag=False, policy_update_path=_NAIVE_POLICY
-        )
+            settings = dict(eval_flag=False, policy_update_path=_NAIVE_POLICY)
+            if self._setting is not None:
+                settings["collect_setting"] = self._setting(self._facts)
+        return collector_task(self._cfg, task_id, _NAIVE_BUFFER, **settings)
 
     def get_learner_task(self) -> dict | None:
         """A task for a learner that is idle now, or None."""
         with self._lock:
-            if self.learner_task_count >= self._learners.space:
+            if not self._learners.has_room:
                 return None
-            task_id = self._learners.open(_NAIVE_BUFFER)
+            task_id = self._learners.open(None)
         return learner_task(self._cfg, task_id, _NAIVE_POLICY, _NAIVE_BUFFER)
 
     def finish_collector_task(self, task_id: str, finished_task: dict) -> None:
         with self._lock:
-            self._collectors.close(task_id)
+            self._close_collector(task_id)
             self.collector_task_finish_count += 1
 
     def finish_learner_task(self, task_id: str, finished_task: dict) -> str:
         """The id of the buffer that is not needed any more."""
         with self._lock:
-            buffer_id = self._learners.close(task_id)
+            self._learners.close(task_id)
             self.learner_task_finish_count += 1
-        return finished_task.get("buffer_id") or buffer_id or _NAIVE_BUFFER
+        return finished_task.get("buffer_id") or _NAIVE_BUFFER
 
     def notify_fail_collector_task(self, task: dict) -> None:
         """Another one will be handed out for it."""
         with self._lock:
-            self._collectors.close(task.get("task_id"))
+            self._close_collector(task.get("task_id"))
 
     def notify_fail_learner_task(self, task: dict) -> None:
         """Another one will be handed out for it."""
@@ -137,7 +150,24 @@ class NaiveCommander(BaseCommander):
             self._learners.close(task.get("task_id"))
 
     def update_learner_info(self, task_id: str, info: dict) -> None:
-        """Learners may do as they like."""
+        """Keep what a learner tells: how much collectors explore depends on its step."""
+        with self._lock:
+            self.learner_info[task_id] = dict(info)
+            while len(self.learner_info) > MAX_LEARNER_INFO:
+                del self.learner_info[next(iter(self.learner_info))]
+            step = self._facts["learner_step"]
+            self._facts["learner_step"] = max(step, as_count(info.get("learner_step")))
+
+    def update_collect_progress(self, task_id: str, info: dict) -> None:
+        with self._lock:
+            if task_id in self._collectors.opened:
+                new = as_count(info.get("cur_step")) - self._steps.get(task_id, 0)
+                self._steps[task_id] = self._steps.get(task_id, 0) + max(0, new)
+                self._facts["envstep"] += max(0, new)
+
+    def _close_collector(self, task_id: Any) -> None:
+        self._collectors.close(task_id)
+        self._steps.pop(task_id, None)
 
     def increase_collector_task_space(self) -> None:
         with self._lock:
@@ -155,12 +185,16 @@ class NaiveCommander(BaseCommander):
             return {
                 "collector_task_finish_count": self.collector_task_finish_count,
                 "learner_task_finish_count": self.learner_task_finish_count,
+                "facts": dict(self._facts),
             }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         with self._lock:
             self._collectors.opened.clear()
             self._learners.opened.clear()
+            self._steps.clear()
+            self.learner_info.clear()
+            self._facts = dict(state_dict["facts"])
             self.collector_task_finish_count = state_dict["collector_task_finish_count"]
             self.learner_task_finish_count = state_dict["learner_task_finish_count"]
 

@@ -261,8 +261,9 @@ class CommCoordinator:
         connection = self._master.new_connection(session.name, *session.address)
         try:
             connection.connect()
-        except NotAuthenticError as err:
-            if session.address not in self._suspects:
+        except Exception as err:
+            connection.disconnect()  # the name is free again
+            if isinstance(err, NotAuthenticError) and session.address not in self._suspects:
                 self._suspects.add(session.address)
                 self.link.warn(session.name, str(err))
             raise

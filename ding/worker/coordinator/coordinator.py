@@ -14,6 +14,7 @@ from ding.utils import deep_merge_dicts
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
+from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 
 from .base_parallel_commander import create_parallel_commander
@@ -281,9 +282,10 @@ class Coordinator:
         self._retries.progress("collector")
 
     def deal_with_collector_judge_finish(self, task_id: str, data: dict) -> bool:
-        """Whether a collector's task shall be closed, by the progress that it tells."""
+        """Whether a collector's task shall be closed, by the progress that it tells; an unknown
+        one is left alone."""
         if self._known(task_id, "collector") is None:
-            return True
+            return False
         return bool(self._commanded("judge_collector_finish", task_id, data))
 
     def deal_with_collector_finish_task(self, task_id: str, finished_task: dict) -> None:
@@ -331,17 +333,20 @@ class Coordinator:
     def deal_with_learner_get_data(
         self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
     ) -> list[dict] | None:
-        """Metadata of a batch, one dict for each sample; ``None`` if there is none yet."""
+        """Metadata of a batch, one dict for each sample; ``None`` if there is none yet.
+
+        Raises:
+            RunError: There is no such task; as for all that learners do.
+        """
+        self._learner_task(task_id)
         buffer = self._buffers.get(buffer_id)
-        if self._known(task_id, "learner") is None or buffer is None:
+        if buffer is None:
             return None
         return buffer.sample_rows(batch_size, cur_learner_iter)
 
     def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: dict) -> None:
         """Take in what a learner tells of its training."""
-        state = self._known(task_id, "learner")
-        if state is None:
-            return
+        state = self._learner_task(task_id)
         buffer = self._buffers.get(buffer_id)
         if buffer is not None:
             # Learners tell of priorities whether or not the config wants them to be used.
@@ -361,14 +366,13 @@ class Coordinator:
 
     def deal_with_learner_judge_finish(self, task_id: str, info: dict) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
-        if self._known(task_id, "learner") is None:
-            return True
+        self._learner_task(task_id)
         return bool(self._commanded("judge_learner_finish", task_id, info))
 
     def deal_with_learner_finish_task(self, task_id: str, finished_task: dict) -> None:
         """Take in the closing words of a learner, and close its buffer."""
-        state = self._known(task_id, "learner")
-        if state is None or not self._done(state):
+        state = self._learner_task(task_id)
+        if not self._done(state):
             return
         buffer_id = self._commanded("finish_learner_task", task_id, finished_task)
         self._heed_commander()
@@ -448,6 +452,20 @@ class Coordinator:
             self.error(f"there is no {kind} task {task_id!r}")
         return state
 
+    def _learner_task(self, task_id: str) -> TaskState:
+        """A learner's task.
+
+        Raises:
+            RunError: There is none of that id.
+        """
+        state = self._table.get(task_id, "learner")
+        if state is None:
+            raise RunError(
+                f"there is no learner task {task_id!r}; expected one that this coordinator has "
+                "handed out"
+            )
+        return state
+
     def _done(self, state: TaskState) -> bool:
         """Whether a task that has given its closing words was open."""
         self._table.move(state.task_id, "closing")
@@ -505,7 +523,12 @@ class Coordinator:
         }
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Go on from a `state_dict`; the commander hands its open tasks out again."""
+        """Go on from a `state_dict`; the commander hands its open tasks out again.
+
+        An empty one changes nothing.
+        """
+        if not state_dict:
+            return
         with self._commander_lock:
             if hasattr(self._commander, "load_state_dict"):
                 self._commander.load_state_dict(state_dict["commander"])

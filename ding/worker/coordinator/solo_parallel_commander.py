@@ -13,6 +13,7 @@ class SoloCommander(PolicyCommander):
     """One policy and one buffer, made with the learner's task; all collectors work for them."""
 
     config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    _begins_with_eval = True
 
     def _new_trainee(self) -> Trainee | None:
         if self._is_trained_out:

@@ -15,6 +15,7 @@ from ding.worker import (
     create_parallel_commander,
     get_parallel_commander_cls,
 )
+from ding.worker.coordinator.base_parallel_commander import MAX_LEARNER_INFO
 
 INTERVAL = 5
 
@@ -61,9 +62,11 @@ def config(commander=None, env=None, **policy):
     return EasyDict(cfg)
 
 
-def made(**kwargs):
+def made(first_eval=False, **kwargs):
+    """A commander; without its first evaluation, which has a test of its own, by default."""
     commander = create_parallel_commander(config(**kwargs))
     commander._clock = Clock()
+    commander._begins_with_eval = first_eval and commander._begins_with_eval
     return commander
 
 
@@ -128,31 +131,34 @@ def test_a_commander_of_ones_own_needs_to_make_collector_tasks_only():
 # Naive
 
 
-def test_naive_hands_out_as_many_tasks_as_there_is_space():
+def test_naive_keeps_as_many_tasks_open_as_there_is_space():
     commander = NaiveCommander(EasyDict(collector_task_space=2, learner_task_space=1))
     tasks = [commander.get_collector_task() for _ in range(3)]
     assert tasks[2] is None
-    assert tasks[0]["task_id"] != tasks[1]["task_id"]
+    assert tasks[0].task_id != tasks[1].task_id
     learner_task = commander.get_learner_task()
     assert commander.get_learner_task() is None
-    assert learner_task["buffer_id"] == tasks[0]["buffer_id"]
-    assert learner_task["policy_id"] == tasks[0]["collector_cfg"]["policy_update_path"]
+    assert learner_task.buffer_id == tasks[0].buffer_id
+    assert learner_task.policy_id == tasks[0].collector_cfg.policy_update_path
 
     commander.finish_collector_task(tasks[0]["task_id"], {})
     assert commander.collector_task_finish_count == 1
+    again = commander.get_collector_task()
+    assert again.task_id not in {task.task_id for task in tasks[:2]}
     assert commander.get_collector_task() is None
     commander.increase_collector_task_space()
-    assert commander.get_collector_task()["task_id"] not in {tasks[0]["task_id"]}
+    assert commander.get_collector_task()
     commander.decrease_collector_task_space()
+    assert commander.collector_task_count == 3
     buffer_id = learner_task["buffer_id"]
     assert commander.finish_learner_task(learner_task["task_id"], {}) == buffer_id
-    assert commander.learner_task_finish_count == commander.learner_task_count == 1
+    assert (commander.learner_task_finish_count, commander.learner_task_count) == (1, 0)
+    assert commander.get_learner_task()
 
 
 def test_naive_replaces_what_failed():
     commander = NaiveCommander(EasyDict())
     task, learner_task = commander.get_collector_task(), commander.get_learner_task()
-    commander.update_learner_info(learner_task["task_id"], {"learner_step": 1})
     for _ in range(2):
         commander.notify_fail_collector_task(task)
         commander.notify_fail_learner_task(learner_task)
@@ -162,11 +168,36 @@ def test_naive_replaces_what_failed():
     assert commander.get_collector_task() is None
 
 
+def test_naive_keeps_what_learners_tell():
+    commander = NaiveCommander(EasyDict())
+    task_id = commander.get_learner_task().task_id
+    for step in (1, 2):
+        commander.update_learner_info(task_id, {"learner_step": step, "more": "facts"})
+    assert commander.learner_info == {task_id: {"learner_step": 2, "more": "facts"}}
+    for number in range(2 * MAX_LEARNER_INFO):
+        commander.update_learner_info(f"task_{number}", {})
+    assert len(commander.learner_info) == MAX_LEARNER_INFO
+
+
+def test_naive_tells_how_much_to_explore():
+    commander = create_parallel_commander(config(commander={"type": "naive"}))
+    first = commander.get_collector_task()
+    assert first.collector_cfg.collect_setting == {"eps": pytest.approx(0.95)}
+    for steps in (1000, 4000, 3000):
+        commander.update_collect_progress(first.task_id, {"cur_step": steps})
+    setting = commander.get_collector_task().collector_cfg.collect_setting
+    assert setting.eps == pytest.approx(0.1 + 0.85 * math.exp(-0.4))
+    other = create_parallel_commander(config(commander={"type": "naive"}))
+    other.load_state_dict(json.loads(json.dumps(commander.state_dict())))
+    assert other.get_collector_task().collector_cfg.collect_setting == setting
+
+
 def test_naive_goes_on_from_its_state():
     first, second = NaiveCommander(EasyDict()), NaiveCommander(EasyDict())
     first.finish_collector_task(first.get_collector_task()["task_id"], {})
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
-    assert second.get_collector_task() is None
+    assert second.collector_task_finish_count == 1
+    assert second.get_collector_task()
     assert second.get_learner_task()
 
 
@@ -182,6 +213,7 @@ def test_a_learner_task_says_what_to_train_and_with_what(commander):
     assert task["replay_buffer_cfg"] == cfg.policy.other.replay_buffer
     assert task["policy"] == cfg.policy
     json.dumps(task)
+    assert task.policy.learn.learner.train_iterations == 100  # attribute dicts
     task["policy"]["learn"]["learner"].clear()
     assert commander.weights_files() == [task["policy_id"]]
 
@@ -319,6 +351,18 @@ def test_nonsense_from_workers_counts_nothing(commander, value):
 
 
 # Solo: evaluations
+
+
+def test_the_first_task_of_a_collector_is_an_evaluation():
+    commander = made(first_eval=True)
+    commander.get_learner_task()
+    first, second = commander.get_collector_task(), commander.get_collector_task()
+    assert first.collector_cfg.eval_flag
+    assert not second.collector_cfg.eval_flag
+    info = {"eval_flag": True, "reward_mean": 500.0, "policy_iter": 0}
+    assert commander.finish_collector_task(first.task_id, info) is False  # nothing was trained
+    commander._clock.now += INTERVAL - 1
+    assert not commander.get_collector_task().collector_cfg.eval_flag
 
 
 def test_one_evaluation_per_interval(commander):

@@ -120,12 +120,17 @@ def test_converged_run_tells_so():
 def test_callbacks_may_be_called_before_the_start():
     coordinator = Coordinator(make_config({}))
     coordinator.deal_with_collector_send_data("no", BUFFER, "x", {"data_id": "x"})
-    assert coordinator.deal_with_collector_judge_finish("no", {}) is True
+    assert coordinator.deal_with_collector_judge_finish("no", {}) is False
     coordinator.deal_with_collector_finish_task("no", {})
-    assert coordinator.deal_with_learner_get_data("no", BUFFER, 4, 0) is None
-    coordinator.deal_with_learner_send_info("no", BUFFER, {})
-    assert coordinator.deal_with_learner_judge_finish("no", {}) is True
-    coordinator.deal_with_learner_finish_task("no", {})
+    for call in (
+        lambda: coordinator.deal_with_learner_get_data("no", BUFFER, 4, 0),
+        lambda: coordinator.deal_with_learner_send_info("no", BUFFER, {}),
+        lambda: coordinator.deal_with_learner_judge_finish("no", {}),
+        lambda: coordinator.deal_with_learner_finish_task("no", {}),
+    ):
+        with pytest.raises(RuntimeError, match="no learner task 'no'"):
+            call()
+    coordinator.load_state_dict({})
     space = coordinator._commander.space["collector"]
     coordinator.deal_with_increase_collector()
     assert coordinator._commander.space["collector"] == space + 1
