@@ -41,6 +41,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "discrete_qac": f"{_MODEL}.qac",
         "continuous_maqac": f"{_MODEL}.maqac",
         "discrete_maqac": f"{_MODEL}.maqac",
+        "mavac": f"{_MODEL}.mavac",
         "vac": f"{_MODEL}.vac",
     },
     "env": {

@@ -8,6 +8,8 @@ from ding.model import (
     C51DQN,
     DQN,
     DRQN,
+    IQN,
+    MAVAC,
     QRDQN,
     VAC,
     ContinuousQAC,
@@ -102,6 +104,25 @@ OLD = {
     ),
     "c51": (lambda: C51DQN(4, 2), {**encoder(), **branch("head.Q", 102)}),
     "qrdqn": (lambda: QRDQN(4, 2), {**encoder(), **branch("head.Q", 64)}),
+    "iqn": (
+        lambda: IQN(4, 2),
+        {**encoder(), **branch("head.Q", 2), **linear("head.iqn_fc", 64, 128)},
+    ),
+    "mavac": (
+        lambda: MAVAC(4, 6, 2, 3),
+        twice(
+            {
+                **linear("actor_encoder.0", 256, 4),
+                **linear("critic_encoder.0", 512, 6),
+                **linear("critic_head.main.0", 512, 512),
+                **linear("critic_head.last", 1, 512),
+                **linear("actor_head.Q.0.0", 256, 256),
+                **linear("actor_head.Q.0.2", 256, 256),
+                **linear("actor_head.Q.1.0", 2, 256),
+            },
+            share=False,
+        ),
+    ),
     "rainbow": (
         lambda: RainbowDQN(4, 2),
         {

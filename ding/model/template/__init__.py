@@ -1,6 +1,7 @@
 """Whole models, by the kind of policy that they serve."""
 
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
+from ding.model.template.mavac import MAVAC
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.vac import VAC
@@ -10,6 +11,7 @@ __all__ = [
     "DQN",
     "DRQN",
     "IQN",
+    "MAVAC",
     "QRDQN",
     "VAC",
     "ContinuousMAQAC",

@@ -22,10 +22,7 @@ class _OfAgents:
         return x["agent_state"]
 
     def critic_feature(self, x: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        agents, state = x["agent_state"], x["global_state"]
-        if state.dim() == agents.dim():
-            return state
-        return state.unsqueeze(-2).expand(*agents.shape[:-1], -1)
+        return state_of_each(x)
 
 
 @MODEL_REGISTRY.register("discrete_maqac")
@@ -88,6 +85,14 @@ class ContinuousMAQAC(_OfAgents, ContinuousQAC):
             activation,
             norm_type,
         )
+
+
+def state_of_each(x: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The ``global_state`` for each agent, ``[B, agents, m]``."""
+    agents, state = x["agent_state"], x["global_state"]
+    if state.dim() == agents.dim():
+        return state
+    return state.unsqueeze(-2).expand(*agents.shape[:-1], -1)
 
 
 def _by_part(agent_obs_shape: Any, global_obs_shape: Any) -> dict[str, int]:
