@@ -64,24 +64,30 @@ def gae_columns(
     """Generalised advantage estimates (Schulman et al. 2016) of consecutive trajectories.
 
     Args:
-        value: ``[N]``, V of each row's ``obs``.
-        next_value: ``[N]``, V of each row's ``next_obs``; not used where ``done``.
-        reward: ``[N]``.
+        value: V of each row's ``obs``, ``[N]``; or ``[N, agents]``.
+        next_value: V of each row's ``next_obs``, likewise; not used where ``done``.
+        reward: ``[N]``, the team's; or ``[N, agents]``.
         done: ``[N]``, true where the episode terminated; a cut bootstraps from ``next_value``.
         lengths: ``[n_traj]``, lengths of the trajectories.
 
     Returns:
-        float32 ``[N]``.
+        float32, in the shape of ``value``.
     """
-    value, next_value, reward = (
-        np.asarray(column, dtype=np.float64).reshape(-1) for column in (value, next_value, reward)
-    )
-    alive = 1.0 - np.asarray(done, dtype=np.float64).reshape(-1)
+    value = _column(value)
+    shape = (len(value), -1) if value.ndim > 1 else -1
+    next_value, reward = (_column(col).reshape(shape) for col in (next_value, reward))
+    alive = 1.0 - np.asarray(done, dtype=np.float64).reshape(shape)
     delta = reward + gamma * alive * next_value - value
     factor = gamma * lambda_ * alive
     lengths = np.asarray(lengths)
     factor[np.cumsum(lengths) - 1] = 0
     return scan_back_numpy(delta, factor, int(lengths.max())).astype(np.float32)
+
+
+def _column(numbers: np.ndarray) -> np.ndarray:
+    """``[N, 1]`` as ``[N]``; in double precision, as long sums are made of them."""
+    column = np.asarray(numbers, dtype=np.float64)
+    return column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
 
 
 def _last_rows(done: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -147,3 +147,18 @@ def test_default_last_value_is_zero_at_the_end_and_the_last_rows_otherwise() -> 
     cut = Adder.get_gae_with_default_last_value(rows, False, 0.5, 0.0, False)
     assert [row["adv"].item() for row in cut] == [1.5, 1.0]
     assert len(rows) == 3
+
+
+@pytest.mark.parametrize("own_rewards", [False, True])
+def test_gae_of_agents_is_that_of_each(own_rewards: bool) -> None:
+    rng = np.random.default_rng(0)
+    lengths, done = np.array([4, 1, 5]), rng.random(10) < 0.3
+    value, next_value, reward = rng.normal(size=(3, 10, 3))
+    if not own_rewards:
+        reward = reward[:, 0]
+    got = gae_columns(value, next_value, reward, done, lengths, 0.9, 0.8)
+    assert got.shape == (10, 3)
+    for agent in range(3):
+        own = reward[:, agent] if own_rewards else reward
+        args = value[:, agent], next_value[:, agent], own, done, lengths, 0.9, 0.8
+        np.testing.assert_allclose(got[:, agent], gae_columns(*args), rtol=1e-6)
