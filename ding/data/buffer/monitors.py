@@ -36,7 +36,9 @@ class SampledDataAttrMonitor(LoggedModel):
 
     def _reducer(self, name: str, reduce: Callable[[list[float]], float]) -> Callable[[], float]:
         def value() -> float:
-            values = [record[1] for record in self.range_values[name]()]
+            # Not the one that was replaced when the span began.
+            spans = self.range_values[name]()
+            values = [value for (begin, end), value in spans if begin < end]
             return reduce([v for v in values if v is not None])
 
         return value
