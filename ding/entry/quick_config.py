@@ -94,7 +94,7 @@ def _dqn(env_id: str, space: spaces.Space) -> dict[str, Any]:
 
 
 def _ppo(env_id: str, space: spaces.Space) -> dict[str, Any]:
-    if not isinstance(space, spaces.Box | spaces.Discrete):
+    if not isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete):
         raise ConfigError(f"env {env_id!r} has actions of {space}: policy 'ppo' does not know them")
     kind = "continuous" if isinstance(space, spaces.Box) else "discrete"
     return dict(

@@ -33,6 +33,8 @@ def init_parameters(model: nn.Module) -> None:
 def _scale_last(head: nn.Module | None, gain: float) -> None:
     if head is None:
         return
+    for part in getattr(head, "pred", ()):  # a head for each of several actions
+        _scale_last(part, gain)
     mean = getattr(head, "mu", None)
     layers = [mean] if mean is not None else list(head.modules())
     linear = [layer for layer in layers if isinstance(layer, nn.Linear)]

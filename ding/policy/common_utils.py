@@ -102,6 +102,8 @@ def _weight(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> A
 
 
 def _moved(leaf: Any, device: str) -> Any:
+    if isinstance(leaf, list):  # one for each of several choices
+        return [_moved(part, device) for part in leaf]
     return leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf
 
 

@@ -27,7 +27,10 @@ _logger = logging.getLogger(__name__)
 
 @POLICY_REGISTRY.register("ppo")
 class PPOPolicy(Policy):
-    """PPO for one discrete action (``action_space='discrete'``) or a vector of real ones.
+    """PPO for discrete actions (``action_space='discrete'``) or a vector of real ones.
+
+    With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
+    ``[B, K]``; its ``logit`` in samples holds those of all choices side by side.
 
     With ``learn.value_norm`` the critic predicts returns divided by the standard deviation of the
     returns seen so far; everything else is in the units of the reward.
@@ -145,6 +148,7 @@ class PPOPolicy(Policy):
         batch = default_preprocess_learn(
             data, ignore_done=self._cfg.learn.ignore_done, device=self._device
         )
+        batch = _one_action(batch)
         self._train_mode(True)
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
@@ -245,9 +249,12 @@ class PPOPolicy(Policy):
             with torch.no_grad():
                 pretrained = self._pretrained_model(batch["obs"], mode="compute_actor")["logit"]
         discrete = self._cfg.action_space == "discrete"
+        old_logit = batch["logit"]
+        if isinstance(output["logit"], list):
+            old_logit = old_logit.split([part.shape[-1] for part in output["logit"]], dim=-1)
         data = (ppo_data if discrete else ppo_data_continuous)(
             output["logit"],
-            batch["logit"],
+            old_logit,
             batch["action"],
             output["value"],
             batch["value"],
@@ -317,7 +324,7 @@ class PPOPolicy(Policy):
     def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
         """Actions drawn from the policy, with the ``logit`` and ``value`` that belong to them."""
         self._train_mode(False)
-        return self._collect_model.forward(obs, mode="compute_actor_critic")
+        return _one_action(self._collect_model.forward(obs, mode="compute_actor_critic"))
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         ends = np.cumsum(lengths) - 1
@@ -368,7 +375,17 @@ class PPOPolicy(Policy):
 
     def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
         self._train_mode(False)
-        return self._eval_model.forward(obs, mode="compute_actor")
+        return _one_action(self._eval_model.forward(obs, mode="compute_actor"))
+
+
+def _one_action(output: dict[str, Any]) -> dict[str, Any]:
+    """Actions and logits of several choices, where they come as lists, as one tensor each."""
+    joined = dict(output)
+    if isinstance(output.get("action"), list | tuple):
+        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
+    if isinstance(output.get("logit"), list | tuple):
+        joined["logit"] = torch.cat(list(output["logit"]), dim=-1)
+    return joined
 
 
 def _trajectory_ends(
@@ -390,9 +407,3 @@ def _check_config(cfg: EasyDict) -> None:
     for key in ("priority", "nstep_return", "multi_agent"):
         if cfg.get(key, False):
             raise ConfigError(f"policy.{key}=True: PPO does not have it; remove the key")
-    shape = cfg.get("model", {}).get("action_shape", 1)
-    if cfg.action_space == "discrete" and not isinstance(shape, int) and len(shape) > 1:
-        raise ConfigError(
-            f"policy.model.action_shape is {list(shape)}: PPO takes one discrete action; make one "
-            "of several with an environment wrapper"
-        )

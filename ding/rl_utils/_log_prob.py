@@ -5,22 +5,39 @@ check its arguments.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 _LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 
 
-def categorical_log_prob(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """Log-probability of classes ``[*]`` under logits ``[*, N]``."""
+#: Logits ``[*, N]`` of one choice, or one tensor for each of K independent choices.
+Logits = torch.Tensor | Sequence[torch.Tensor]
+
+
+def categorical_log_prob(logit: Logits, action: torch.Tensor) -> torch.Tensor:
+    """Log-probability of classes ``[*]`` under logits ``[*, N]``.
+
+    Of K independent choices (a sequence of logits, ``action`` ``[*, K]``) it is their sum.
+    """
+    if not isinstance(logit, torch.Tensor):
+        parts = [categorical_log_prob(part, action[..., k]) for k, part in enumerate(logit)]
+        return torch.stack(parts).sum(0)
     return logit.log_softmax(-1).gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
 def categorical(
-    logit: torch.Tensor, action: torch.Tensor, need_entropy: bool = True
+    logit: Logits, action: torch.Tensor, need_entropy: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Log-probability of classes ``[*]`` under logits ``[*, N]``, and the entropy ``[*]``."""
+    """:func:`categorical_log_prob`, and the entropy ``[*]``."""
+    if not isinstance(logit, torch.Tensor):
+        parts = [categorical(part, action[..., k], need_entropy) for k, part in enumerate(logit)]
+        entropies = [entropy for _, entropy in parts if entropy is not None]
+        return (
+            torch.stack([taken for taken, _ in parts]).sum(0),
+            torch.stack(entropies).sum(0) if need_entropy else None,
+        )
     logp = logit.log_softmax(-1)
     taken = logp.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
     if not need_entropy:

@@ -94,7 +94,8 @@ def ppo_error(
     Args:
         data: ``ppo_data``: logits ``[B, N]``, ``action`` int64 ``[B]``, the rest ``[B]``;
             ``weight`` and ``logit_pretrained`` may be ``None``. With A agents logits are
-            ``[B, A, N]`` and ``action`` ``[B, A]``.
+            ``[B, A, N]`` and ``action`` ``[B, A]``. With an action of K independent choices each
+            ``logit_*`` is a list of K tensors ``[B, N_k]`` and ``action`` is ``[B, K]``.
         clip_ratio: How far the probability ratio may move from one.
         use_value_clip: Clip the value's change as well.
         dual_clip: Bound above one on how bad a single sample may be (Ye et al. 2020).

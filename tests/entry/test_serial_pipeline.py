@@ -2,10 +2,14 @@
 
 import os
 
+import gymnasium as gym
+import numpy as np
 import pytest
+from easydict import EasyDict
 
 from ding.config import read_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.envs import DingEnvWrapper
 from ding.policy import DQNPolicy
 from ding.utils import read_file
 from ding.utils.errors import ConfigError
@@ -38,6 +42,50 @@ def test_run_folder_holds_all_that_happened(policy, manager):
     ckpts = set(os.listdir("run/ckpt"))
     assert {"ckpt_best.pth.tar", "resume.pth.tar"} <= ckpts
     assert f"iteration_{record['train_iter']}.pth.tar" in ckpts
+
+
+class TwoChoices(gym.Env):
+    """Pays 1 for each of two choices that the observation names."""
+
+    observation_space = gym.spaces.Box(0, 1, (5,), np.float32)
+    action_space = gym.spaces.MultiDiscrete([3, 2])
+
+    def _next(self):
+        self.wanted = self.np_random.integers([3, 2])
+        obs = np.zeros(5, np.float32)
+        obs[self.wanted[0]] = obs[3 + self.wanted[1]] = 1
+        return obs
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 8
+        return self._next(), {}
+
+    def step(self, action):
+        assert action.shape == (2,)
+        assert action.dtype == np.int64
+        reward = float((action == self.wanted).sum())
+        self.left -= 1
+        return self._next(), reward, self.left == 0, False, {}
+
+
+def two_choices(cfg):
+    return DingEnvWrapper(TwoChoices(), EasyDict(env_id="TwoChoices"))
+
+
+@pytest.mark.parametrize("manager", ["base", "subprocess", "gym_vector"])
+def test_ppo_learns_several_choices_at_a_time(manager):
+    changes = dict(
+        model=dict(obs_shape=5, action_shape=[3, 2]),
+        learn=dict(epoch_per_collect=6, batch_size=32, learning_rate=5e-3),
+        collect=dict(n_sample=128),
+    )
+    config = walk_config(manager=manager, policy="ppo", env=dict(stop_value=15.0))
+    for section, values in changes.items():
+        config[0].policy[section].update(values)
+    envs = [two_choices, [{}] * 2, [{}] * 2]
+    serial_pipeline_onpolicy(config, seed=0, env_setting=envs, max_env_step=10_000)
+    assert run_json()["status"] == "converged"
 
 
 def test_metrics_and_episodes_come_from_all_parts():

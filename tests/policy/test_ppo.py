@@ -346,7 +346,6 @@ def test_pretrained_model_must_fit(make_ppo, tmp_path):
         ({"action_space": "continuous", "model": {"action_space": "discrete"}}, "must be the same"),
         ({"priority": True}, "policy.priority"),
         ({"nstep_return": True}, "policy.nstep_return"),
-        ({"model": {"obs_shape": 3, "action_shape": [2, 2]}}, "one discrete action"),
     ],
 )
 def test_configs_that_cannot_be(make_ppo, config, message):
@@ -387,3 +386,101 @@ def test_learns_what_pays(make_ppo, config):
         policy.learn_mode.forward(Columns(samples))
     action = policy.eval_mode.batched.forward(obs[:1])["action"].item()
     assert action == pytest.approx(1, abs=0.2)
+
+
+class TestSeveralChoices:
+    """Actions of K independent choices."""
+
+    SIZES = [3, 2]
+    MODEL = dict(obs_shape=3, action_shape=SIZES)
+
+    def samples(self, form=lambda data: data):
+        """Four samples whose every number is known."""
+        obs = np.arange(12, dtype=np.float32).reshape(4, 3)
+        old = np.log(np.array([[0.5, 0.25, 0.25, 0.5, 0.5]] * 4, np.float32))
+        return form(
+            Columns(
+                {
+                    "obs": obs,
+                    "next_obs": obs,
+                    "logit": torch.from_numpy(old),
+                    "action": torch.tensor([[0, 0], [0, 1], [2, 0], [1, 1]]),
+                    "value": np.zeros(4, np.float32),
+                    "adv": np.array([1.0, -1.0, 2.0, -2.0], np.float32),
+                    "reward": np.zeros((4, 1), np.float32),
+                    "done": np.ones(4, bool),
+                    "traj_flag": np.ones(4, bool),
+                }
+            )
+        )
+
+    class Fixed(nn.Module):
+        """Probabilities (0.2, 0.2, 0.6) and (0.9, 0.1), value 0."""
+
+        def __init__(self):
+            super().__init__()
+            probabilities = [[0.2, 0.2, 0.6], [0.9, 0.1]]
+            self.logit = nn.ParameterList(
+                nn.Parameter(torch.tensor(p).log()) for p in probabilities
+            )
+
+        def forward(self, x, mode):
+            logit = [part.expand(len(x), -1) for part in self.logit]
+            return {"logit": logit, "value": x.sum(-1) * 0}
+
+    def in_lists(self, data):
+        """Rows as a network's lists of outputs make them."""
+        rows = [dict(row) for row in data]
+        for row in rows:
+            row["logit"] = list(row["logit"].split(self.SIZES))
+            row["action"] = list(row["action"])
+        return rows
+
+    @pytest.mark.parametrize("form", ["columns", "rows", "lists"])
+    def test_losses_by_hand(self, make_ppo, form):
+        form = {"columns": lambda d: d, "rows": list, "lists": self.in_lists}[form]
+        learn = dict(ppo_param_init=False, adv_norm=False, value_norm=False, epoch_per_collect=1)
+        policy = make_ppo(self.Fixed(), recompute_adv=False, learn=learn)
+        log = policy.learn_mode.forward(self.samples(form))[0]
+        # Probabilities of whole actions: new over old, clipped to 0.8 .. 1.2.
+        new = np.array([0.2 * 0.9, 0.2 * 0.1, 0.6 * 0.9, 0.2 * 0.1])
+        old = np.array([0.5, 0.5, 0.25, 0.25]) * 0.5
+        adv = np.array([1.0, -1.0, 2.0, -2.0])
+        ratio = new / old
+        gain = np.minimum(ratio * adv, ratio.clip(0.8, 1.2) * adv)
+        entropy = -sum(p * np.log(p) for p in (0.2, 0.2, 0.6, 0.9, 0.1))
+        assert log["policy_loss"] == pytest.approx(-gain.mean(), rel=1e-5)
+        assert log["entropy_loss"] == pytest.approx(entropy, rel=1e-5)
+        assert log["approx_kl"] == pytest.approx(-np.log(ratio).mean(), rel=1e-5)
+        assert log["clipfrac"] == 1.0
+        assert log["value_loss"] == pytest.approx(0.5 * np.mean(adv**2))
+
+    def test_actions_and_first_ratio(self, make_ppo):
+        policy = make_ppo(model=self.MODEL)
+        data = collect(policy, [40, 24])
+        actions = np.asarray(data.column("action"))
+        assert actions.shape == (64, 2)
+        assert [set(actions[:, k].tolist()) for k in range(2)] == [{0, 1, 2}, {0, 1}]
+        logs = policy.learn_mode.forward(data)
+        assert logs[0]["approx_kl"] == pytest.approx(0, abs=1e-6)
+        assert logs[-1]["approx_kl"] != 0
+
+    def test_rows_of_environments(self, make_ppo):
+        policy = make_ppo(model=self.MODEL)
+        obs = {i: torch.randn(3) for i in (0, 4)}
+        for mode in (policy.collect_mode, policy.eval_mode):
+            output = mode.forward(obs)
+            assert {i: out["action"].shape for i, out in output.items()} == {0: (2,), 4: (2,)}
+
+    def test_every_choice_is_hardly_decided_at_first(self, make_ppo):
+        policy = make_ppo(model=self.MODEL)
+        logit = policy._model(torch.randn(50, 3), mode="compute_actor")["logit"]
+        assert all(part.std() < 0.05 for part in logit)
+
+    def test_kl_to_a_pretrained_policy(self, make_ppo, tmp_path):
+        path = str(tmp_path / "policy.pth.tar")
+        save_file(path, {"model": make_ppo(model=self.MODEL)._model.state_dict()})
+        learn = {"kl_beta": 0.1, "pretrained_model_path": path}
+        policy = make_ppo(model=self.MODEL, learn=learn)
+        logs = policy.learn_mode.forward(collect(policy, [40]))
+        assert np.isfinite(logs[-1]["kl_div"])
