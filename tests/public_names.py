@@ -47,7 +47,7 @@ THERE: dict[str, str] = {
         BaseEnvTimestep
     """,
     "ding.envs.env_manager": """
-        AsyncSubprocessEnvManager BaseEnvManager SyncSubprocessEnvManager
+        AsyncSubprocessEnvManager BaseEnvManager EnvSupervisor SyncSubprocessEnvManager
     """,
     "ding.envs.env_manager.base_env_manager": """
         BaseEnvManager EnvState
@@ -86,7 +86,7 @@ THERE: dict[str, str] = {
         LeagueExploiter MainExploiter MainPlayer
     """,
     "ding.model": """
-        C51DQN ContinuousQAC DQN DRQN VAC create_model model_wrap
+        C51DQN ContinuousQAC DQN DRQN IQN VAC create_model model_wrap
     """,
     "ding.model.common": """
         FCEncoder ReparameterizationHead
@@ -102,7 +102,8 @@ THERE: dict[str, str] = {
         MultinomialSampleWrapper TargetNetworkWrapper
     """,
     "ding.policy": """
-        DQNPolicy PPOPolicy Policy create_policy get_policy_cls single_env_forward_wrapper
+        C51Policy DDPGPolicy DQNPolicy IQNPolicy PPOPolicy Policy RainbowDQNPolicy SACPolicy
+        create_policy get_policy_cls single_env_forward_wrapper
     """,
     "ding.policy.common_utils": """
         default_preprocess_learn
@@ -246,10 +247,9 @@ PLANNED: dict[str, str] = {
         serial_pipeline_sqil serial_pipeline_td3_vae trex_collecting_data
     """,
     "ding.model": """
-        DecisionTransformer FQF IQN PPG
+        DecisionTransformer FQF PPG
     """,
     "ding.policy": """
-        C51Policy D4PGPolicy DDPGPolicy DTPolicy FQFPolicy IMPALAPolicy IQNPolicy PPGOffPolicy
-        PPGPolicy PPOOffPolicy RainbowDQNPolicy SACPolicy
+        D4PGPolicy DTPolicy FQFPolicy IMPALAPolicy PPGOffPolicy PPGPolicy PPOOffPolicy
     """,
 }

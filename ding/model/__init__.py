@@ -65,8 +65,8 @@ __all__ = [
 ]
 
 _PLANNED = (
-    *("ACER", "BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC", "ContinuousBC"),
-    *("FQF", "HPT", "IQN", "MAQAC", "MAVAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
-    *("QTran", "WQMix"),
+    *("ACER", "BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC"),
+    *("ContinuousBC", "FQF", "HPT", "MAQAC", "MAVAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST"),
+    *("QMix", "QTran", "WQMix"),
 )
 __getattr__ = with_planned(__name__, _PLANNED)

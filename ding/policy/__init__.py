@@ -6,12 +6,11 @@ from ding.utils.planned_names import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
-    *("A2CPolicy", "ACERPolicy", "BCQPolicy", "BDQPolicy", "BehaviourCloningPolicy", "C51Policy"),
-    *("COMAPolicy", "CQLPolicy", "CollaQPolicy", "D4PGPolicy", "DDPGPolicy", "DQFDPolicy"),
-    *("DTPolicy", "DiscreteCQLPolicy", "DiscreteSACPolicy", "EDACPolicy", "FQFPolicy"),
-    *("IMPALAPolicy", "IQLPolicy", "IQNPolicy", "MADQNPolicy", "MDQNPolicy", "NGUPolicy"),
-    *("PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy", "PPOOffPolicy", "PPOPGPolicy"),
-    *("QMIXPolicy", "QRDQNPolicy", "QTRANPolicy", "R2D2Policy", "R2D3Policy", "RainbowDQNPolicy"),
-    *("SACPolicy", "SQLPolicy", "TD3BCPolicy", "TD3Policy", "WQMIXPolicy"),
+    *("A2CPolicy", "ACERPolicy", "BCQPolicy", "BDQPolicy", "BehaviourCloningPolicy"),
+    *("COMAPolicy", "CQLPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
+    *("DiscreteCQLPolicy", "EDACPolicy", "FQFPolicy", "IMPALAPolicy", "IQLPolicy", "MADQNPolicy"),
+    *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy", "PPOOffPolicy"),
+    *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D2Policy", "R2D3Policy", "TD3BCPolicy"),
+    *("WQMIXPolicy",),
 )
 __getattr__ = with_planned(__name__, _PLANNED, _find)

@@ -22,13 +22,16 @@ def with_planned(
     planned = frozenset(names)
 
     def find(name: str) -> Any:
-        if name in planned:
-            raise MissingNameError(
-                f"{package}.{name} is not there: this version of ding does not have it. "
-                "`ding -q policy` lists the policies that it has, README.md the other parts"
-            )
-        if getattr_ is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr_(name)
+        try:
+            if getattr_ is None:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return getattr_(name)
+        except AttributeError:
+            if name not in planned:
+                raise
+        raise MissingNameError(
+            f"{package}.{name} is not there: this version of ding does not have it. "
+            "`ding -q policy` lists the policies that it has, README.md the other parts"
+        )
 
     return find

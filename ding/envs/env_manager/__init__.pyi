@@ -16,6 +16,9 @@ from .base_env_manager import (
 from .base_env_manager import (
     timeout_wrapper as timeout_wrapper,
 )
+from .env_supervisor import (
+    EnvSupervisor as EnvSupervisor,
+)
 from .gym_vector_env_manager import (
     GymVectorEnvManager as GymVectorEnvManager,
 )

@@ -156,7 +156,7 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
         n_episode: int | None = None,
         force_render: bool = False,
         policy_kwargs: dict | None = {},
-    ) -> tuple[bool, dict[str, list]]:
+    ) -> tuple[bool, dict[str, Any]]:
         """Evaluate, and save a checkpoint if the mean return is the best so far.
 
         Args:
@@ -169,7 +169,8 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
 
         Returns:
             Whether the mean return reaches ``stop_value`` (never at iteration 0), and by name the
-            values of all episodes' infos, ``eval_episode_return`` among them.
+            values of all episodes' infos, ``eval_episode_return`` among them, and the means of
+            those that are numbers, ``eval_episode_return_mean`` among them.
         """
         stop, info = False, {}
         if get_rank() == 0:
@@ -180,7 +181,9 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
             stop = self._judge(facts, save_ckpt_fn, train_iter, envstep)
             info = {
                 **monitor.get_episode_info(),
+                **monitor.get_means(),
                 "eval_episode_return": monitor.get_episode_return(),
+                "eval_episode_return_mean": facts["reward_mean"],
             }
             if render:
                 self._log_video(monitor, envstep, train_iter)

@@ -96,3 +96,18 @@ class VectorEvalMonitor:
             return {}
         shared = [key for key in infos[0] if all(key in info for info in infos)]
         return {key: [info[key] for info in infos] for key in shared}
+
+    def get_means(self) -> dict[str, float]:
+        """Means over all finished episodes of what their infos hold as numbers: ``<key>_mean``."""
+        return {
+            f"{key}_mean": float(np.mean([np.asarray(value).item() for value in values]))
+            for key, values in self.get_episode_info().items()
+            if all(_is_number(value) for value in values)
+        }
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str | bytes) or value is None:
+        return False
+    array = np.asarray(value)
+    return array.size == 1 and array.dtype.kind in "biuf"

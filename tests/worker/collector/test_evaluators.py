@@ -48,6 +48,14 @@ class TestVectorEvalMonitor:
         assert monitor.get_episode_return() == [1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4]
         assert monitor.get_latest_reward(4) == 4
         assert len(monitor.get_episode_info()["x"]) == 12
+        assert monitor.get_means() == {"x_mean": pytest.approx(9 / 12)}
+
+    def test_means_are_of_numbers_only(self):
+        monitor = VectorEvalMonitor(1, 2)
+        for k in range(2):
+            info = {"won": k == 1, "score": np.array([2.0 * k]), "name": "a", "path": [1, 2]}
+            monitor.update_info(0, {**info, "none": None, "t": torch.tensor(k)})
+        assert monitor.get_means() == {"won_mean": 0.5, "score_mean": 1.0, "t_mean": 0.5}
 
     def test_video_of_worst_median_and_best(self):
         monitor = VectorEvalMonitor(3, 3)
@@ -73,6 +81,7 @@ class TestInteraction:
         made.append(evaluator)
         _, info = evaluator.eval(train_iter=3, envstep=7)
         assert sorted(info["eval_episode_return"]) == [3, 3, 55, 55]
+        assert info["eval_episode_return_mean"] == 29
 
     @POLICIES
     def test_stop_best_and_log(self, policy_cls, made):
