@@ -18,8 +18,8 @@ _USUAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}").fullmatch
 class SharedFolder:
     """A folder whose files are addressed by names that need not be trusted.
 
-    A name is one file, or a file in one folder below: ``name`` or ``folder/name``. Names that start
-    with a dot are kept for files that are being written.
+    A name is one file, or a file in one folder below: ``name`` or ``folder/name``, perhaps after
+    ``./``. Names that start with a dot are kept for files that are being written.
 
     Args:
         path: Made if it is missing.
@@ -52,7 +52,8 @@ class SharedFolder:
         return path
 
     def _path(self, name: str) -> str:
-        path = f"{self.path}/{_checked(name)}"
+        name = _checked(name)
+        path = f"{self.path}/{name}"
         if "/" in name and os.path.islink(os.path.dirname(path)):
             raise DataError(f"{_shown(name)} in {self.path} is behind a link: it may lead anywhere")
         return path
@@ -121,10 +122,12 @@ class SharedFolder:
 
 
 def _checked(name: str) -> str:
+    """The name without ``./`` before it."""
     if not isinstance(name, str):
         raise DataError(f"a file name must be text, got {type(name).__name__}")
     if _USUAL(name):
         return name
+    name = name.removeprefix("./")
     parts = name.split("/")
     if not name.isprintable() or "\\" in name or len(parts) > 2:
         raise DataError(f"file name {_shown(name)} is not a plain name, or name of folder and file")

@@ -13,7 +13,9 @@ from ding.utils.shared_folder import SharedFolder
 
 BAD = [
     "", ".", "..", "../x", "x/..", "a/../../x", "/etc/passwd", "//x", "a//b", "a/b/c", "a/", "/",
-    ".hidden", "a/.hidden", "nul\0", "line\nbreak", "tab\t", "back\\slash", "x" * 201, "é" * 101,
+    ".hidden", "a/.hidden",
+    "./", "./.", "./..", "././x", "./.hidden", "./../x", "./a/b/c", ".//x",
+    "nul\0", "line\nbreak", "tab\t", "back\\slash", "x" * 201, "é" * 101,
     "\ud800", "\x7f", "\u202e", None, 3, b"x", ["x"],
 ]  # fmt: skip
 
@@ -31,6 +33,19 @@ def test_bad_names_are_refused(tmp_path, name):
 def test_plain_names_lie_in_the_folder(tmp_path, name):
     folder = SharedFolder(str(tmp_path / "data"))
     assert folder.file(name) == os.path.join(folder.path, name)
+
+
+@pytest.mark.parametrize("name", ["a", "folder/a"])
+def test_names_may_begin_with_the_folder_itself(tmp_path, name):
+    folder = SharedFolder(str(tmp_path / "data"))
+    path = folder.file(f"./{name}")
+    assert path == folder.file(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.write("12345")
+    assert folder.size(f"./{name}") == 5
+    folder.remove(f"./{name}")
+    assert not os.path.exists(path)
 
 
 @settings(max_examples=300, deadline=None)
@@ -51,7 +66,7 @@ def test_links_are_refused(tmp_path):
     secret.write_text("secret")
     os.symlink(secret, os.path.join(folder.path, "link"))
     os.symlink(tmp_path, os.path.join(folder.path, "way"))
-    for name in ("link", "way/secret"):
+    for name in ("link", "way/secret", "./link", "./way/secret"):
         with pytest.raises(DataError, match="link"):
             folder.file(name)
     folder.remove("link")

@@ -19,6 +19,12 @@ POLL_SECONDS = 0.5
 FOREIGN_PAUSES = (0.01, 0.25)
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
+#: What a collector tells of its progress, and what its report calls that.
+_COUNTS = {
+    "cur_episode": "real_episode_count",
+    "cur_sample": "sample_count",
+    "cur_step": "step_count",
+}
 _STEP_KEYS = ("learner_step", "learner_done")
 
 
@@ -144,6 +150,21 @@ class CollectorJob(Job):
             self._idle = 0
             return False
         return self._heed(progress, alone=len(items) == 1)
+
+    def close(self) -> dict[str, Any]:
+        try:
+            return super().close()
+        except WorkerFailed as err:
+            if self.ours or not err.told:
+                raise
+            # There are foreign collectors that do not know this step; they are done all the same.
+            return {**self._last_words(), "task_id": self.task_id}
+
+    def _last_words(self) -> dict[str, Any]:
+        if self.ours:
+            return super()._last_words()
+        counts = {of: self.info[key] for key, of in _COUNTS.items() if key in self.info}
+        return {**super()._last_words(), **counts, **self.info}
 
     def finish(self, info: dict[str, Any]) -> None:
         self._link.finish_collector(self.task_id, info)

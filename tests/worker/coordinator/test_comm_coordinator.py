@@ -5,6 +5,7 @@ import logging
 import pytest
 from easydict import EasyDict
 
+from ding.interaction import TaskFail
 from ding.utils.errors import ConfigError
 from ding.worker import CommCoordinator
 from ding.worker.coordinator.worker_link import CALLBACKS
@@ -85,6 +86,23 @@ def test_learner_task(make_comm, called):
     assert learner.batches == [[{"data_id": "x"}] * 4] * 3
     steps = [args[2]["learner_step"] for name, *args in called if "send_info" in name]
     assert steps == [1, 2, 3]
+
+
+@pytest.mark.parametrize("refusing", ["fail", "refuse"])
+def test_foreign_collector_that_does_not_know_the_last_step_is_done(make_comm, called, refusing):
+    def refuse(task):
+        raise TaskFail({"message": "task name error"}) if refusing == "fail" else KeyError("close")
+
+    collector = FakeCollector(chunks=2, ours=False)
+    collector.on["close"] = refuse
+    comm = make_comm({"c": collector})
+    task = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}}
+    eventually(lambda: comm.send_collector_task(task))
+    eventually(lambda: "collector_finish_task" in names(called))
+    task_id, words = called[-1][1:]
+    assert (task_id, words["task_id"], words["buffer_id"]) == ("t", "t", "b")
+    assert (words["real_episode_count"], words["step_count"]) == (1, 16)
+    eventually(lambda: comm.send_collector_task(task))
 
 
 def test_callbacks_of_the_contract_are_needed():
