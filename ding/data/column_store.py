@@ -31,6 +31,8 @@ class ColumnStore:
     ) -> None:
         self.capacity = capacity
         self._preallocator = preallocator
+        #: Changes when what is stored is stored otherwise from then on.
+        self.version = 0
         flat = dict(_flatten(columns))
         self._nested = any(len(path) > 1 for path in flat)
         self._fields = [Field(path, leaf) for path, leaf in flat.items()]
@@ -38,10 +40,9 @@ class ColumnStore:
         self._pairs, paired = self._pair_frames()
         plain = [field for field in self._fields if field not in paired]
         self._plain = [i for i, field in enumerate(self._fields) if field not in paired]
-        preallocator.announce(
-            capacity
-            * (sum(f.row_bytes for f in plain) + sum(p.row_bytes for p, _, _ in self._pairs))
-        )
+        self.row_bytes = sum(f.row_bytes for f in plain)
+        self.row_bytes += sum(pair.row_bytes for pair, _, _ in self._pairs)
+        preallocator.announce(capacity * self.row_bytes)
         for field in plain:
             field.use(preallocator.empty((capacity, *field.shape), field.dtype, field.path))
         for pair, _, _ in self._pairs:
@@ -126,6 +127,7 @@ class ColumnStore:
                 field.use(wide)
                 field.dtype, field.scalar = dtype, None
             arrays[i] = values[i]
+        self.version += 1
         self._plan()
         return arrays  # type: ignore[return-value]
 
@@ -198,6 +200,30 @@ class ColumnStore:
         }
         names = [field.path for field in self._fields]
         return {"names": names, "plain": plain, "frames": frames}
+
+    def raw(self, slots: np.ndarray) -> dict[str, np.ndarray]:
+        """A copy of rows as bytes, by the fields' positions; frames that are shared come once."""
+        out = {}
+        for i in self._plain:
+            values = self._fields[i].array.take(slots, 0)
+            out[str(i)] = values.reshape(-1).view(np.uint8)
+        for pair, i, _ in self._pairs:
+            frames, first, second = pair.rows(slots)
+            out[f"{i}.frames"] = frames.reshape(-1).view(np.uint8)
+            out[f"{i}.first"], out[f"{i}.second"] = first, second
+        return out
+
+    def write_raw(self, start: int, raw: Mapping[str, np.ndarray], n: int, skipped: int) -> None:
+        """Write the n rows that :meth:`raw` gave, but the first `skipped`, from `start` on."""
+        arrays: list[Any] = [None] * len(self._fields)
+        for i in self._plain:
+            field = self._fields[i]
+            arrays[i] = raw[str(i)].view(field.dtype).reshape(n, *field.shape)
+        for _, i, j in self._pairs:
+            field = self._fields[i]
+            frames = raw[f"{i}.frames"].view(field.dtype).reshape(-1, *field.shape)
+            arrays[i], arrays[j] = frames[raw[f"{i}.first"]], frames[raw[f"{i}.second"]]
+        self.write(start, [array[skipped:] for array in arrays], n - skipped)
 
     @classmethod
     def from_state(

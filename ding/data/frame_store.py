@@ -117,14 +117,16 @@ class FramePair:
         self._used += 1
         return self._used - 1
 
+    def rows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Each frame that some rows refer to once, and to which the rows refer, twice int64 [n]."""
+        first, second = self._first[slots], self._second[slots]
+        live = np.unique(np.concatenate([first, second]))
+        return self._frames[live], np.searchsorted(live, first), np.searchsorted(live, second)
+
     def state_dict(self, filled: int) -> dict[str, np.ndarray]:
         """Each live frame of the first `filled` rows once, and which rows refer to it."""
-        live = np.unique(np.concatenate([self._first[:filled], self._second[:filled]]))
-        return {
-            "frames": self._frames[live],
-            "first": np.searchsorted(live, self._first[:filled]),
-            "second": np.searchsorted(live, self._second[:filled]),
-        }
+        frames, first, second = self.rows(np.arange(filled))
+        return {"frames": frames, "first": first, "second": second}
 
     def load_state_dict(self, state: dict[str, np.ndarray], order: np.ndarray) -> None:
         """Fill rows from 0 on with the rows `order` of a state."""

@@ -1,6 +1,7 @@
 """The ring behind every buffer: a fixed number of slots, the oldest item replaced first."""
 
 import copy
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ding.data.column_store import ColumnStore
 from ding.data.columns import Columns, as_columns
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
+from ding.data.row_journal import RowJournal
 from ding.utils.errors import DataError
 
 
@@ -41,6 +43,8 @@ class ItemRing:
         self._preallocator = Preallocator(memmap_path)
         self._deepcopy = deepcopy
         self._columnar = columnar
+        #: Where rows are kept that are not in a state, while that is taken or loaded.
+        self.journal: RowJournal | None = None
         self.clear()
 
     def clear(self) -> None:
@@ -49,6 +53,9 @@ class ItemRing:
         self._objects: list[Any] | None = None if self._columnar else [None] * self.capacity
         self.head = 0
         self.filled = 0
+        #: How many rows have come; row number n is in slot n % capacity.
+        self.total = 0
+        self._life = secrets.token_hex(8)
         #: How many of the oldest filled slots hold items that were forgotten.
         self.forgotten = 0
 
@@ -126,6 +133,7 @@ class ItemRing:
     def _advance(self, n: int) -> tuple[int, int]:
         start = self.head
         self.head = (start + n) % self.capacity
+        self.total += n
         if self.forgotten:
             replaced = max(self.filled + n - self.capacity, 0)
             self.forgotten = max(self.forgotten - replaced, 0)
@@ -198,10 +206,15 @@ class ItemRing:
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, Any]:
-        """A copy of all items, in columns if they are columns, and where the ring stands."""
+        """A copy of all items, in columns if they are columns, and where the ring stands.
+
+        With a ``journal`` the rows of columns go there.
+        """
         state: dict[str, Any] = {
             "capacity": self.capacity,
             "head": self.head,
+            "total": self.total,
+            "journal": None,
             "filled": self.filled,
             "forgotten": self.forgotten,
             "columns": None,
@@ -210,8 +223,26 @@ class ItemRing:
         if self._objects is not None:
             state["objects"] = [packed(item) for item in self._objects[: self.filled]]
         elif self._store is not None:
-            state["columns"] = self._store.state_dict(self.filled)
+            in_state = self.filled if self.journal is None else 0
+            state["columns"] = self._store.state_dict(in_state)
+            if self.journal is not None:
+                state["journal"] = self.journal.extend(self)
         return state
+
+    @property
+    def generation(self) -> tuple[str, int]:
+        """Another one whenever rows were changed otherwise than by newer ones."""
+        return self._life, 0 if self._store is None else self._store.version
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a stored row."""
+        return 0 if self._store is None else self._store.row_bytes
+
+    def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """A copy of rows by their numbers, as :meth:`ColumnStore.write_raw` takes it."""
+        assert self._store is not None
+        return self._store.raw(np.arange(start, stop) % self.capacity)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> np.ndarray:
         """Put back what :meth:`state_dict` gave; of more items than fit the newest are kept.
@@ -220,6 +251,8 @@ class ItemRing:
             For each slot that is filled now, from 0 on, the slot of its item in the state.
         """
         self.clear()
+        if state["journal"] is not None:
+            return self._load_rows(state)
         order = np.arange(state["filled"])
         if state["capacity"] != self.capacity:
             if state["filled"] == state["capacity"]:
@@ -236,7 +269,33 @@ class ItemRing:
         self.forgotten = max(state.get("forgotten", 0) - (state["filled"] - len(order)), 0)
         same = state["capacity"] == self.capacity
         self.head = state["head"] if same else len(order) % self.capacity
+        self.total = state["total"] if same else len(order)
         return order
+
+    def _load_rows(self, state: Mapping[str, Any]) -> np.ndarray:
+        """:meth:`load_state_dict` of a state whose rows are in the journal."""
+        if self.journal is None:
+            raise DataError("the rows of this state are in files of their own")
+        same = state["capacity"] == self.capacity
+        n = min(state["filled"], self.capacity)
+        total = state["total"]
+        first = total - n
+        store = ColumnStore.from_state(
+            state["columns"], np.arange(0), self.capacity, self._preallocator
+        )
+        for start, stop, raw in self.journal.read(state["journal"]):
+            skipped = max(first - start, 0)
+            if start + skipped < stop:
+                number = start + skipped if same else start + skipped - first
+                store.write_raw(number % self.capacity, raw, stop - start, skipped)
+        self._store, self.filled = store, n
+        self.total = total if same else n
+        self.head = self.total % self.capacity
+        self.forgotten = max(state["forgotten"] - (state["filled"] - n), 0)
+        if same:
+            self.journal.adopt(state["journal"], self.generation)
+            return np.arange(n)
+        return np.arange(first, total) % state["capacity"]
 
 
 def _detached(item: Any) -> Any:

@@ -1,5 +1,7 @@
 """All that a run needs to go on as if it had never stopped."""
 
+import contextlib
+import copy
 import os
 import random
 from collections.abc import Callable
@@ -8,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.row_journal import RowJournal
 from ding.entry.changed_config import changes, config_facts
 from ding.entry.components import Components
 from ding.entry.optimizer_options import keep_configured
@@ -23,27 +27,59 @@ def state_path(exp_name: str) -> str:
     return os.path.join(exp_name, "ckpt", FILE_NAME)
 
 
-def save_run_state(parts: Components) -> None:
+def rows_path(exp_name: str) -> str:
+    """The folder of the replay buffer's rows that a run's state refers to."""
+    return os.path.join(exp_name, "ckpt", "rows")
+
+
+def save_run_state(parts: Components, journal: RowJournal | None = None) -> None:
     """Save policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds.
 
     Episodes that are running are not saved: they start anew.
+
+    Args:
+        journal: The one of the saves before, so that rows that it has are not written again.
 
     Raises:
         CheckpointWriteError: The file cannot be written; the previous one is intact.
         TypeError: A part's state holds something that cannot be stored.
     """
+    journal = journal or RowJournal(rows_path(parts.cfg.exp_name))
+    write_run_state(parts.cfg.exp_name, take_run_state(parts, journal), journal)
+
+
+def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
+    """A copy of what :func:`save_run_state` saves; training may go on before it is written."""
+    buffer = parts.replay_buffer
+    own = {name: part for name, part in _stateful(parts).items() if part is not buffer}
     state = {
         "policy": to_device(dict(parts.learner.policy.state_dict()), "cpu"),
-        **{name: part.state_dict() for name, part in _stateful(parts).items()},
+        **{name: part.state_dict() for name, part in own.items()},
         "rng": _rng_state(),
         "optimizer_options": parts.built_options,
         "config": config_facts(parts.cfg),
     }
-    save_file(state_path(parts.cfg.exp_name), state)
+    state = copy.deepcopy(state)
+    if isinstance(buffer, RingBuffer):
+        with buffer.rows_in(journal):
+            state["buffer"] = buffer.state_dict()  # copies already
+    elif buffer is not None and hasattr(buffer, "state_dict"):
+        state["buffer"] = copy.deepcopy(buffer.state_dict())
+    return state
 
 
-def load_run_state(parts: Components) -> list[str]:
+def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -> None:
+    """Write a state that :func:`take_run_state` took; errors as in :func:`save_run_state`."""
+    journal.write()
+    save_file(state_path(exp_name), state)
+    journal.remove_unused()
+
+
+def load_run_state(parts: Components, journal: RowJournal | None = None) -> list[str]:
     """Take up the state that :func:`save_run_state` saved in the same run folder.
+
+    Args:
+        journal: For the saves to come, so that rows that are there are not written again.
 
     Returns:
         What the config has changed since; it holds from now on.
@@ -61,8 +97,10 @@ def load_run_state(parts: Components) -> list[str]:
         changed = changes(state["config"], config_facts(parts.cfg))
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
-        for name, part in _stateful(parts).items():
-            part.load_state_dict(state[name])
+        journal = journal or RowJournal(rows_path(parts.cfg.exp_name))
+        with _rows_in(journal, parts.replay_buffer):
+            for name, part in _stateful(parts).items():
+                part.load_state_dict(state[name])
         rng = state["rng"]
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(
@@ -71,6 +109,10 @@ def load_run_state(parts: Components) -> list[str]:
     # Last: building and loading the parts may have drawn from the generators.
     _set_rng_state(rng)
     return changed
+
+
+def _rows_in(journal: RowJournal, buffer: Any) -> contextlib.AbstractContextManager[None]:
+    return buffer.rows_in(journal) if isinstance(buffer, RingBuffer) else contextlib.nullcontext()
 
 
 def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:

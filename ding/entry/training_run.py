@@ -102,6 +102,9 @@ class TrainingRun:
             if self._stop.number is None:
                 self._fail(error)
                 raise
+        finally:
+            self._watch.enter("save")
+            self._keeper.close()
         return self._finish()
 
     def collect(self, settings: dict[str, Any]) -> Any:
@@ -165,7 +168,7 @@ class TrainingRun:
             # A policy's checkpoint holds counters; buffer and RNG begin anew.
             parts.collector.envstep = parts.learner.collector_envstep
         else:
-            changed = load_run_state(parts)
+            changed = load_run_state(parts, self._keeper.journal)
             other_seed = next((words for words in changed if words.startswith("seed: ")), None)
             if other_seed is not None:
                 raise ConfigError(
@@ -260,7 +263,6 @@ class TrainingRun:
     def _finish(self) -> str:
         """Save, note the reason of the end in the run folder and return the closing words."""
         parts = self._parts
-        self._watch.enter("save")
         # Before the last evaluation: a resumed run goes on as if that had not been.
         self._keeper.save()
         self._keeper.run_last_hooks()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from ding.data.row_journal import RowJournal
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state, save_run_state
@@ -252,17 +253,60 @@ def test_nothing_is_made_where_there_is_no_run():
     assert not os.path.exists("run")
 
 
-def test_state_is_saved_seldom_if_that_takes_long(monkeypatch):
+def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
     saves = []
 
-    def slow_save(parts):
+    def slow_take(parts, journal):
         saves.append(parts.learner.train_iter)
-        time.sleep(0.2)
+        time.sleep(0.6)
+        return {}
 
-    monkeypatch.setattr(state_keeper, "save_run_state", slow_save)
+    monkeypatch.setattr(state_keeper, "take_run_state", slow_take)
     run(limit=200)
-    # Ten times 20 updates; each save may come only after 50 times 0.2 s.
+    # Ten times 20 updates; each save may come only after a hundred times 0.6 s.
     assert len(saves) == 2
+    assert "saving the state takes 0.6" in capsys.readouterr().out
+
+
+def test_state_is_saved_every_few_seconds_by_default(monkeypatch):
+    monkeypatch.setattr(state_keeper, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(state_keeper, "MAX_SHARE", 1.0)
+    seen = []
+    take = state_keeper.take_run_state
+
+    def noted(parts, journal):
+        seen.append((time.monotonic(), parts.learner.train_iter))
+        return take(parts, journal)
+
+    monkeypatch.setattr(state_keeper, "take_run_state", noted)
+    config = walk_config()
+    config[0].policy.learn.learner.hook.save_ckpt_after_iter = 10**6
+    envs = walk_envs(seconds=0.01)
+    serial_pipeline(config, env_setting=envs, max_train_iter=150)
+    assert len(seen) > 3
+    state = read_file("run/ckpt/resume.pth.tar")
+    assert state["learner"]["last_iter"] == run_json()["train_iter"]
+    assert len(os.listdir("run/ckpt/rows")) == len(state["buffer"]["ring"]["journal"])
+
+
+def test_rows_are_there_when_the_state_is(monkeypatch):
+    """Whatever is written last before a kill, the state on disk can be loaded."""
+    parts = build("dqn")
+    journal = RowJournal("run/ckpt/rows")
+    taken = []
+    for _ in range(30):
+        learn(parts, collect(parts, 2))
+        save_run_state(parts, journal)
+        taken.append(parts.learner.train_iter)
+        # The next save gets no further than its rows.
+        state_keeper.take_run_state(parts, journal)
+        journal.write()
+        other = build("dqn")
+        load_run_state(other)
+        assert_same(other.replay_buffer.state_dict(), parts.replay_buffer.state_dict())
+        assert other.learner.train_iter == taken[-1]
+        other.close()
+    parts.close()
 
 
 def test_same_seed_gives_same_run():

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import Draw
 from ding.data.item_ring import ItemRing
+from ding.data.row_journal import RowJournal
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
@@ -191,6 +192,19 @@ class RingBuffer:
     def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
         with self._lock:
             self._load(_state_dict)
+
+    @contextlib.contextmanager
+    def rows_in(self, journal: RowJournal) -> Iterator[None]:
+        """Within the block, states that are taken or loaded have their rows in a journal.
+
+        Only rows in columns; others stay in the state.
+        """
+        with self._lock:
+            self._ring.journal = journal
+            try:
+                yield
+            finally:
+                self._ring.journal = None
 
     def _load(self, state: dict[str, Any]) -> np.ndarray:
         order = self._ring.load_state_dict(state["ring"])

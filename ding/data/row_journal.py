@@ -1,0 +1,159 @@
+"""The rows of a ring in files of their own, so that a state that is saved often writes few of them.
+
+Each row is numbered as it comes. A file holds the rows of a range of numbers and is never changed;
+a state names the files that make up its rows, and files that no state names are removed.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ding.torch_utils.tensor_file import read_tensors, write_tensors
+from ding.utils.errors import CheckpointError, DataError
+
+_NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
+#: A file's rows take about this much at most; smaller files are merged up to the other size.
+_MAX_BYTES = 64 << 20
+_MERGE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows ``start`` to ``stop`` and the file that holds them."""
+
+    start: int
+    stop: int
+    file: str
+
+
+class NumberedRows(Protocol):
+    """A ring whose rows are numbered as they come."""
+
+    @property
+    def generation(self) -> Any:
+        """Another one whenever rows were changed otherwise than by newer ones."""
+
+    @property
+    def total(self) -> int:
+        """Number of the next row."""
+
+    @property
+    def filled(self) -> int:
+        """How many of the newest are there."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a row."""
+
+    def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """A copy of rows ``start`` to ``stop``."""
+
+
+class RowJournal:
+    """Keeps the files of one ring.
+
+    Args:
+        folder: Where they are; made when there is something to write.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._segments: list[Segment] = []
+        self._bytes: dict[str, int] = {}
+        self._generation: Any = None
+        self._pending: dict[str, dict[str, np.ndarray]] = {}
+
+    # ------------------------------------------------------------------ out
+
+    def extend(self, rows: NumberedRows) -> list[dict[str, Any]]:
+        """Take what is new, to be written by :meth:`write`; the segments of all rows."""
+        if rows.generation != self._generation:
+            self._segments, self._generation = [], rows.generation
+        oldest = rows.total - rows.filled
+        kept = [segment for segment in self._segments if segment.stop > oldest]
+        start = max(kept[-1].stop if kept else oldest, oldest)
+        if start < rows.total:
+            start = self._absorb(kept, start, oldest, rows)
+        step = max(_MAX_BYTES // max(rows.row_bytes, 1), 1)
+        for at in range(start, rows.total, step):
+            stop = min(at + step, rows.total)
+            name = f"rows-{secrets.token_hex(8)}.safetensors"
+            self._pending[name] = rows.raw_rows(at, stop)
+            self._bytes[name] = (stop - at) * rows.row_bytes
+            kept.append(Segment(at, stop, name))
+        self._segments = kept
+        return [asdict(segment) for segment in kept]
+
+    def _absorb(self, kept: list[Segment], start: int, oldest: int, rows: NumberedRows) -> int:
+        """Write the last small files again together with the new rows: they stay few."""
+        while kept:
+            last = kept[-1]
+            small = self._bytes.get(last.file, _MERGE_BYTES) < _MERGE_BYTES
+            if not small or last.stop - last.start > 2 * (rows.total - start):
+                break
+            start = max(kept.pop().start, oldest)
+        return start
+
+    def write(self) -> None:
+        """Write what was taken, before the state that names it is written.
+
+        Raises:
+            CheckpointWriteError: A file cannot be written; what was taken is taken again.
+        """
+        try:
+            for name in list(self._pending):
+                write_tensors(os.path.join(self._folder, name), self._pending[name], {}, True)
+                del self._pending[name]
+        except BaseException:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        self._segments, self._generation = [], None
+        self._pending.clear()
+
+    def remove_unused(self) -> None:
+        """Remove the files that the state that was written last does not name."""
+        used = {segment.file for segment in self._segments}
+        self._bytes = {name: size for name, size in self._bytes.items() if name in used}
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._folder):
+                if name not in used and _NAME.fullmatch(name):
+                    os.remove(os.path.join(self._folder, name))
+
+    # ------------------------------------------------------------------ in
+
+    def read(self, entries: Sequence[Any]) -> Iterator[tuple[int, int, dict[str, np.ndarray]]]:
+        """First and next number, and the rows, of each segment of a state.
+
+        Raises:
+            CheckpointError: A file is missing or damaged.
+        """
+        for entry in entries:
+            segment = Segment(**entry)
+            path = os.path.join(self._folder, segment.file)
+            try:
+                if not _NAME.fullmatch(segment.file):
+                    raise DataError("no such file is ever written")
+                tensors, _ = read_tensors(path)
+            except (OSError, DataError) as error:
+                raise CheckpointError(
+                    f"cannot read the replay buffer's rows from {path}: {error}"
+                ) from error
+            yield segment.start, segment.stop, tensors  # type: ignore[misc]
+
+    def adopt(self, entries: Sequence[Any], generation: Any) -> None:
+        """Go on with the files of a state that was loaded into a ring of that generation."""
+        self._segments = [Segment(**entry) for entry in entries]
+        self._generation = generation
+        for segment in self._segments:
+            with contextlib.suppress(OSError):
+                self._bytes[segment.file] = os.path.getsize(
+                    os.path.join(self._folder, segment.file)
+                )
