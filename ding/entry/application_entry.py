@@ -20,6 +20,9 @@ from ding.utils import read_file, save_file, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 from ding.worker import EpisodeSerialCollector, SampleSerialCollector, create_serial_evaluator
 
+#: Key of the discount factor in rows of episodes, and what it is where they lack it.
+_GAMMA, _DEFAULT_GAMMA = "discount_factor", 0.99
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -158,6 +161,8 @@ def collect_episodic_demo_data(
 ) -> None:
     """Save whole episodes that a policy plays, each a list of its transitions.
 
+    Each transition has the policy's ``discount_factor``, so that n-step transitions can be made.
+
     Args:
         collect_count: Number of episodes.
 
@@ -169,26 +174,37 @@ def collect_episodic_demo_data(
         EpisodeSerialCollector, cfg, env_setting, model, state_dict, state_dict_path
     ) as collector:
         episodes = collector.collect(n_episode=collect_count, policy_kwargs=_exploration(cfg))
-    data = [list(episode) for episode in episodes]
+    policy = cfg.policy
+    gamma = policy.get("discount_factor", policy.collect.get("discount_factor"))
+    known = {} if gamma is None else {_GAMMA: float(gamma)}
+    data = [[{**row, **known} for row in episode] for episode in episodes]
     _save(expert_data_path, data, f"{len(data)} episodes")
 
 
-def episode_to_transitions(data_path: str, expert_data_path: str, nstep: int) -> None:
+def episode_to_transitions(
+    data_path: str, expert_data_path: str, nstep: int, gamma: float | None = None
+) -> None:
     """Turn a file of episodes into one of n-step transitions, a list of rows.
 
     Args:
         data_path: What :func:`collect_episodic_demo_data` saved.
         expert_data_path: File to write.
         nstep: Steps that a transition spans; those at an episode's end span fewer.
+        gamma: Discount factor; by default the one of the policy that collected the episodes, or
+            0.99 if the file does not tell.
 
     Raises:
         DataError: The file holds no episodes.
     """
-    _save_transitions(_read_episodes(data_path), expert_data_path, nstep)
+    _save_transitions(_read_episodes(data_path), expert_data_path, nstep, gamma)
 
 
 def episode_to_transitions_filter(
-    data_path: str, expert_data_path: str, nstep: int, min_episode_return: float
+    data_path: str,
+    expert_data_path: str,
+    nstep: int,
+    min_episode_return: float,
+    gamma: float | None = None,
 ) -> None:
     """`episode_to_transitions` of those episodes that return at least so much.
 
@@ -206,7 +222,7 @@ def episode_to_transitions_filter(
             f"none of the {len(episodes)} episodes in {data_path} returns at least "
             f"min_episode_return={min_episode_return:g}{best}"
         )
-    _save_transitions(good, expert_data_path, nstep)
+    _save_transitions(good, expert_data_path, nstep, gamma)
 
 
 def _read_episodes(path: str) -> list[list[dict[str, Any]]]:
@@ -216,8 +232,14 @@ def _read_episodes(path: str) -> list[list[dict[str, Any]]]:
     return episodes
 
 
-def _save_transitions(episodes: list[list[dict[str, Any]]], path: str, nstep: int) -> None:
-    rows = [row for episode in episodes for row in get_nstep_return_data(episode, nstep)]
+def _save_transitions(
+    episodes: list[list[dict[str, Any]]], path: str, nstep: int, gamma: float | None
+) -> None:
+    rows = []
+    for episode in episodes:
+        told = episode[0].get(_GAMMA, _DEFAULT_GAMMA) if episode else _DEFAULT_GAMMA
+        plain = [{name: row[name] for name in row if name != _GAMMA} for row in episode]
+        rows += get_nstep_return_data(plain, nstep, gamma=told if gamma is None else gamma)
     _save(path, rows, f"{len(rows)} transitions")
 
 

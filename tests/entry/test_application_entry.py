@@ -144,6 +144,20 @@ def test_episodes_and_their_transitions(checkpoint):
     assert rows[-1]["reward"].tolist() == [1, 0, 0]
 
 
+@pytest.mark.parametrize(("given", "gamma"), [(None, 0.5), (0.25, 0.25)])
+def test_transitions_have_the_discount_of_the_policy(checkpoint, given, gamma):
+    main, create = configs()
+    main["policy"]["discount_factor"] = 0.5
+    collect_episodic_demo_data((main, create), 0, 2, "episodes.pkl", state_dict_path=checkpoint)
+    for one in (episode_to_transitions, episode_to_transitions_filter):
+        least = {} if one is episode_to_transitions else {"min_episode_return": 0.0}
+        one("episodes.pkl", "rows.pkl", nstep=3, gamma=given, **least)
+        rows = read_file("rows.pkl")
+        assert rows[0]["value_gamma"] == pytest.approx(gamma**3)
+        assert rows[-1]["value_gamma"] == pytest.approx(gamma)
+        assert "discount_factor" not in rows[0]
+
+
 def test_transitions_of_good_episodes():
     def episode(rewards):
         return [
