@@ -7,6 +7,7 @@ import numpy as np
 
 from ding.data import tree_map, tree_take
 from ding.envs import PlayerActions
+from ding.worker.collector.env_rows import ready_rows, step_rows
 from ding.worker.collector.row_actions import row_action
 
 #: By env id, the infos of an episode's last step, one per player.
@@ -75,15 +76,16 @@ class EvalRollout:
     def _step_rows(
         self, active: np.ndarray, policy_kwargs: Sequence[Mapping[str, Any]]
     ) -> tuple[int, Ended]:
-        obs = {i: value for i, value in self._env.ready_obs.items() if active[i]}
+        obs = {i: value for i, value in ready_rows(self._env).items() if active[i]}
         outputs = []
         for player, policy in enumerate(self._policies):
             own = {i: value[player] for i, value in obs.items()} if self._battle else obs
             # None may be ready: then the answers to earlier actions are waited for.
             outputs.append(policy.forward(own, **policy_kwargs[player]) if own else {})
         actions = {i: [row_action(output[i]["action"]) for output in outputs] for i in obs}
-        timesteps = self._env.step(
-            actions if self._battle else {i: action[0] for i, action in actions.items()}
+        timesteps = step_rows(
+            self._env,
+            dict(actions) if self._battle else {i: action[0] for i, action in actions.items()},
         )
         ended, failed = {}, []
         for env_id, timestep in timesteps.items():

@@ -10,6 +10,7 @@ from ding.envs import BaseEnvTimestep
 from ding.torch_utils import to_tensor
 from ding.utils.errors import DataError
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
+from ding.worker.collector.env_rows import ready_rows, step_rows
 from ding.worker.collector.rollout import NO_SEED, FinishedEpisode, Rollout, StepResult
 from ding.worker.collector.row_actions import row_action
 
@@ -52,7 +53,7 @@ class RowRollout(Rollout):
         active: np.ndarray | None = None,
         level_seeds: Sequence[int] | None = None,
     ) -> StepResult:
-        obs = self._env.ready_obs
+        obs = ready_rows(self._env)
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
         if self._deepcopy_obs:
@@ -71,7 +72,7 @@ class RowRollout(Rollout):
                 (own[env_id], out[env_id], train_iter)
                 for own, out, train_iter in zip(seen, outputs, train_iters)
             ]
-        timesteps = self._env.step(actions)
+        timesteps = step_rows(self._env, actions)
         if level_seeds is not None and not self._knows_seeds:
             self._mark_seedless()
         result = StepResult(0, 0)

@@ -475,6 +475,73 @@ class TestRegistry:
         assert np.isscalar(collector.envstep)
 
 
+class TestStackedManager:
+    """Managers of the second version stack observations and list timesteps."""
+
+    @POLICIES
+    @pytest.mark.parametrize("kind", ["base_v2", "subprocess_v2"])
+    def test_samples_episodes_and_evaluation(self, policy_cls, kind, made):
+        envs = [lambda i=i: LineEnv({"number": i}) for i in range(2)]
+        manager = create_env_manager(EasyDict(type=kind), envs)
+        policy = policy_cls()
+        collector = make(SampleSerialCollector, policy.collect_mode, manager)
+        made.append(collector)
+        assert steps(collector.collect(6)) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+        other = make(EpisodeSerialCollector, policy.collect_mode, manager)
+        made.append(other)
+        assert [len(episode) for episode in other.collect(3)] == [5, 5, 5]
+        cfg = InteractionSerialEvaluator.default_config()
+        evaluator = InteractionSerialEvaluator(cfg, manager, policy.eval_mode, Writer())
+        assert evaluator.eval(n_episode=4)[1]["eval_episode_return"] == [15.0] * 4
+
+    def test_dict_observations(self, made):
+        class Named(LineEnv):
+            def __init__(self, cfg):
+                super().__init__(cfg)
+                self.observation_space = gym.spaces.Dict({"at": self.observation_space})
+
+            def _obs(self):
+                return {"at": super()._obs()}
+
+        class Policy(RowPolicy):
+            def _forward_collect(self, data, **kwargs):
+                return {i: {"action": int(obs["at"][1] % 2)} for i, obs in data.items()}
+
+        envs = [lambda i=i: Named({"number": i}) for i in range(2)]
+        manager = create_env_manager(EasyDict(type="base_v2"), envs)
+        collector = make(SampleSerialCollector, Policy().collect_mode, manager)
+        made.append(collector)
+        found = [tuple(int(x) for x in row["obs"]["at"]) for row in collector.collect(4)]
+        assert found == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+class MixedRewards(LineEnv):
+    """Rewards as users' environments give them: sometimes a whole number, sometimes not."""
+
+    def step(self, action):
+        timestep = super().step(action)
+        reward = self._t if self._t % 2 else self._t + 0.5
+        return timestep._replace(reward=reward)
+
+
+class BatchedRewards(StepPolicy):
+    """Its rows go through the base class's batched core."""
+
+    def _process_transition(self, obs, policy_output, timestep):
+        row = super()._process_transition(obs, policy_output, timestep)
+        return {**row, "reward": timestep.reward}
+
+
+@pytest.mark.parametrize("policy_cls", [StepPolicy, BatchedRewards])
+@pytest.mark.parametrize("options", [{}, {"deepcopy_obs": True}])
+def test_rewards_that_mix_whole_and_real_numbers(policy_cls, options, made):
+    env = line_manager(2, MixedRewards, length=4)
+    collector = make(SampleSerialCollector, policy_cls().collect_mode, env, **options)
+    made.append(collector)
+    data = collector.collect(8)
+    assert [float(row["reward"]) for row in data] == [1.0, 2.5, 3.0, 4.5] * 2
+
+
 class TestVectorManager:
     """All environments step, even those that are to wait for the others."""
 

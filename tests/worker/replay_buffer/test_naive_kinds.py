@@ -98,7 +98,7 @@ def test_episodes(make, columnar, tmp_path):
     buffer = make(EpisodeReplayBuffer, 3)
     buffer.push([episode(2), episode(3)], 0)
     assert (buffer.count(), buffer.episode_len) == (2, [2, 3])
-    buffer.push(episode(4), 0)  # one episode, not four items
+    buffer.push([episode(4)], 0)
     buffer.push([episode(5)], 0)
     assert (buffer.count(), buffer.push_count, buffer.episode_len) == (3, 4, [3, 4, 5])
 
@@ -129,3 +129,13 @@ def test_elastic_window_follows_the_environment_step(make):
     assert buffer.sample(1, 0, sample_range=slice(0, 1)).columns["t"].item() == 10
     buffer.update(1000)
     assert len(buffer.sample(10, 0)) == 10
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_training_samples_are_items(make, columnar):
+    buffer = make(EpisodeReplayBuffer, size=10)
+    rows = [{"obs": torch.tensor([float(i)]), "reward": float(i)} for i in range(6)]
+    buffer.push(Columns.from_rows(rows) if columnar else rows, 0)
+    assert (buffer.count(), buffer.push_count) == (6, 6)
+    batch = buffer.sample(4, 0)
+    assert len({float(row["reward"]) for row in batch}) == 4
