@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ding.config.save import runs_as_it_is
+from ding.entry.ending import Ending
 from ding.entry.run_files import read_record
 from ding.utils.console import say
 
@@ -14,12 +15,12 @@ CONFIG_FILE = "formatted_total_config.py"
 STATE_FILE = os.path.join("ckpt", "coordinator_state.pth.tar")
 
 
-def how_it_ended(exp_name: str) -> tuple[str, str]:
-    """Status and reason of a run whose coordinator has let its workers go."""
+def how_it_ended(exp_name: str) -> Ending:
+    """How a run ended whose coordinator has let its workers go."""
     record = read_record(exp_name)
     if record.get("status") in (None, "running"):
-        return "finished", "the coordinator has ended"
-    return record["status"], record.get("reason", "")
+        return Ending("finished", "the coordinator has ended")
+    return Ending(record["status"], record.get("reason", ""))
 
 
 def print_ending(main: Mapping[str, Any], status: str, reason: str, mode: str = "parallel") -> None:
@@ -42,7 +43,7 @@ def print_ending(main: Mapping[str, Any], status: str, reason: str, mode: str = 
     lines.append(curves_line(exp))
     best = read_record(exp).get("best_return")
     ending = f"{status}: {reason}"
-    if best is not None and "best mean return" not in reason:
+    if best is not None:
         ending += f"; best mean return {best:.4g}"
     say("\n".join([*lines, ending]))
 

@@ -18,15 +18,16 @@ from ding.entry.dist_replicas import (
     dist_delete_replicas,
     dist_restart_replicas,
 )
+from ding.entry.ending import Ending
 from ding.entry.learner_ranks import run_ranks
 from ding.entry.parallel_entry import print_notes, worker_of
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import exit_status, run_coordinator, run_worker
+from ding.entry.part_runs import run_coordinator, run_worker
 from ding.entry.run_files import coordinator_address, settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.shared_paths import check_shared_paths
 from ding.utils.console import say
-from ding.utils.errors import ConfigError, RunError
+from ding.utils.errors import ConfigError
 from ding.utils.run_key import make_run_key
 
 __all__ = [
@@ -139,19 +140,19 @@ def lead(config: EasyDict) -> None:
     exp_name = config.main.exp_name
     folders = RunFolders(config)
     folders.prepare()
-    verdicts: list[tuple[str, str]] = []
+    verdicts: list[Ending] = []
     try:
         key = make_run_key(exp_name)
         run_part(
             lambda handle: run_coordinator(handle, config, key, verdicts.append),
-            on_error=lambda words: verdicts.append(("failed", words)),
+            on_error=lambda words: verdicts.append(Ending("failed", words)),
         )
     finally:
         folders.clean()
-    status, reason = verdicts[0]
-    settle_record(exp_name, status, reason)
-    print_ending(config.main, status, reason, mode="dist")
-    _raise_for(status, reason)
+    ending = verdicts[0]
+    settle_record(exp_name, ending.status, ending.reason)
+    print_ending(config.main, ending.status, ending.reason, mode="dist")
+    ending.raise_if_bad()
 
 
 def dist_launch_learner(
@@ -234,9 +235,9 @@ def dist_launch_spawn_learner(
 def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
     """Run all processes of a learner; the rest as :func:`dist_launch_spawn_learner`."""
     _find_own_address(config)
-    status, reason = run_ranks(config, make_run_key(config.main.exp_name), name, port)
-    say(f"{name or 'learner'}: {status}: {reason}")
-    _raise_for(status, reason)
+    ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
+    say(f"{name or 'learner'}: {ending.status}: {ending.reason}")
+    ending.raise_if_bad()
 
 
 def work(
@@ -263,12 +264,13 @@ def work(
     if port:
         entry.port = port
     key = make_run_key(exp_name)
-    ended: list[tuple[str, str]] = []
+    ended: list[Ending] = []
     run = partial(run_worker, config=config, name=entry.name, key=key, on_end=ended.append)
-    run_part(run, on_error=lambda words: ended.append(("failed", words)))
-    status, reason = ended[0] if ended else how_it_ended(exp_name)
-    say(f"{entry.name}: {status}: {reason}")
-    _raise_for(status if ended else "finished", reason)
+    run_part(run, on_error=lambda words: ended.append(Ending("failed", words)))
+    ending = ended[0] if ended else how_it_ended(exp_name)
+    say(f"{entry.name}: {ending.status}: {ending.reason}")
+    if ended:
+        ending.raise_if_bad()
 
 
 def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
@@ -315,11 +317,3 @@ def _address_towards(host: str, port: int) -> str:
                 f"system.coordinator.host {host!r} cannot be reached: {error}"
             ) from error
         return probe.getsockname()[0]
-
-
-def _raise_for(status: str, reason: str) -> None:
-    if status == "failed":
-        raise RunError(reason)
-    code = exit_status(status, reason)
-    if code:
-        raise SystemExit(code)

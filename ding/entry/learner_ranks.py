@@ -12,6 +12,7 @@ from ding.config.system import kind_of, processes_per_learner, rank_of, worker_n
 from ding.entry.child_group import ChildGroup, woken_by_signals
 from ding.entry.children import Child
 from ding.entry.closing_words import how_it_ended
+from ding.entry.ending import Ending
 from ding.entry.part_process import STOP_SECONDS
 from ding.entry.part_runs import output_path, rank_environ, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
@@ -21,7 +22,7 @@ from ding.utils.errors import ConfigError
 
 def run_ranks(
     config: EasyDict, key: str, name: str | None = None, port: int | None = None
-) -> tuple[str, str]:
+) -> Ending:
     """Run all processes of a learner on this machine; returns how it ended.
 
     If one of them dies, the others end as well: they cannot train without it.
@@ -59,7 +60,7 @@ class _Ranks(ChildGroup):
         exp_name = config.main.exp_name
         super().__init__([Child(name, output_path(exp_name, name)) for name in names])
 
-    def run(self) -> tuple[str, str]:
+    def run(self) -> Ending:
         with StopSignal() as stop, woken_by_signals() as self._alarm:
             stop.patient = True
             try:
@@ -71,7 +72,7 @@ class _Ranks(ChildGroup):
                     child.tell("stop", *verdict)
                 self._await(self._group, time.monotonic() + STOP_SECONDS, stop, stop.number)
             except StopNow as signalled:
-                verdict = "interrupted", str(signalled)
+                verdict = Ending.by_signal(signalled.number)
             finally:
                 self._kill_all()
         return verdict
@@ -94,9 +95,9 @@ class _Ranks(ChildGroup):
         if word == "error":
             child.error = facts[0]
 
-    def _how(self, stop: StopSignal) -> tuple[str, str]:
+    def _how(self, stop: StopSignal) -> Ending:
         if stop.number is not None:
-            return "interrupted", stop.name
+            return Ending.by_signal(stop.number)
         causes = []
         for child in self._group:
             if child.is_dead:
@@ -105,5 +106,5 @@ class _Ranks(ChildGroup):
                 if child.exit_status:
                     causes.append(f"{child.name} {how}")
         if causes:
-            return "failed", causes[0]
+            return Ending("failed", causes[0])
         return how_it_ended(self._config.main.exp_name)

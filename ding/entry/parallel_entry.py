@@ -20,8 +20,9 @@ from ding.config.system import kind_of
 from ding.entry.child_group import start_method
 from ding.entry.children import PipeEvent
 from ding.entry.closing_words import print_ending
+from ding.entry.ending import Ending
 from ding.entry.part_process import STOP_SECONDS, run_part
-from ding.entry.part_runs import build_worker, exit_status, run_coordinator
+from ding.entry.part_runs import build_worker, run_coordinator
 from ding.entry.run_files import settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
@@ -69,14 +70,10 @@ def parallel_pipeline(
     config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}
     with StopSignal() as stop:
         try:
-            status, reason = run_parallel(config, stop)
+            ending = run_parallel(config, stop)
         except StopNow as signalled:
             raise SystemExit(128 + signalled.number) from None
-    if status == "failed":
-        raise RunError(reason)
-    code = exit_status(status, reason)
-    if code:
-        raise SystemExit(code)
+    ending.raise_if_bad()
 
 
 def print_notes(notes: Notes) -> None:
@@ -107,8 +104,8 @@ def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:
     )
 
 
-def run_parallel(config: EasyDict, stop: StopSignal) -> tuple[str, str]:
-    """Run a compiled config on this machine; returns status and reason, which it also prints.
+def run_parallel(config: EasyDict, stop: StopSignal) -> Ending:
+    """Run a compiled config on this machine; returns how it ended, which it also prints.
 
     Args:
         config: ``main`` and ``system``; workers' ports on ``'auto'``.
@@ -124,12 +121,12 @@ def run_parallel(config: EasyDict, stop: StopSignal) -> tuple[str, str]:
         save_parallel(config)
         key = make_run_key(exp_name)
         resume = bool(at(config.main, "policy.learn.resume_training"))
-        status, reason = Supervisor(config, key, resume).run(stop)
+        ending = Supervisor(config, key, resume).run(stop)
     finally:
         folders.clean()
-    settle_record(exp_name, status, reason)
-    print_ending(config.main, status, reason)
-    return status, reason
+    settle_record(exp_name, ending.status, ending.reason)
+    print_ending(config.main, ending.status, ending.reason)
+    return ending
 
 
 # ---------------------------------------------------------------------- single parts
@@ -213,21 +210,17 @@ def launch_coordinator(
             _close_all(handles)
             raise RunError(f"{process.name} ended before it listened (status {process.exitcode})")
     key = read_run_key(whole.main.exp_name)
-    verdicts: list[tuple[str, str]] = []
+    verdicts: list[Ending] = []
     try:
         run_part(
             lambda handle: run_coordinator(handle, whole, key, verdicts.append),
-            on_error=lambda words: verdicts.append(("failed", words)),
+            on_error=lambda words: verdicts.append(Ending("failed", words)),
         )
     finally:
         _close_all(handles)
-    status, reason = verdicts[0]
-    print_ending(whole.main, status, reason)
-    if status == "failed":
-        raise RunError(reason)
-    code = exit_status(status, reason)
-    if code:
-        raise SystemExit(code)
+    ending = verdicts[0]
+    print_ending(whole.main, ending.status, ending.reason)
+    ending.raise_if_bad()
 
 
 def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -> None:

@@ -16,14 +16,15 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from ding.entry.ending import Ending
 from ding.entry.stop_signal import SAME_REQUEST_SECONDS, SIGNALS
 from ding.utils.console import say
 from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
+from ding.utils.process_identity import end_processes
 
 #: Seconds in which a part that was told to stop has to do so.
 STOP_SECONDS = 3.5
-_SIGNAL_WORDS = {int(number): words for number, words in SIGNALS.items()}
 
 #: Takes status and reason of the end that is asked for.
 StopFunction = Callable[[str, str], object]
@@ -41,12 +42,15 @@ class PartHandle:
         self._link = link
         self._lock = threading.Lock()
         self._stop: StopFunction | None = None
-        self._asked: tuple[str, str] | None = None
+        self._asked: Ending | None = None
+        self._siblings: dict[str, dict[str, Any]] = {}
+        self._orphaned = -math.inf
+        self._clean: Callable[[], object] = lambda: None
         self._worker_ended: Callable[[str, str], object] = _print_end
 
     @property
-    def stopping(self) -> tuple[str, str] | None:
-        """Status and reason of the end that was asked for, if one was."""
+    def stopping(self) -> Ending | None:
+        """The end that was asked for, if one was."""
         return self._asked
 
     def on_stop(self, stop: StopFunction) -> None:
@@ -55,6 +59,10 @@ class PartHandle:
             self._stop, asked = stop, self._asked
         if asked is not None:
             self._call(stop, asked)
+
+    def on_orphaned(self, clean: Callable[[], object]) -> None:
+        """Have ``clean`` called at the very end if nobody else is left to do it."""
+        self._clean = clean
 
     def on_worker_ended(self, tell: Callable[[str, str], object]) -> None:
         """Have ``tell`` called with name and cause when the supervisor has seen a worker's end."""
@@ -66,12 +74,12 @@ class PartHandle:
             with contextlib.suppress(OSError), self._lock:
                 self._link.send((word, *facts))
 
-    def ask_to_stop(self, status: str, reason: str) -> None:
+    def ask_to_stop(self, status: str, reason: str, number: int | None = None) -> None:
         """Ask the part for an end; only the first one counts."""
         with self._lock:
             if self._asked is not None:
                 return
-            self._asked, stop = (status, reason), self._stop
+            self._asked, stop = Ending(status, reason, number), self._stop
         if stop is not None:
             self._call(stop, self._asked)
 
@@ -82,9 +90,25 @@ class PartHandle:
             self.ask_to_stop(*facts)
         elif word == "ended":
             self._worker_ended(*facts)
+        elif word == "started":
+            name, identity = facts
+            self._siblings[name] = identity
 
-    def _call(self, stop: StopFunction, asked: tuple[str, str]) -> None:
-        threading.Thread(target=stop, args=asked, name="stop", daemon=True).start()
+    def orphan(self) -> None:
+        """The supervisor is gone: end, too."""
+        self.is_orphan, self._orphaned = True, time.monotonic()
+        self.ask_to_stop("interrupted", "the process that started the run is gone")
+
+    def take_over(self) -> None:
+        """Do what the supervisor would at the end, if it is gone: end the others, and clean."""
+        if self.is_orphan:
+            left = self._orphaned + STOP_SECONDS - time.monotonic()
+            end_processes(self._siblings.values(), max(0.0, left))
+            self._clean()
+
+    def _call(self, stop: StopFunction, asked: Ending) -> None:
+        asks = asked.status, asked.reason
+        threading.Thread(target=stop, args=asks, name="stop", daemon=True).start()
 
 
 def run_part(
@@ -130,6 +154,7 @@ def run_part(
         worker.start()
         _Guard(handle, done_read, signals, link, lifeline).wait()
         worker.join(1.0)
+        handle.take_over()
     os.close(done_read)
     os.close(done_write)
     return ended[0]
@@ -162,7 +187,8 @@ class _Guard:
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                status, reason = self._handle.stopping or ("failed", "hangs")
+                status, reason, _ = self._handle.stopping or Ending("failed", "hangs")
+                self._handle.take_over()
                 say(
                     f"{status}: {reason} (it did not end within {STOP_SECONDS:g} s)", to_stderr=True
                 )
@@ -185,12 +211,11 @@ class _Guard:
                 self._sources.remove(self._link)
         else:
             self._sources.remove(self._lifeline)
-            self._handle.is_orphan = True
-            self._handle.ask_to_stop("interrupted", "the process that started the run is gone")
+            self._handle.orphan()
 
     def _heed_signals(self, numbers: bytes) -> None:
         for number in numbers:
-            words = _SIGNAL_WORDS.get(number)
+            words = SIGNALS.get(number)
             if words is None:
                 continue
             now = time.monotonic()
@@ -198,7 +223,7 @@ class _Guard:
             if now - self._signalled > SAME_REQUEST_SECONDS and self._signalled > 0:
                 _leave(128 + number)
             self._signalled = now if self._signalled < 0 else self._signalled
-            self._handle.ask_to_stop("interrupted", words)
+            self._handle.ask_to_stop("interrupted", words, number)
 
 
 @contextlib.contextmanager

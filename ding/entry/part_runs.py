@@ -11,6 +11,7 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
+from ding.entry.ending import Ending
 from ding.entry.part_process import PartHandle
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
@@ -26,25 +27,15 @@ from ding.worker import (
     create_comm_learner,
 )
 
-#: Exit status by how a run ended; interrupted ones have that of their signal.
-EXIT_STATUSES = {"converged": 0, "finished": 0, "failed": 1}
 #: With few cores the learner comes first: samples that nobody has time to learn from are waste.
 COLLECTOR_NICENESS = 5
-_INTERRUPTED = {"Ctrl-C": 130, "SIGTERM": 143}
-
-
-def exit_status(status: str, reason: str) -> int:
-    """The exit status of a run that ended so."""
-    if status == "interrupted":
-        return _INTERRUPTED.get(reason, 1)
-    return EXIT_STATUSES.get(status, 1)
 
 
 def run_coordinator(
     handle: PartHandle,
     config: EasyDict,
     key: str | None,
-    on_verdict: Callable[[tuple[str, str]], object] | None = None,
+    on_verdict: Callable[[Ending], object] | None = None,
 ) -> int:
     """Run the coordinator of a compiled config until its verdict; returns the exit status.
 
@@ -53,6 +44,7 @@ def run_coordinator(
         key: The run's key.
         on_verdict: Told how the run ended.
     """
+    handle.on_orphaned(lambda: RunFolders(config).clean())  # nobody else will
     main, own = config.main, config.system.coordinator
     own.run_key = key
     own.port = 0 if own.port in (None, "auto") else own.port
@@ -69,15 +61,15 @@ def run_coordinator(
             handle.on_worker_ended(coordinator.worker_ended)
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
             handle.tell("up", coordinator.address[1])
-            status, reason = coordinator.wait() or ("failed", "no verdict")
-            handle.tell("verdict", status, reason)  # what comes now is the end
+            ending = Ending(*(coordinator.wait() or ("failed", "no verdict")))
+            if handle.stopping is not None:
+                ending = ending._replace(signal=handle.stopping.signal)
+            handle.tell("verdict", *ending)  # what comes now is the end
         finally:
             coordinator.close()
-    if handle.is_orphan:  # nobody else will
-        RunFolders(config).clean()
     if on_verdict is not None:
-        on_verdict((status, reason))
-    return exit_status(status, reason)
+        on_verdict(ending)
+    return ending.exit_status
 
 
 def run_worker(
@@ -86,7 +78,7 @@ def run_worker(
     name: str,
     key: str | None,
     environ: Mapping[str, str] | None = None,
-    on_end: Callable[[tuple[str, str]], object] | None = None,
+    on_end: Callable[[Ending], object] | None = None,
 ) -> int:
     """Run a learner, aggregator or collector until it is told to end; returns the exit status.
 
@@ -95,7 +87,7 @@ def run_worker(
         name: Such as ``learner0``.
         key: The run's key.
         environ: Set in the environment, such as by :func:`rank_environ`.
-        on_end: Told status and reason if it did not end because the coordinator let it go.
+        on_end: Told how it ended if that was not because the coordinator let it go.
     """
     os.environ.update(environ or {})
     entry = config.system[name]
@@ -115,14 +107,14 @@ def run_worker(
         worker.close()
     asked, failed = handle.stopping, worker.failed
     if asked is None and failed:
-        asked = "failed", str(failed)
-        handle.tell("error", asked[1])
+        asked = Ending("failed", str(failed))
+        handle.tell("error", asked.reason)
         say(f"{name}: {failed}", to_stderr=True)
     if asked is None:
         return 0
     if on_end is not None:
         on_end(asked)
-    return exit_status(*asked)
+    return asked.exit_status
 
 
 def rank_environ(rank: int, world_size: int, port: int) -> dict[str, str]:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+#: By number, in words.
+SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 #: Whoever forwards a signal that reached the whole process group sends it a second time.
 SAME_REQUEST_SECONDS = 0.5
 

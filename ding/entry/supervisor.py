@@ -17,10 +17,12 @@ from ding.config.system import (
 )
 from ding.entry.child_group import ChildGroup, woken_by_signals
 from ding.entry.children import Child
+from ding.entry.ending import Ending
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import find_free_port
 from ding.utils.console import say
+from ding.utils.process_identity import process_identity
 
 #: Seconds that a process may take until it says that it works.
 _START_SECONDS = {"fork": 10.0, "spawn": 60.0}
@@ -57,11 +59,11 @@ class Supervisor(ChildGroup):
         self._due: dict[str, float] = {}
         self._given_up: set[str] = set()
         self._team_ports: dict[str, int] = {}
-        self._cause: tuple[str, str] | None = None  # why the run is ended from here
-        self._verdict: tuple[str, str] | None = None  # the coordinator's
+        self._cause: Ending | None = None  # why the run is ended from here
+        self._verdict: Ending | None = None  # the coordinator's
 
-    def run(self, stop: StopSignal) -> tuple[str, str]:
-        """Run to the end; returns status and reason. All processes are gone then.
+    def run(self, stop: StopSignal) -> Ending:
+        """Run to the end; returns how it ended. All processes are gone then.
 
         Args:
             stop: The signals, which it takes over.
@@ -75,7 +77,7 @@ class Supervisor(ChildGroup):
                     self._look_after()
                 self._end(stop)
             except StopNow as signalled:
-                self._cause = "interrupted", str(signalled)
+                self._cause = Ending.by_signal(signalled.number)
                 self._verdict = None
             finally:
                 self._kill_all()
@@ -98,6 +100,12 @@ class Supervisor(ChildGroup):
                 environ=self._environ(child.name),
             )
         child.start(main, self._lifeline, self._method)
+        # Should this process be killed, the coordinator has to end the others.
+        told = self._workers.values() if child is self._coordinator else [child]
+        for worker in told:
+            if worker.alive:
+                identity = process_identity(worker.process.pid)
+                self._coordinator.tell("started", worker.name, identity)
 
     def _environ(self, name: str) -> dict[str, str]:
         """What a learner's process needs to find the others that train with it."""
@@ -124,7 +132,7 @@ class Supervisor(ChildGroup):
         elif word == "error":
             child.error = facts[0]
         elif word == "verdict":
-            self._verdict = facts[0], facts[1]
+            self._verdict = Ending(*facts)
 
     def _came_up(self, child: Child, where: Any) -> None:
         """Start those who wait for this one; it keeps its port when it is started again."""
@@ -199,13 +207,13 @@ class Supervisor(ChildGroup):
     # ------------------------------------------------------------------ the end
 
     def _fail(self, reason: str) -> None:
-        self._cause = "failed", reason
+        self._cause = Ending("failed", reason)
 
     def _end(self, stop: StopSignal) -> None:
         """Have all processes end in good order, the coordinator first, within a bounded time."""
         told = stop.number
         if told is not None and self._verdict is None and self._cause is None:
-            self._cause = "interrupted", stop.name
+            self._cause = Ending.by_signal(told)
         alone, all_told = _ENDING if self._cause is None else _STOPPING
         if self._cause is not None:
             self._coordinator.tell("stop", *self._cause)
@@ -218,7 +226,9 @@ class Supervisor(ChildGroup):
             child.tell("stop", *self._conclusion())
         self._await(self._group, begin + all_told, stop, stop.number)
 
-    def _conclusion(self) -> tuple[str, str]:
-        if self._cause is not None and (self._cause[0] == "failed" or self._verdict is None):
-            return self._cause
-        return self._verdict or ("failed", f"coordinator {self._coordinator.how or 'hung'}")
+    def _conclusion(self) -> Ending:
+        cause = self._cause
+        if cause is not None and (cause.status == "failed" or self._verdict is None):
+            return cause
+        hung = f"coordinator {self._coordinator.how or 'hung'}"
+        return self._verdict or Ending("failed", hung)

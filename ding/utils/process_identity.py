@@ -1,11 +1,15 @@
 """Which process it was: numbers alone are given to other processes later."""
 
+import contextlib
 import os
 import platform
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from functools import cache
+from multiprocessing.connection import wait
 from typing import Any
 
 _SECONDS = 5.0
@@ -35,6 +39,34 @@ def still_runs(identity: Mapping[str, Any]) -> bool | None:
         return None
     pid, started = identity.get("pid"), identity.get("started")
     return type(pid) is int and started is not None and _started(pid) == started
+
+
+def end_processes(identities: Iterable[Mapping[str, Any]], seconds: float) -> None:
+    """Wait for processes of this host to end, and kill those that have not in time.
+
+    Args:
+        identities: See `process_identity`.
+        seconds: Time that they have, all together.
+    """
+    deadline = time.monotonic() + seconds
+    for identity in identities:
+        with contextlib.suppress(OSError):
+            _end(identity, deadline)
+
+
+def _end(identity: Mapping[str, Any], deadline: float) -> None:
+    if not still_runs(identity):
+        return
+    if sys.platform != "linux":
+        os.kill(identity["pid"], signal.SIGKILL)
+        return
+    process = os.pidfd_open(identity["pid"])
+    try:
+        if still_runs(identity) and not wait([process], max(0.0, deadline - time.monotonic())):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            wait([process], _SECONDS)
+    finally:
+        os.close(process)
 
 
 def _started(pid: int) -> str | None:

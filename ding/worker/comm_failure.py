@@ -4,6 +4,7 @@ import traceback
 from dataclasses import dataclass
 
 from ding.interaction.slave import TaskFail
+from ding.utils import pytorch_ddp_dist_helper as dist_helper
 
 #: Characters of a traceback that the master is told; its end names the place.
 TRACEBACK_LIMIT = 4000
@@ -11,21 +12,34 @@ TRACEBACK_LIMIT = 4000
 
 @dataclass(frozen=True)
 class Failure:
-    """An error, in words that can be sent."""
+    """An error, in words that can be sent.
+
+    Attributes:
+        of_group: Whether it came out of work that several processes do together, so that another
+            one may be the first that failed.
+    """
 
     type: str
     message: str
     traceback: str = ""
+    of_group: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> "Failure":
         summary = "".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:]
-        return cls(type(error).__name__, str(error)[:TRACEBACK_LIMIT], summary)
+        frames = traceback.walk_tb(error.__traceback__)
+        of_group = any(f.f_globals.get("__name__") == dist_helper.__name__ for f, _ in frames)
+        return cls(type(error).__name__, str(error)[:TRACEBACK_LIMIT], summary, of_group)
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}"
 
     def task_fail(self) -> TaskFail:
         """What to raise in a slave's task."""
-        result = {"type": self.type, "message": self.message, "traceback": self.traceback}
+        result = {
+            "type": self.type,
+            "message": self.message,
+            "traceback": self.traceback,
+            "of_group": self.of_group,
+        }
         return TaskFail(result, str(self))

@@ -68,7 +68,7 @@ class FakeCoordinator(_Part):
     def obey(self, order: str) -> None:
         super().obey(order)
         word, _, reason = order.partition(" ")
-        if word in ("converged", "finished", "failed"):
+        if word in ("converged", "finished", "failed", "interrupted"):
             self.stop(reason, word)
 
     def stop(self, reason: str, status: str = "interrupted") -> None:

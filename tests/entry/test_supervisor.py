@@ -258,3 +258,22 @@ def test_processes_that_train_together_wait_for_their_aggregator(run):
     os.kill(one.pids("learner1")[0], signal.SIGKILL)
     one.wait_for_start("learner1", 2)
     one.converge()
+
+
+def test_a_parent_that_is_killed_while_a_worker_is_stopped_leaves_nothing(run):
+    one = run()
+    (stopped,) = one.pids("collector0")
+    os.kill(stopped, signal.SIGSTOP)
+    one.process.kill()
+    one.process.join()
+    wait_for(lambda: not any(map(is_alive, one.everybody())), 20)
+    wait_for(lambda: not Path("elsewhere").exists())
+    left = set(os.listdir("run"))
+    assert not left & {"run.key", "data", "coordinator.json"}
+
+
+def test_the_signal_is_a_field_of_the_ending(run):
+    one = run(orders={"coordinator": "interrupted Ctrl-C"}, wait=False)
+    status, output = one.end()
+    assert output.splitlines()[-1] == "interrupted: Ctrl-C"
+    assert status == 1  # whatever its words: there was no signal

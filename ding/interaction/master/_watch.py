@@ -66,9 +66,6 @@ class HeartbeatWatch:
             due = max(earliest, now + self._span)
 
     def _lose(self, connection: SlaveConnection, silent: float, tolerance: float) -> None:
-        cause = (
-            f"slave {connection.name} is lost: no heartbeat for {silent:.1f} s, "
-            f"{tolerance:g} s are tolerated"
-        )
+        cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
         if connection.lose(cause):
             self._on_lost(connection, cause)

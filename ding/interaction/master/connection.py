@@ -255,7 +255,8 @@ class SlaveConnection(_Connection):
         if engine is not None:
             engine.close()
         for task in tasks:
-            task.end(TaskResultType.FAILED, {"type": "ConnectionLost", "message": cause}, cause)
+            result = {"type": "ConnectionLost", "message": cause}
+            task.end(TaskResultType.FAILED, result, f"slave {self.name} is lost: {cause}")
         if was_connected:
             self._on_end(self)
         return was_connected

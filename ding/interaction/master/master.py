@@ -217,7 +217,7 @@ class Master(HttpService):
         self._watch.start()
 
     def _notice_loss(self, connection: SlaveConnection, cause: str) -> None:
-        _logger.warning("%s", cause)
+        _logger.warning("slave %s is lost: %s", connection.name, cause)
         try:
             self._lost_connection(connection.known_as, cause)
         except Exception:

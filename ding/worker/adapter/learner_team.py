@@ -17,7 +17,6 @@ from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRef
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
-from ding.utils import pytorch_ddp_dist_helper as dist_helper
 from ding.utils.errors import InteractionError
 from ding.worker.comm_failure import Failure
 from ding.worker.coordinator.run_master import JoinMessage, RunMaster
@@ -282,7 +281,7 @@ class LearnerTeam:
 
 def _of_group(failure: TaskFail) -> bool:
     """Whether it only says that another one did not take part in a reduction."""
-    return dist_helper.__name__.rpartition(".")[2] in failure.result.get("traceback", "")
+    return bool(failure.result.get("of_group"))
 
 
 def _fail(kind: str, cause: str, trace: str = "") -> TaskFail:

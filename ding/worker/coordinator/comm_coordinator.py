@@ -21,7 +21,7 @@ from .resource_manager import NaiveResourceManager
 from .run_master import JoinMessage, RunMaster
 from .worker_jobs import CollectorJob, Job, LearnerJob
 from .worker_link import Link
-from .worker_session import WorkerSession, loss_in_words
+from .worker_session import WorkerSession
 
 _JOBS: dict[str, type[Job]] = {"collector": CollectorJob, "learner": LearnerJob}
 #: Seconds that a worker has for each step of a task.
@@ -321,7 +321,7 @@ class CommCoordinator:
     def _lost(self, name: str, cause: str) -> None:
         session = self._sessions.get(name)
         if session is not None:
-            session.tell_lost(loss_in_words(cause))
+            session.tell_lost(cause)
 
 
 def _table(own: Mapping[str, Any], kind: str) -> dict[str, tuple[str, int]]:

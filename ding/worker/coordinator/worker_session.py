@@ -355,7 +355,7 @@ class WorkerSession:
             raise WorkerLost(cause)
         cause, result = task.cause or "it failed", task.result
         if isinstance(result, dict) and result.get("type") in ("ConnectionLost", "SlaveShutDown"):
-            raise WorkerLost(self._lost or loss_in_words(cause))
+            raise WorkerLost(self._lost or str(result.get("message") or cause))
         raise WorkerFailed(cause, result, told=True)
 
     def _wait(self, seconds: float, until_close: bool = True) -> bool:
@@ -370,11 +370,6 @@ class WorkerSession:
     def _set(self, state: str) -> None:
         with self._changed:
             self.state, self.since = state, time.monotonic()
-
-
-def loss_in_words(cause: str) -> str:
-    """Why a worker was lost, without its name."""
-    return cause.rpartition(" is lost: ")[2].replace("no heartbeat", "no sign of life", 1)
 
 
 def _text(err: BaseException) -> str:
