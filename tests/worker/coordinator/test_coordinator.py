@@ -69,8 +69,8 @@ def test_naive_workers_do_all_tasks_of_a_naive_commander():
     coordinator.start()
     commander = coordinator._commander
     assert isinstance(commander, NaiveCommander)
-    eventually(lambda: commander.collector_task_finish_count == 2)
-    eventually(lambda: commander.learner_task_finish_count == 1)
+    eventually(lambda: commander.collector_task_finish_count >= 4)
+    eventually(lambda: commander.learner_task_finish_count >= 2)
     assert not coordinator.system_shutdown_flag
     coordinator.close()
     assert coordinator.system_shutdown_flag
