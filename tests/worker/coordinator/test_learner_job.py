@@ -14,12 +14,16 @@ class Link:
 
     def __init__(self, buffer):
         self.buffer = buffer
+        self.statistics = {}
 
     def learner_buffer(self, buffer_id):
         return self.buffer
 
     def envstep(self):
         return 0
+
+    def env_statistics(self):
+        return self.statistics
 
     def send_info(self, *args):
         pass
@@ -92,3 +96,24 @@ def test_rows_of_a_chunk_are_as_old_as_they_are(tmp_path):
     assert sorted(np.array(iters)[drawn["row"]]) == [4, 7, 7]
     assert buffer.count() == 3
     buffer.close(remove_files=False)
+
+
+def test_it_is_told_what_environments_normalise_by_when_that_is_news(tmp_path):
+    cfg = EasyDict(type="advanced", replay_buffer_size=64)
+    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), None, str(tmp_path / "exp"))
+    buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
+    learner, link, told = Learner(), Link(buffer), []
+
+    def ask(request, step):
+        told.append(request.get("data", {}).get("env_statistics"))
+        return learner(request, step)
+
+    job = LearnerJob(
+        {"task_id": "t", "buffer_id": "b"}, *("l", {"ours": 1}, ask, link, lambda s: False, {})
+    )
+    job.work()
+    link.statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
+    job.work()
+    job.work()
+    news = {"ObsNormWrapper": {"count": 1.0, "mean": [1.0, 1.0], "m2": [0.0, 0.0]}}
+    assert told == [None, None, news, None]

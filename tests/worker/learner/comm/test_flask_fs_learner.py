@@ -5,6 +5,7 @@ import threading
 import time
 import zlib
 
+import numpy as np
 import pytest
 import torch
 
@@ -134,6 +135,19 @@ def test_is_done_after_its_iterations(tmp_path):
         assert info["learner_step"] == 3
         assert rig.close_task()["learner_done"]
         assert os.path.exists("exp/ckpt/iteration_3.pth.tar")
+
+
+def test_publishes_what_environments_normalise_by(tmp_path):
+    with Rig(tmp_path) as rig:
+        rig.begin()
+        rig.chunk()
+        moments = {"count": 2.0, "mean": [1.0, 3.0], "m2": [0.5, 0.25]}
+        data = {"batches": [wire(["c0"])], "env_statistics": {"ObsNormWrapper": moments}}
+        rig.ask("learner_learn_task", data=data)
+        until(lambda: rig.learn()["learner_step"] == 1)
+        rig.close_task()
+        state = read_weights(rig.policy, "policy_1")[0]["env_statistics"]["ObsNormWrapper"]
+        assert {name: np.asarray(value).tolist() for name, value in state.items()} == moments
 
 
 def test_takes_envstep_for_log_and_weights(tmp_path):
