@@ -12,6 +12,7 @@ import torch
 
 from ding.rl_utils.gae import gae, gae_data
 from ding.torch_utils.data_helper import get_null_data
+from ding.utils.data.collate_fn import STATE_KEYS
 from ding.utils.default_helper import lists_to_dicts
 
 Row = dict[str, Any]
@@ -140,7 +141,7 @@ class Adder:
             null_transition: Null row to use; one is made from the first row by default.
 
         Returns:
-            For each unroll a dict of lists.
+            For each unroll a dict of lists; recurrent states stay whole, one for each row.
         """
         if last_fn_type not in ("last", "null_padding", "drop"):
             raise ValueError(
@@ -158,13 +159,20 @@ class Adder:
             else:
                 missing = unroll_len - len(remainder)
                 unrolls.append(remainder + _null_rows(rows[0], missing, null_transition))
-        return [lists_to_dicts(unroll, recursive=True) for unroll in unrolls]
+        return [_by_name(unroll) for unroll in unrolls]
 
 
 get_gae = Adder.get_gae
 get_gae_with_default_last_value = Adder.get_gae_with_default_last_value
 get_nstep_return_data = Adder.get_nstep_return_data
 get_train_sample = Adder.get_train_sample
+
+
+def _by_name(rows: list[Row]) -> dict[str, Any]:
+    states = [key for key in STATE_KEYS if key in rows[0]]
+    plain = [{k: v for k, v in row.items() if k not in states} for row in rows] if states else rows
+    by_name = lists_to_dicts(plain, recursive=True)
+    return {**by_name, **{key: [row[key] for row in rows] for key in states}}
 
 
 def _flat(value: Any) -> torch.Tensor:

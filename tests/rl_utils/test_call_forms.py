@@ -239,6 +239,16 @@ class TestAdders:
             5.0,
         ]
 
+    def test_unrolls_keep_recurrent_states_whole(self, container, kind):
+        rows = self.rows(container, kind)
+        for i, row in enumerate(rows):
+            row["prev_state"] = {"h": torch.tensor(i)} if i else None
+            row["nested"] = {"a": i}
+        first, second = rl.get_train_sample(rows, 3)
+        assert first["prev_state"] == [None, {"h": 1}, {"h": 2}]
+        assert second["prev_state"] == [{"h": 3}, {"h": 4}, {"h": 5}]
+        assert second["nested"] == {"a": [3, 4, 5]}
+
     def test_unrolls(self, container, kind):
         data = rl.get_train_sample(self.rows(container, kind), 4, "last")
         assert [[float(obs[0]) for obs in unroll["obs"]] for unroll in data] == [

@@ -113,6 +113,12 @@ def test_columns_that_became_rows_are_collated_with_their_changes():
     assert default_collate(columns)["obs"].sum() == 2
 
 
+def test_timestep_collate_of_states_by_name():
+    unroll = {"obs": [torch.ones(4)] * 3, "prev_state": {"h": [0, 1, 2], "c": {"x": [3, 4, 5]}}}
+    out = timestep_collate([unroll] * 2)
+    assert out["prev_state"][1] == ({"h": 1, "c": {"x": 4}},) * 2
+
+
 def test_timestep_collate_puts_time_first():
     unroll = {
         "obs": [torch.full((4,), float(t)) for t in range(3)],

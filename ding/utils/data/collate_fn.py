@@ -43,7 +43,7 @@ def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | li
     """Put unrolls into a batch whose leading dimensions are time and batch.
 
     Args:
-        batch: B unrolls; every value is a list of T entries.
+        batch: B unrolls; every value is a list of T entries, or a nested dict of such lists.
 
     Returns:
         ``[T, B, ...]`` tensors; recurrent states (``prev_state`` and its actor and critic kin) stay
@@ -53,8 +53,16 @@ def timestep_collate(batch: list[dict[str, Any]]) -> dict[str, torch.Tensor | li
     unrolls = [{k: v for k, v in unroll.items() if k not in states} for unroll in batch]
     out = _stack_time(default_collate(unrolls))
     for key in states:
-        out[key] = list(zip(*(unroll[key] for unroll in batch)))
+        out[key] = list(zip(*(_by_step(unroll[key]) for unroll in batch)))
     return out
+
+
+def _by_step(states: Any) -> Any:
+    """States of T steps, one for each, that may have come as a dict of lists."""
+    if not isinstance(states, Mapping):
+        return states
+    steps = zip(*(_by_step(value) for value in states.values()))
+    return [dict(zip(states, values)) for values in steps]
 
 
 def diff_shape_collate(batch: Sequence) -> torch.Tensor | Mapping | Sequence:
