@@ -186,7 +186,7 @@ class TrainingRun:
             and getattr(parts.collector_env, "normalises", False)
             and parts.policy._get_attribute("env_statistics") is None
         ):
-            self._warn(
+            self.warn(
                 "the checkpoint holds no 'env_statistics': environments normalise by new ones, and "
                 "the policy acts on other inputs than it has learned from"
             )

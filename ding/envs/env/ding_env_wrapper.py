@@ -422,7 +422,7 @@ class DingEnvWrapper(BaseEnv):
 
 def _normalising(cfg: Any, caller: str) -> list[dict[str, Any]]:
     """The wrappers that ``norm_obs`` and ``norm_reward`` ask for."""
-    chosen = []
+    chosen: list[dict[str, Any]] = []
     if (cfg.get("norm_obs") or {}).get("use_norm"):
         chosen.append({"type": "obs_norm"})
     reward = cfg.get("norm_reward") or {}
