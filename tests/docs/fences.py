@@ -1,0 +1,34 @@
+"""What stands in the fenced blocks of the repository's own pages."""
+
+import re
+import shlex
+from pathlib import Path
+
+import tests
+
+ROOT = Path(next(iter(tests.__path__))).parent
+PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")))
+
+
+def blocks(language):
+    """``(page, text)`` of all blocks of a language, in order."""
+    for page in sorted(PAGES):
+        for text in re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S):
+            yield page, text
+
+
+def commands():
+    """Every command line: its page, and its words without the comment."""
+    for page, text in blocks("sh"):
+        for line in text.splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                yield page, words
+
+
+def inline_commands():
+    """Command lines of ``ding`` within the text that are written out."""
+    for page in sorted(PAGES):
+        for line in re.findall(r"`(ding -[^`]+)`", (ROOT / page).read_text()):
+            if "..." not in line:
+                yield page, shlex.split(line)

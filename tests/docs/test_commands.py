@@ -1,0 +1,147 @@
+"""Every command of README, CONTRIBUTING and docs/ works as it stands, if shortened."""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from ding.entry.cli import main as ding
+from tests.docs.fences import ROOT, commands, inline_commands
+
+#: What is added to a command so that it ends soon.
+SHORTER = {
+    "-m parallel": ["--train-iter", "20"],
+    "-m serial": ["--train-iter", "1"],
+    "ding -e": ["--train-iter", "1"],
+    "ding -c my_config.py": ["--train-iter", "1"],
+}
+COMMANDS = [(page, tuple(words)) for page, words in commands()]
+DING = [words for _, words in COMMANDS if words[0] == "ding"]
+# Processes, which are tried together below.
+TOGETHER = ("-m parallel", "-m dist", "status")
+ALONE = sorted({words for words in DING if not any(one in " ".join(words) for one in TOGETHER)})
+
+
+def shortened(words):
+    line = " ".join(words)
+    options = next((more for key, more in SHORTER.items() if key in line), [])
+    return [*words[1:], *options]
+
+
+def run(*args):
+    result = CliRunner().invoke(ding, list(args), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A clone after ``make train``, with config files of the user's own."""
+    folder = tmp_path_factory.mktemp("clone")
+    os.symlink(ROOT / "configs", folder / "configs")
+    shutil.copy(ROOT / "configs/cartpole/cartpole_dqn_config.py", folder / "my_config.py")
+    parallel = (ROOT / "configs/cartpole/parallel/cartpole_dqn_config.py").read_text()
+    # Reached at the first evaluation.
+    parallel = re.sub(r"stop_value=\d+", "stop_value=1", parallel)
+    (folder / "parallel_config.py").write_text(parallel)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run("-m", "serial", "-c", "configs/cartpole/cartpole_dqn_config.py", "--train-iter", "1")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.mark.parametrize("words", ALONE, ids=" ".join)
+def test_command(words, workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
+    run(*shortened(words))
+    if "--replay-path" in words:
+        assert os.listdir(words[words.index("--replay-path") + 1])
+
+
+def start(folder, words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "ding.entry.cli", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_commands_of_parallel_mode(workplace):
+    lines = sorted({words for words in DING if "parallel" in words or words[1] == "status"})
+    lines.sort(key=lambda words: words[1] == "status")
+    assert lines[-1] == ("ding", "status", "exp/cartpole_dqn_parallel")
+    for words in lines:
+        process = start(workplace, shortened(words))
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+    assert "finished" in output
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_commands_of_dist_mode(workplace):
+    lines = [words for words in DING if "dist" in words]
+    config, *parts = lines
+    assert "config" in config
+    process = start(workplace, config[1:])
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    exp = re.search(r"-c (\S+)/total_config.py", output)[1]
+    processes = []
+    for words in parts:
+        processes.append(start(workplace, [word.replace("<exp>", exp) for word in words[1:]]))
+        deadline = time.monotonic() + 60
+        while len(processes) == 1 and not (workplace / exp / "coordinator.json").exists():
+            assert processes[0].poll() is None, processes[0].communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    for process in processes:
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+
+
+@pytest.mark.parametrize("words", sorted({tuple(w) for _, w in inline_commands()}), ids=" ".join)
+def test_command_within_the_text(words, workplace, monkeypatch):
+    monkeypatch.chdir(workplace)
+    exp = "exp/cartpole_dqn"
+    ding.make_context("ding", [word.replace("<exp>", exp) for word in words[1:]])
+
+
+def test_every_other_command_is_of_a_known_tool():
+    others = {words[0] for _, words in COMMANDS if words[0] != "ding"}
+    assert others <= {"make", "pip", "tensorboard", "source"}
+
+
+@pytest.mark.parametrize("words", sorted({w for _, w in COMMANDS if w[0] == "make"}), ids=" ".join)
+def test_make_target_exists(words):
+    done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_extras_that_are_to_be_installed_exist():
+    known = set(re.findall(r'^        "(\w+)": \[', (ROOT / "setup.py").read_text(), re.M))
+    pip = [words for _, words in COMMANDS if words[0] == "pip"]
+    assert pip
+    for words in pip:
+        options = dict(itertools.pairwise(words))
+        assert (ROOT / options["-c"]).exists()
+        (extras,) = re.findall(r"^\.(?:\[(.*)\])?$", options["-e"])
+        assert set(filter(None, extras.split(","))) <= known
+    assert any("tensorboard" in words[-1] for words in pip), "before the line with tensorboard"

@@ -1,0 +1,54 @@
+"""Every Python block of README, CONTRIBUTING and docs/ runs as it stands."""
+
+import functools
+
+import pytest
+
+import ding.entry
+from ding.utils import registries
+from tests.docs.fences import blocks
+
+BLOCKS = list(blocks("python"))
+#: What blocks that are pieces of a whole take from around them.
+AROUND = {
+    "task = worker.begin_task(task_info)": "worker, task_info = _worker, None",
+}
+
+
+class _Task:
+    def poll(self, wait):
+        return [{"collector_done": True}]
+
+    def finish_info(self):
+        return {"real_episode_count": 1}
+
+
+class _Worker:
+    def begin_task(self, task_info):
+        return _Task()
+
+    def end_task(self):
+        pass
+
+
+@pytest.fixture
+def _registries_as_before():
+    before = {name: dict(registry) for name, registry in registries.items()}
+    yield
+    for name, registry in registries.items():
+        for key in set(registry) - set(before[name]):
+            del registry[key]
+
+
+@pytest.mark.usefixtures("_registries_as_before")
+@pytest.mark.parametrize(("page", "text"), BLOCKS, ids=[page for page, _ in BLOCKS])
+def test_block(page, text, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "quiet")
+    for name in ("serial_pipeline", "serial_pipeline_onpolicy"):
+        short = functools.partial(getattr(ding.entry, name), max_train_iter=1)
+        monkeypatch.setattr(ding.entry, name, short)
+    names = {"__name__": "snippet", "_worker": _Worker()}
+    for first, before in AROUND.items():
+        if text.startswith(first):
+            exec(before, names)
+    exec(compile(text, page, "exec"), names)
