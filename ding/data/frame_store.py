@@ -37,6 +37,9 @@ class FramePair:
         self._weights = rng.integers(1 << 62, size=words, dtype=np.uint64) | np.uint64(1)
         self._recycler = Recycler()
         self._by_print: dict[int, int] = {}
+        self._frames: np.ndarray
+        self._users: np.ndarray
+        self._prints: np.ndarray
         self._free: list[int] = []
         self._used = 0
 
@@ -46,19 +49,21 @@ class FramePair:
         self._second = np.full(self.capacity, -1, np.int64)
         self._allocate_frames(self._room)
 
-    def _allocate_frames(self, room: int) -> None:
-        self._frames = self._preallocator.empty((room, *self._shape), self._dtype, self._path)
-        self._raw = self._frames.reshape(room, -1).view(np.uint8)
-        self._users = np.zeros(room, np.int64)
-        self._prints = np.zeros(room, np.uint64)
+    def _allocate_frames(self, room: int, kept: int = 0) -> None:
+        """Make room for frames; the first `kept` of those that are there stay."""
+        frames = self._preallocator.empty((room, *self._shape), self._dtype, self._path)
+        users, prints = np.zeros(room, np.int64), np.zeros(room, np.uint64)
+        if kept:
+            frames[:kept] = self._frames[:kept]
+            users[:kept], prints[:kept] = self._users[:kept], self._prints[:kept]
+        # Not before all is there: another thread may be reading.
+        self._frames, self._users, self._prints = frames, users, prints
+        self._raw = frames.reshape(room, -1).view(np.uint8)
         self._room = room
 
     def _grow(self) -> None:
         """More room: trajectories are so short that rows have few frames in common."""
-        old = self._frames, self._users, self._prints
-        self._allocate_frames(self._room + self._room // 2)
-        for new, kept in zip((self._frames, self._users, self._prints), old):
-            new[: self._used] = kept
+        self._allocate_frames(self._room + self._room // 2, self._used)
 
     @property
     def frame_count(self) -> int:

@@ -55,6 +55,7 @@ class ItemRing:
         self.filled = 0
         #: How many rows have come; row number n is in slot n % capacity.
         self.total = 0
+        self._claimed = 0  # up to where rows are being written
         self._life = secrets.token_hex(8)
         #: How many of the oldest filled slots hold items that were forgotten.
         self.forgotten = 0
@@ -73,6 +74,7 @@ class ItemRing:
             A list longer than the ring leaves its last `capacity` items.
         """
         if type(data) is dict:
+            self._claimed = self.total + 1
             if self._store is not None and self._store.write_row(self.head, data):
                 return self._advance(1)
         elif isinstance(data, list):
@@ -102,6 +104,7 @@ class ItemRing:
             arrays = [array[skipped:] for array in arrays]
             n = self.capacity
         assert self._store is not None
+        self._claimed = self.total + n
         self._store.write(self.head, arrays, n)
         return self._advance(n)
 
@@ -241,8 +244,15 @@ class ItemRing:
 
     def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """A copy of rows by their numbers, as :meth:`ColumnStore.write_raw` takes it."""
-        assert self._store is not None
-        return self._store.raw(np.arange(start, stop) % self.capacity)
+        store = self._store
+        if store is None:
+            raise DataError("the ring was cleared")
+        return store.raw(np.arange(start, stop) % self.capacity)
+
+    @property
+    def oldest_whole(self) -> int:
+        """Number of the oldest row of which nothing has been overwritten; negative before any."""
+        return self._claimed - self.capacity
 
     def load_state_dict(self, state: Mapping[str, Any]) -> np.ndarray:
         """Put back what :meth:`state_dict` gave; of more items than fit the newest are kept.
@@ -269,7 +279,7 @@ class ItemRing:
         self.forgotten = max(state.get("forgotten", 0) - (state["filled"] - len(order)), 0)
         same = state["capacity"] == self.capacity
         self.head = state["head"] if same else len(order) % self.capacity
-        self.total = state["total"] if same else len(order)
+        self.total = self._claimed = state["total"] if same else len(order)
         return order
 
     def _load_rows(self, state: Mapping[str, Any]) -> np.ndarray:
@@ -289,7 +299,7 @@ class ItemRing:
                 number = start + skipped if same else start + skipped - first
                 store.write_raw(number % self.capacity, raw, stop - start, skipped)
         self._store, self.filled = store, n
-        self.total = total if same else n
+        self.total = self._claimed = total if same else n
         self.head = self.total % self.capacity
         self.forgotten = max(state["forgotten"] - (state["filled"] - n), 0)
         if same:

@@ -15,12 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ding.torch_utils.tensor_file import read_tensors, write_tensors
-from ding.utils.errors import CheckpointError, DataError
+from ding.utils.errors import CheckpointError, CheckpointWriteError, DataError
 
 _NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
 #: A file's rows take about this much at most; smaller files are merged up to the other size.
 _MAX_BYTES = 64 << 20
 _MERGE_BYTES = 8 << 20
+_COPY_LATER_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,39 @@ class NumberedRows(Protocol):
     def row_bytes(self) -> int:
         """Size of a row."""
 
+    @property
+    def oldest_whole(self) -> int:
+        """Number of the oldest row of which nothing has been overwritten."""
+
     def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """A copy of rows ``start`` to ``stop``."""
+        """A copy of rows ``start`` to ``stop``; rows that are not overwritten meanwhile are right,
+        also if others are pushed."""
+
+
+@dataclass(frozen=True)
+class _Later:
+    """Rows that are copied when they are written, as they are not overwritten for long."""
+
+    rows: NumberedRows
+    generation: Any
+    start: int
+    stop: int
+
+    def copied(self) -> dict[str, np.ndarray]:
+        raw = self.rows.raw_rows(self.start, self.stop)
+        if self.rows.generation != self.generation or self.rows.oldest_whole > self.start:
+            raise CheckpointWriteError(
+                "rows of the replay buffer were replaced while they were saved; the save before is "
+                "unchanged"
+            )
+        return raw
 
 
 class RowJournal:
     """Keeps the files of one ring.
+
+    Large pieces of rows that will not be overwritten soon are copied when they are written, which
+    may be in another thread while the ring is in use.
 
     Args:
         folder: Where they are; made when there is something to write.
@@ -67,7 +95,7 @@ class RowJournal:
         self._segments: list[Segment] = []
         self._bytes: dict[str, int] = {}
         self._generation: Any = None
-        self._pending: dict[str, dict[str, np.ndarray]] = {}
+        self._pending: dict[str, dict[str, np.ndarray] | _Later] = {}
 
     # ------------------------------------------------------------------ out
 
@@ -84,8 +112,12 @@ class RowJournal:
         for at in range(start, rows.total, step):
             stop = min(at + step, rows.total)
             name = f"rows-{secrets.token_hex(8)}.safetensors"
-            self._pending[name] = rows.raw_rows(at, stop)
             self._bytes[name] = (stop - at) * rows.row_bytes
+            may_wait = at - rows.oldest_whole >= rows.filled // 4 or rows.oldest_whole < 0
+            if may_wait and self._bytes[name] >= _COPY_LATER_BYTES:
+                self._pending[name] = _Later(rows, rows.generation, at, stop)
+            else:
+                self._pending[name] = rows.raw_rows(at, stop)
             kept.append(Segment(at, stop, name))
         self._segments = kept
         return [asdict(segment) for segment in kept]
@@ -104,11 +136,14 @@ class RowJournal:
         """Write what was taken, before the state that names it is written.
 
         Raises:
-            CheckpointWriteError: A file cannot be written; what was taken is taken again.
+            CheckpointWriteError: A file cannot be written, or rows were overwritten; what was taken
+                is taken again.
         """
         try:
             for name in list(self._pending):
-                write_tensors(os.path.join(self._folder, name), self._pending[name], {}, True)
+                raw = self._pending[name]
+                raw = raw.copied() if isinstance(raw, _Later) else raw
+                write_tensors(os.path.join(self._folder, name), raw, {}, True)
                 del self._pending[name]
         except BaseException:
             self._forget()

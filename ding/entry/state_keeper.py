@@ -109,7 +109,7 @@ class StateKeeper:
             begin_cpu = time.thread_time()
             try:
                 write_run_state(exp_name, state, self.journal)
-            except (CheckpointWriteError, MemoryError, TypeError) as caught:
+            except Exception as caught:  # the edge of a thread
                 error = caught
             self._outcome = time.thread_time() - begin_cpu, error
 
@@ -123,12 +123,14 @@ class StateKeeper:
             self._fail("the state that resuming needs", error)
             return
         self.error = None
-        pause = (self._cost + cpu_seconds) / MAX_SHARE
+        # The writing goes on beside the training, on another core if there is one.
+        cost = self._cost + cpu_seconds / _cores()
+        pause = cost / MAX_SHARE
         self._not_before = self._saved_time + pause
         if pause > 2 * MAX_SECONDS and not self._told_seldom:
             self._told_seldom = True
             self._tell(
-                f"saving the state takes {self._cost + cpu_seconds:.2g} s, so that it is saved "
+                f"saving the state takes {cost:.2g} s, so that it is saved "
                 f"every {pause:.0f} s only: a run that is killed loses as much"
             )
 
@@ -174,6 +176,10 @@ class StateKeeper:
         self.error = f"could not save {what}: {str(error).partition(';')[0]}"
         self._not_before = time.monotonic() + _RETRY_SECONDS
         self._tell(f"could not save {what}: {error}")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _save_freq(hooks: Any) -> float:

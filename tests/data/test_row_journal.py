@@ -175,6 +175,35 @@ def test_failed_write_is_made_up_for(monkeypatch):
     assert_same(load(save(ring, journal), 50)[0], ring)
 
 
+def test_large_pieces_are_copied_while_the_ring_is_in_use(monkeypatch):
+    monkeypatch.setattr(module, "_COPY_LATER_BYTES", 0)
+    rng, ring, journal = np.random.default_rng(0), ItemRing(100), RowJournal("rows")
+    ring.push(batch(rng, 40, big=True))
+    ring.journal = journal
+    state = ring.state_dict()
+    expected = load(save(ring, RowJournal("other")), 100, "other")[0]
+    ring.journal = None
+    ring.push(batch(rng, 60, big=True))  # overwrites nothing yet
+    journal.write()
+    assert_same(load(state, 100)[0], expected)
+
+
+@pytest.mark.parametrize("change", ["push", "clear"])
+def test_rows_that_were_overwritten_meanwhile_are_not_taken_for_others(monkeypatch, change):
+    monkeypatch.setattr(module, "_COPY_LATER_BYTES", 0)
+    rng, ring, journal = np.random.default_rng(0), ItemRing(100), RowJournal("rows")
+    ring.push(batch(rng, 40))
+    ring.journal = journal
+    ring.state_dict()
+    ring.journal = None
+    if change == "clear":
+        ring.clear()
+    ring.push(batch(rng, 61))
+    with pytest.raises(CheckpointWriteError, match="replaced"):
+        journal.write()
+    assert_same(load(save(ring, journal), 100)[0], ring)
+
+
 @pytest.mark.parametrize("damage", ["missing", "flipped", "cut"])
 def test_damaged_file_is_named(damage):
     ring = ItemRing(50)
