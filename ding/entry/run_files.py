@@ -1,14 +1,13 @@
 """Small files of facts in a run's folder."""
 
-import json
 import os
 import re
 import time
 from datetime import datetime, timezone
 from typing import Any
 
+from ding.utils.fact_file import read_facts, write_facts
 from ding.utils.file_helper import remove_unfinished
-from ding.utils.log_file import read_json, write_atomically
 from ding.utils.process_identity import still_runs
 from ding.utils.run_log import RECORD_FILE
 
@@ -32,7 +31,7 @@ def coordinator_address(exp_name: str) -> dict[str, Any] | None:
 
     ``None`` if there is none: the file may have been left by one that was killed.
     """
-    found = read_json(os.path.join(exp_name, COORDINATOR_FILE))
+    found = read_facts(os.path.join(exp_name, COORDINATOR_FILE))
     process = found.get("process")
     if not {"host", "port"} <= set(found):
         return None
@@ -41,7 +40,7 @@ def coordinator_address(exp_name: str) -> dict[str, Any] | None:
 
 def read_record(exp_name: str) -> dict[str, Any]:
     """What ``run.json`` tells of a run; empty if there is none."""
-    return read_json(os.path.join(exp_name, RECORD_FILE))
+    return read_facts(os.path.join(exp_name, RECORD_FILE))
 
 
 def settle_record(exp_name: str, status: str, reason: str) -> None:
@@ -51,7 +50,7 @@ def settle_record(exp_name: str, status: str, reason: str) -> None:
         return
     now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
     record.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
-    write_atomically(os.path.join(exp_name, RECORD_FILE), json.dumps(record, indent=2) + "\n")
+    write_facts(os.path.join(exp_name, RECORD_FILE), record)
 
 
 def clean_run_folder(exp_name: str) -> None:

@@ -32,7 +32,10 @@ def report(exp_name: str, as_json: bool = False) -> str:
             problem = str(error)
     record = read_record(exp_name)
     if not record:
-        raise RunError(problem or f"no run in {os.path.abspath(exp_name)!r}: there is no run.json")
+        raise RunError(
+            problem
+            or f"no run in {os.path.abspath(exp_name)!r}: there is no run.json that can be read"
+        )
     if record.get("status") == "running":
         raise RunError(problem or f"{exp_name} is being started, or was killed: no coordinator")
     return json.dumps(record, indent=2) if as_json else _ended(exp_name, record)

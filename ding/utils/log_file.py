@@ -1,7 +1,6 @@
 """Files that a run appends to, and small files that it replaces."""
 
 import atexit
-import json
 import os
 import threading
 import time
@@ -100,16 +99,6 @@ def write_atomically(path: str | os.PathLike, text: str) -> None:
     """Replace a small text file in one move, so that a reader never sees half of it."""
     content = text.encode()
     replace_file(os.fspath(path), lambda stream: stream.write(content), durable=False)
-
-
-def read_json(path: str | os.PathLike) -> dict[str, Any]:
-    """The facts in a small file; empty if there is none, or it is not whole."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 class Flushable(Protocol):

@@ -1,7 +1,6 @@
 """One run, one folder: the place where everything that a run tells about itself is written."""
 
 import csv
-import json
 import math
 import os
 import platform
@@ -13,8 +12,9 @@ from datetime import datetime, timezone
 from importlib import metadata
 from typing import Any
 
+from .fact_file import read_facts, write_facts
 from .git_state import git_state
-from .log_file import AppendFile, read_json, write_atomically
+from .log_file import AppendFile
 from .log_helper import LoggerFactory, TBLoggerFactory
 from .log_writer import is_writing_rank
 
@@ -188,7 +188,7 @@ class RunLog:
         try:
             os.makedirs(log_folder, exist_ok=True)
             if self._enabled and not self._keeps_earlier:
-                write_atomically(self._record_path, _to_json(record))
+                write_facts(self._record_path, _plain(record))
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -202,7 +202,7 @@ class RunLog:
         if not self._enabled or self._keeps_earlier:
             return
         try:
-            write_atomically(self._record_path, _to_json(self._record))
+            write_facts(self._record_path, _plain(self._record))
         except OSError as error:
             if self._warned:
                 return
@@ -216,7 +216,7 @@ class RunLog:
 
 def never_began(folder: str) -> bool:
     """Whether a folder is that of a run that ended, or was killed, before it had begun."""
-    return read_json(os.path.join(folder, RECORD_FILE)).get("began") is False
+    return read_facts(os.path.join(folder, RECORD_FILE)).get("began") is False
 
 
 def _versions() -> dict[str, str | None]:
@@ -234,15 +234,11 @@ def _versions() -> dict[str, str | None]:
 
 
 def _earlier_runs(record_path: str) -> list[dict[str, Any]]:
-    before = read_json(record_path)
+    before = read_facts(record_path)
     if not before:
         return []
     keys = ("started", "ended", "status", "reason", "seed", "command")
     return [*before.get("earlier_runs", []), {key: before.get(key) for key in keys}]
-
-
-def _to_json(record: dict[str, Any]) -> str:
-    return json.dumps(_plain(record), indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -1,12 +1,11 @@
 """The file by which a run knows a folder, and the files in it, as its own."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import ConfigError
-from .log_file import write_atomically
+from .fact_file import read_facts, write_facts
 from .process_identity import process_identity, still_runs
 
 MARK_FILE = ".ding_run.json"
@@ -88,8 +87,7 @@ class RunMark:
         try:
             if os.path.islink(self._path):
                 return {}
-            with open(self._path, encoding="utf-8") as file:
-                mark = json.load(file)
+            mark = read_facts(self._path)
             lists = [mark[kind] for kind in _LISTS]
             whole = all(isinstance(name, str) for one in lists for name in one)
         except (OSError, ValueError, KeyError, TypeError):
@@ -97,4 +95,4 @@ class RunMark:
         return mark if whole and isinstance(mark.get("run"), str) else {}
 
     def _write(self, mark: Mapping[str, Any]) -> None:
-        write_atomically(self._path, json.dumps(mark) + "\n")
+        write_facts(self._path, mark)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from ding.config.read import read_compiled
 from ding.entry.cli import main as ding
+from ding.utils.fact_file import write_facts
 from tests.entry.forked import descendants, forked, is_alive, wait_for
 from tests.entry.test_dist_entry import write_config
 
@@ -218,7 +219,7 @@ def coordinator():
     thread.start()
     os.mkdir("run")
     facts = {"host": "127.0.0.1", "port": server.server_port, "pid": 1}
-    Path("run/coordinator.json").write_text(json.dumps(facts))
+    write_facts("run/coordinator.json", facts)
     yield server
     server.shutdown()
     server.server_close()

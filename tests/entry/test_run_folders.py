@@ -11,6 +11,7 @@ from ding.data.chunks import chunk_name
 from ding.entry.run_folders import RunFolders
 from ding.utils import get_task_uid
 from ding.utils.errors import ConfigError
+from ding.utils.fact_file import read_facts, write_facts
 from ding.utils.process_identity import process_identity
 from ding.utils.run_mark import MARK_FILE, RunMark
 
@@ -232,4 +233,4 @@ def test_the_address_of_a_dead_coordinator_stops_nobody():
 
 def set_mark(folder, **changes):
     path = Path(folder, MARK_FILE)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    write_facts(path, {**read_facts(path), **changes})

@@ -241,11 +241,11 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
 
 
 def test_a_record_that_cannot_be_replaced_warns_once(monkeypatch):
-    def full(path, text):
+    def full(path, facts):
         raise OSError(28, "No space left on device")
 
     with RunLog("run") as log:
-        monkeypatch.setattr("ding.utils.run_log.write_atomically", full)
+        monkeypatch.setattr("ding.utils.run_log.write_facts", full)
         with pytest.warns(RuntimeWarning, match=r"run\.json: No space left"):
             log.flush()
         with warnings.catch_warnings():

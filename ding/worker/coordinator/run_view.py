@@ -1,7 +1,6 @@
 """What the operator sees of a parallel run: console, lines of failures, run log."""
 
 import contextlib
-import json
 import logging
 import os
 import time
@@ -11,7 +10,7 @@ from typing import Any
 
 from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
-from ding.utils.log_file import write_atomically
+from ding.utils.fact_file import write_facts
 from ding.utils.process_identity import process_identity
 from ding.utils.repeats import RepeatCounter
 
@@ -106,7 +105,7 @@ def write_address(exp_name: str, address: tuple[str, int]) -> str:
     path = os.path.join(exp_name, "coordinator.json")
     try:
         os.makedirs(exp_name, exist_ok=True)
-        write_atomically(path, json.dumps(facts) + "\n")
+        write_facts(path, facts)
     except OSError as err:
         raise CheckpointWriteError(
             f"cannot write {path}: {err.strerror}; choose another exp_name", err.errno

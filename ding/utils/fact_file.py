@@ -1,0 +1,63 @@
+"""Small JSON files of facts, with a checksum of them."""
+
+import json
+import logging
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from .file_helper import open_regular
+from .log_file import write_atomically
+
+logger = logging.getLogger(__name__)
+
+_CHECKSUM = "checksum"
+
+
+def write_facts(path: str | os.PathLike, facts: Mapping[str, Any]) -> None:
+    """Replace a file in one move.
+
+    Args:
+        facts: Plain JSON; ``checksum`` is added to it.
+
+    Raises:
+        OSError: It cannot be written; a previous file is unchanged.
+    """
+    whole = {**facts, _CHECKSUM: _checksum(facts)}
+    write_atomically(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
+
+
+def read_facts(path: str | os.PathLike) -> dict[str, Any]:
+    """What `write_facts` wrote, or somebody by hand; empty if there is no such file, or if it is
+    damaged, with a warning that names it."""
+    try:
+        with open_regular(os.fspath(path)) as file:
+            found = json.loads(file.read())
+        if not isinstance(found, dict):
+            raise ValueError(f"it holds a {type(found).__name__}, not facts")
+        name, told = [*found.items()][-1] if found else ("", None)
+        # The name may be what is damaged. What somebody wrote by hand ends with neither.
+        if name != _CHECKSUM and not _is_checksum(told):
+            return found
+        del found[name]
+        if name == _CHECKSUM and told == _checksum(found):
+            return found
+        cause = "its checksum is another"
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        cause = str(error)
+    logger.warning("%s cannot be used: %s", os.fspath(path), cause)
+    return {}
+
+
+def _is_checksum(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{8}", value) is not None
+
+
+def _checksum(facts: Mapping[str, Any]) -> str:
+    # Once through JSON, so that what is not text as a key, or a list, is as it will be read.
+    plain = json.loads(json.dumps(facts))
+    return f"{zlib.crc32(json.dumps(plain, sort_keys=True).encode()):08x}"
