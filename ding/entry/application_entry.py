@@ -235,7 +235,7 @@ def _read_episodes(path: str) -> list[list[dict[str, Any]]]:
 def _save_transitions(
     episodes: list[list[dict[str, Any]]], path: str, nstep: int, gamma: float | None
 ) -> None:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for episode in episodes:
         told = episode[0].get(_GAMMA, _DEFAULT_GAMMA) if episode else _DEFAULT_GAMMA
         plain = [{name: row[name] for name in row if name != _GAMMA} for row in episode]
