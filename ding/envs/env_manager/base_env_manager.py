@@ -196,6 +196,11 @@ class BaseEnvManager(EnvRequests):
     # ---- columns ------------------------------------------------------------------------------
 
     @property
+    def ready_obs_changes(self) -> bool:
+        """Whether what ``ready_obs`` gives is written over by later steps."""
+        return False
+
+    @property
     def supports_columns(self) -> bool:
         """Whether ``ready_columns`` and ``step_columns`` can be used instead of the dict API.
 

@@ -113,8 +113,13 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
     def ready_obs(self) -> dict[int, Any]:
         """Env id to observation of the environments that wait for an action."""
         self._require_launched()
-        copied = self._cfg.copy_on_get
+        copied = not self.ready_obs_changes
         return {i: self._store.row(i, copied) for i in self._ready_list}
+
+    @property
+    def ready_obs_changes(self) -> bool:
+        """Whether what ``ready_obs`` gives is written over by later steps."""
+        return not self._cfg.copy_on_get
 
     @staticmethod
     def worker_fn(

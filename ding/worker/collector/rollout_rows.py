@@ -56,7 +56,7 @@ class RowRollout(Rollout):
         obs = ready_rows(self._env)
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
-        if self._deepcopy_obs:
+        if self._deepcopy_obs or getattr(self._env, "ready_obs_changes", False):
             obs = copy.deepcopy(obs)
         if self._transform_obs:
             obs = to_tensor(obs, dtype=None)

@@ -475,6 +475,32 @@ class TestRegistry:
         assert np.isscalar(collector.envstep)
 
 
+class ReusedArray(LineEnv):
+    """Writes all its observations into one array."""
+
+    def _obs(self):
+        self._array = getattr(self, "_array", np.zeros(2, np.float32))
+        self._array[:] = super()._obs()
+        return self._array
+
+
+@POLICIES
+@pytest.mark.parametrize("kind", ["base", "base_v2", "subprocess", "async_subprocess"])
+@pytest.mark.parametrize("copy_on_get", [True, False])
+def test_samples_do_not_change_with_the_environments(policy_cls, kind, copy_on_get, made):
+    options = {} if kind.startswith("base") else {"copy_on_get": copy_on_get}
+    envs = [lambda i=i: ReusedArray({"number": i, "length": 9}) for i in range(4)]
+    manager = create_env_manager(EasyDict(type=kind, **options), envs)
+    collector = make(SampleSerialCollector, policy_cls().collect_mode, manager)
+    made.append(collector)
+    data = [row for _ in range(5) for row in collector.collect(16)]
+    assert len(data) == 80
+    for row in data:
+        number, step = (int(x) for x in row["obs"])
+        assert [int(x) for x in row["next_obs"]] == [number, step + 1]
+        assert (int(row["action"]), float(row["reward"])) == (step % 2, step + 1)
+
+
 class TestStackedManager:
     """Managers of the second version stack observations and list timesteps."""
 
