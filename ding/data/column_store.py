@@ -175,10 +175,14 @@ class ColumnStore:
     # ------------------------------------------------------------------ out
 
     def take(self, index: np.ndarray) -> dict[str, Any]:
-        """Gather rows into fresh memory: columns of the kinds that came in."""
+        """Gather rows into fresh memory: columns of the kinds that came in.
+
+        Raises:
+            IndexError: A slot that there is not.
+        """
         out = {}
         for name, take, leave in self._taking:
-            values = take(index, 0, None, "clip")
+            values = take(index, 0)
             out[name] = values if leave is None else leave(values)
         return _nest(out) if self._nested else out
 

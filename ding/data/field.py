@@ -19,7 +19,7 @@ class Field:
 
     Attributes:
         array: ``[capacity, *shape]``; a field whose data a ``FramePair`` keeps has none.
-        take: ``(index, axis, out, mode) -> array``, the gather.
+        take: ``(index, axis) -> array``, the gather.
         leave: Makes what was gathered into what callers get; None leaves it an array.
     """
 

@@ -77,7 +77,10 @@ class FramePair:
         return self._gather(self._second.take(index))
 
     def _gather(self, slots: np.ndarray) -> np.ndarray:
+        if len(slots) and slots.min() < 0:
+            raise IndexError(f"{'.'.join(self._path)}: a row was asked for that was never written")
         out = self._recycler.empty((len(slots), *self._shape), self._dtype)
+        # Nothing is left to clip; other modes gather into memory of their own first.
         return self._frames.take(slots, 0, out, "clip")
 
     def write(self, start: int, first: np.ndarray, second: np.ndarray) -> None:

@@ -214,7 +214,7 @@ class SumSegmentTree(SegmentTree):
         nodes = self._running.searchsorted(rest, side="right")
         rest -= self._before.take(nodes)
         for blocks in reversed(self._blocks):
-            running = blocks.take(nodes, 0, None, "clip").cumsum(axis=1)
+            running = blocks.take(nodes, 0).cumsum(axis=1)
             # Rounding can leave a rest that is not below the block's sum: keep it inside.
             np.minimum(rest, np.nextafter(running[:, -1], 0.0), out=rest)
             children = (running <= rest[:, None]).argmin(axis=1)

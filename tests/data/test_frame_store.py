@@ -151,3 +151,21 @@ def test_memory_mapped(rng, tmp_path):
     out = ring.take(ring.by_age()).columns
     assert np.array_equal(out["obs"].numpy(), obs[-20:])
     assert list((tmp_path / "map").iterdir()) == []
+
+
+@pytest.mark.parametrize("bad", [20, -21, 1 << 40])
+@pytest.mark.parametrize("size", [4, 2000])
+def test_a_slot_that_there_is_not_is_no_other_one(bad, size):
+    ring = ItemRing(20)
+    obs = np.zeros((20, size), np.uint8)
+    ring.push(Columns({"obs": obs, "next_obs": obs, "n": np.arange(20)}))
+    with pytest.raises(IndexError):
+        ring.take(np.array([3, bad]))
+
+
+def test_a_frame_that_was_never_written_is_no_other_one():
+    ring = ItemRing(20)
+    obs = np.zeros((5, 2000), np.uint8)
+    ring.push(Columns({"obs": obs, "next_obs": obs}))
+    with pytest.raises(IndexError, match="never written"):
+        ring.take(np.array([3, 7]))

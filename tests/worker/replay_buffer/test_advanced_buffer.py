@@ -371,10 +371,10 @@ class TestLimits:
         limit = dict(push_sample_rate_limit=dict(max=2, min=0), window_seconds=1000)
         buffer = make(thruput_controller=limit)
         buffer.push(columns(0, 8), 0)  # nothing was sampled yet: free
-        buffer.sample(5, 0)
-        buffer.push(columns(8, 10), 0)
-        assert buffer.push_count == 10 - 0
-        buffer.push(columns(10, 12), 0)
+        buffer.sample(6, 0)
+        buffer.push(columns(8, 10), 0)  # 10 of 6
+        assert buffer.push_count == 10
+        buffer.push(columns(10, 13), 0)  # 13 of 6
         assert buffer.push_count == 10
 
     def test_sample_is_refused_below_the_ratio(self, make):
