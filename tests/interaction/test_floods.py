@@ -71,17 +71,15 @@ def test_those_who_are_known_do_not_make_room(monkeypatch):
 
 def test_the_host_with_most_connections_makes_room():
     table = server._Server(socket.AF_INET, ("127.0.0.1", 0))
-    pairs = [socket.socketpair() for _ in range(5)]
-    ones = [
-        server._Connection(mine, host)
-        for (mine, _), host in zip(pairs, ["far", "near", "near", "near", "other"])
-    ]
+    pairs = [socket.socketpair() for _ in range(12)]
+    hosts = ["far", *["near"] * 10, "other"]
+    ones = [server._Connection(mine, host) for (mine, _), host in zip(pairs, hosts)]
     table._strangers = dict.fromkeys(ones)
-    for expected in (1, 2, 0):
-        before = list(table._strangers)
-        table.drop_stranger()
-        (dropped,) = set(before) - set(table._strangers)
-        assert dropped is ones[expected]
+    for left in (ones[:1] + ones[7:], ones[:1] + ones[9:]):
+        table.shrink()
+        assert list(table._strangers) == left
+    table.shrink()
+    assert len(table._strangers) == server.MIN_STRANGERS
     table.server_close()
     for mine, other in pairs:
         mine.close()
@@ -190,17 +188,36 @@ def connects(connection) -> bool:
     return True
 
 
+def test_a_shortage_that_comes_again_and_again_ends_the_server(monkeypatch):
+    monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.5)
+    start, tries = threading.Thread.start, []
+
+    def fail(thread: threading.Thread) -> None:
+        if thread.name == "http-client":
+            tries.append(thread)
+            if len(tries) % 3:
+                raise RuntimeError("can't start new thread")
+        start(thread)
+
+    causes: list[str] = []
+    with DoingSlave(on_death=causes.append) as slave:
+        monkeypatch.setattr(threading.Thread, "start", fail)
+        eventually(lambda: causes or knock(slave.port))
+    assert "can't start new thread" in causes[0]
+
+
+def knock(port: int) -> None:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+
+
 @pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
 def test_a_server_that_cannot_go_on_tells_why(monkeypatch, error):
     monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.2)
     causes: list[str] = []
     with DoingSlave(on_death=causes.append) as slave:
         failing(monkeypatch, error, float("inf"))
-        deadline = time.monotonic() + 20
-        while not causes and time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", slave.port), timeout=1).close()
-            time.sleep(0.02)
+        eventually(lambda: causes or knock(slave.port))
         assert slave.join(10)
     (cause,) = causes
     assert type(error).__name__ in cause

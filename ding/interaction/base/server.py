@@ -10,7 +10,6 @@ does after it has judged the head.
 import contextlib
 import errno
 import logging
-import resource
 import selectors
 import socket
 import socketserver
@@ -34,11 +33,15 @@ _logger = logging.getLogger(__name__)
 MAX_CONNECTIONS = 2048
 #: Those of them on which nobody has proved who he is.
 MAX_STRANGERS = 128
+#: What is left of these where descriptors, threads or memory are short.
+MIN_STRANGERS = 4
 #: Seconds that requests under way have to end when the server stops.
 STOP_TIMEOUT = 2.0
-#: Seconds between tries to accept where descriptors, threads or memory are short ...
+#: Seconds between tries to accept where descriptors, threads or memory are short,
 SHORTAGE_PAUSE = 0.05
-#: ... and after which a server that could accept nobody gives up.
+#: without a failure after which that is over,
+SHORTAGE_CALM = 5.0
+#: and after which a server gives up if it is not.
 SHORTAGE_LIMIT = 30.0
 
 
@@ -53,6 +56,7 @@ class HttpServer:
         on_stop: Called in the server's thread after its end, while open connections still get
             answers.
         on_death: Told why it ends, if nobody has stopped it.
+        on_warning: Told what hinders it.
     """
 
     def __init__(
@@ -63,10 +67,11 @@ class HttpServer:
         max_body: int,
         on_stop: Callable[[], object] = lambda: None,
         on_death: Callable[[str], object] = _logger.error,
+        on_warning: Callable[[str], object] = _logger.warning,
     ) -> None:
         self._server = _bind(host, port)
         self._server.app, self._server.max_body = app, max_body
-        self._on_stop, self._on_death = on_stop, on_death
+        self._on_stop, self._on_death, self._on_warning = on_stop, on_death, on_warning
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -111,7 +116,7 @@ class HttpServer:
             self._wake_writer.close()
 
     def _accept(self) -> None:
-        short_since: float | None = None
+        short_since = failed = -SHORTAGE_CALM
         with selectors.DefaultSelector() as selector:
             selector.register(self._server, selectors.EVENT_READ)
             selector.register(self._wake_reader, selectors.EVENT_READ)
@@ -122,15 +127,15 @@ class HttpServer:
                         return
                     if ready:
                         self._server.process_request(*self._server.get_request())
-                    short_since = None
                 except Exception as err:  # no descriptor, thread or memory: it may come back
                     now = time.monotonic()
-                    if short_since is None:
+                    if now - failed > SHORTAGE_CALM:
                         short_since = now
-                        _logger.warning("a connection was not accepted: %s", err)
+                        self._on_warning(f"a connection at port {self.port} was refused: {err!r}")
+                    failed = now
                     if self._server.fileno() < 0 or now - short_since > SHORTAGE_LIMIT:
                         raise
-                    self._server.drop_stranger()
+                    self._server.shrink()
                     self._stopping.wait(SHORTAGE_PAUSE)
 
 
@@ -171,10 +176,8 @@ class _Server(socketserver.TCPServer):
         self._lock = threading.Lock()
         self._open: set[_Connection] = set()
         self._strangers: dict[_Connection, None] = {}  # oldest first
-        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        half = descriptors // 2 if descriptors > 0 else MAX_CONNECTIONS
-        self._limit = max(2, min(MAX_CONNECTIONS, half))
-        self._stranger_limit = max(1, min(MAX_STRANGERS, self._limit // 2))
+        self._limit = min(MAX_CONNECTIONS, _descriptors() // 2)
+        self._stranger_limit = min(MAX_STRANGERS, self._limit // 2)
         super().__init__(address, HttpHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -195,10 +198,12 @@ class _Server(socketserver.TCPServer):
             self._forget(connection)
             raise
 
-    def drop_stranger(self) -> None:
-        """Close the oldest connection on which nobody has proved who he is, if there is one."""
+    def shrink(self) -> None:
+        """Let there be half as many connections on which nobody has proved who he is."""
         with self._lock:
-            self._drop_stranger()
+            self._stranger_limit = max(MIN_STRANGERS, len(self._strangers) // 2)
+            while len(self._strangers) > self._stranger_limit:
+                self._drop_stranger()
 
     def close_connections(self, timeout: float) -> None:
         """Let requests under way end, and close all connections."""
@@ -253,6 +258,16 @@ class _Server(socketserver.TCPServer):
             self._open.discard(connection)
             self._strangers.pop(connection, None)
             self.shutdown_request(connection.socket)
+
+
+def _descriptors() -> int:
+    """How many files and connections this process may have open."""
+    if sys.platform == "win32":
+        return 2 * MAX_CONNECTIONS
+    import resource  # Windows has none
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * MAX_CONNECTIONS if limit == resource.RLIM_INFINITY else limit
 
 
 def _shut(connection: socket.socket, how: int) -> None:

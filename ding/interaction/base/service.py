@@ -168,6 +168,7 @@ class HttpService(ControllableService):
             self._max_body,
             self._on_stop,
             self._die,
+            self._on_warning,
         )
         self._on_start()
         self._server.start()
@@ -206,8 +207,9 @@ class HttpService(ControllableService):
         self._shutting_down.set()
         self._on_death(cause)
 
-    def _on_stranger(self, line: str) -> None:
-        """Told, once for each host, of callers that have not proved to have the run's key."""
+    def _on_warning(self, line: str) -> None:
+        """Told what hinders it; once for each host, of callers that did not prove to have the
+        run's key."""
         _logger.warning("%s", line)
 
     @abstractmethod
@@ -345,7 +347,7 @@ class HttpService(ControllableService):
     def _note_stranger(self, host: str, cause: str) -> None:
         if host not in self._strangers and len(self._strangers) < MAX_STRANGERS:
             self._strangers.add(host)
-            self._on_stranger(
+            self._on_warning(
                 f"the {self._role} at {self.my_address} refuses a request from {host}: {cause}"
             )
 

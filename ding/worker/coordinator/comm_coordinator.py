@@ -86,7 +86,7 @@ class CommCoordinator:
             on_lost=self._lost,
             status=status,
             on_death=self.link.fatal,
-            on_stranger=lambda line: self.link.warn("coordinator", line),
+            on_warning=lambda line: self.link.warn("coordinator", line),
         )
 
     # Life

@@ -64,7 +64,7 @@ class RunMaster(Master):
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
         on_lost: Told the name of a slave that was lost, and the cause.
         status: Gives the facts of the run, JSON.
-        on_stranger: Told, once for each host, who tried without the run's key.
+        on_warning: Told what hinders it, and once for each host who tried without the run's key.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class RunMaster(Master):
         on_join: Callable[[JoinMessage], object],
         on_lost: Callable[[str, str], object],
         status: Callable[[], Mapping[str, Any]],
-        on_stranger: Callable[[str], object] = _logger.warning,
+        on_warning: Callable[[str], object] = _logger.warning,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._on_join, self._on_lost, self._status = on_join, on_lost, status
-        self._tell_stranger = on_stranger
+        self._tell_warning = on_warning
 
     def _routes(self) -> list[Route]:
         return [
@@ -101,8 +101,8 @@ class RunMaster(Master):
         self._on_join(message)
         return "joined"
 
-    def _on_stranger(self, line: str) -> None:
-        self._tell_stranger(line)
+    def _on_warning(self, line: str) -> None:
+        self._tell_warning(line)
 
     def _lost_connection(self, name: str, cause: str) -> None:
         self._on_lost(name, cause)
