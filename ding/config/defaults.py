@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from easydict import EasyDict
 
@@ -110,7 +110,11 @@ def model_class(parts: Parts, user: Mapping[str, Any]) -> Any:
         return None
     if default_model.__qualname__.startswith("Policy."):
         return None
-    name, modules = default_model(parts.policy)
+    # It may depend on what the config says, and on nothing else of a policy that is not there yet.
+    unbuilt: Any = object.__new__(cast(type, parts.policy))
+    written = at(user, "policy") or {}
+    unbuilt._cfg = EasyDict(deep_merge_dicts(default_config(parts.policy), EasyDict(written)))
+    name, modules = unbuilt.default_model()
     import_module(modules)
     return MODEL_REGISTRY.get(name)
 

@@ -78,6 +78,8 @@ class PPOPolicy(Policy):
     _transition_outputs = ("logit", "value")
 
     def default_model(self) -> tuple[str, list[str]]:
+        if self._cfg.multi_agent:
+            return "mavac", ["ding.model.template.mavac"]
         return "vac", ["ding.model.template.vac"]
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
@@ -160,7 +162,10 @@ class PPOPolicy(Policy):
         return logs
 
     def _estimate_returns(self, batch: dict[str, Any], first: bool) -> None:
-        """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``."""
+        """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
+
+        With several agents all that the critic says is ``[N, agents]``, and so are advantages.
+        """
         if self._recompute_adv:
             with torch.no_grad():
                 batch["value"] = self._critic(batch["obs"])
@@ -174,7 +179,7 @@ class PPOPolicy(Policy):
         returns = batch["adv"] + batch["value"] * self._value_std
         if first and self._cfg.learn.value_norm:
             # Once for each sample, not once for each epoch.
-            self._running_mean_std.update(returns)
+            self._running_mean_std.update(returns.flatten())
         batch["return"] = returns / self._value_std
 
     def _critic(self, obs: Any) -> torch.Tensor:
@@ -197,7 +202,7 @@ class PPOPolicy(Policy):
             ends: ``[n_traj]``, index of each trajectory's last step.
         """
         # Within a trajectory an observation's value is the previous row's next value.
-        next_value = np.roll(value, -1)
+        next_value = np.roll(value, -1, axis=0)
         with torch.no_grad():
             next_value[ends] = self._critic(next_obs).cpu().numpy()
         scale = self._value_std
@@ -404,6 +409,6 @@ def _check_config(cfg: EasyDict) -> None:
         raise ConfigError(
             f"policy.action_space is {cfg.action_space!r}; PPO knows 'discrete' and 'continuous'"
         )
-    for key in ("priority", "nstep_return", "multi_agent"):
+    for key in ("priority", "nstep_return"):
         if cfg.get(key, False):
             raise ConfigError(f"policy.{key}=True: PPO does not have it; remove the key")

@@ -1,0 +1,170 @@
+"""Several agents in one environment: each learns to act on what it sees."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from gymnasium import spaces
+
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.envs import BaseEnv, BaseEnvTimestep
+from ding.policy import PPOPolicy
+from ding.utils import ENV_REGISTRY, deep_merge_dicts, set_pkg_seed
+
+AGENTS, STEPS = 3, 8
+
+
+@ENV_REGISTRY.register("echo_agents")
+class EchoAgents(BaseEnv):
+    """Each agent sees its own bit and its neighbour's, and is to say the latter.
+
+    The state that the critics see is told from each agent's point of view. The reward, the share of
+    right answers, is the team's.
+    """
+
+    def __init__(self, cfg):
+        self._cfg = cfg
+        self.observation_space = spaces.Dict(
+            agent_state=spaces.Box(0, 1, (AGENTS, 2)),
+            global_state=spaces.Box(0, 1, (AGENTS, AGENTS)),
+            action_mask=spaces.Box(0, 1, (AGENTS, 3)),
+        )
+        self.action_space = spaces.MultiDiscrete([3] * AGENTS)
+        self.reward_space = spaces.Box(0, 1, (1,))
+        self._rng = np.random.default_rng(0)
+
+    def seed(self, seed, dynamic_seed=True):
+        self._rng = np.random.default_rng(seed)
+
+    def _observe(self):
+        self._bits = self._rng.integers(2, size=AGENTS)
+        hint = np.roll(self._bits, -1)
+        mask = np.ones((AGENTS, 3), np.float32)
+        mask[:, 2] = 0
+        return {
+            "agent_state": np.stack([self._bits, hint], -1).astype(np.float32),
+            "global_state": np.stack([np.roll(self._bits, -i) for i in range(AGENTS)]).astype("f4"),
+            "action_mask": mask,
+        }
+
+    def reset(self):
+        self._time, self._total = 0, 0.0
+        return self._observe()
+
+    def step(self, action):
+        assert action.shape == (AGENTS,)
+        assert (action < 2).all(), "a masked action came"
+        reward = float((action == np.roll(self._bits, -1)).mean())
+        self._time += 1
+        self._total += reward
+        done = self._time == STEPS
+        info = {"eval_episode_return": self._total, "truncated": False} if done else {}
+        return BaseEnvTimestep(self._observe(), np.array([reward], np.float32), done, info)
+
+    def close(self):
+        pass
+
+    def __repr__(self):
+        return "EchoAgents"
+
+
+def configs(tmp_path, policy, **more):
+    main = EasyDict(
+        exp_name=str(tmp_path / "run"),
+        env=dict(
+            collector_env_num=4, evaluator_env_num=4, n_evaluator_episode=8, stop_value=STEPS - 0.01
+        ),
+        policy=dict(
+            multi_agent=True,
+            model=dict(agent_obs_shape=2, global_obs_shape=AGENTS, action_shape=3),
+            eval=dict(evaluator=dict(eval_freq=50)),
+        ),
+    )
+    create = dict(
+        env=dict(type="echo_agents"), env_manager=dict(type="base"), policy=dict(type=policy)
+    )
+    return deep_merge_dicts(main, EasyDict(policy=more)), EasyDict(create)
+
+
+def ended(tmp_path):
+    return json.loads((tmp_path / "run" / "run.json").read_text())
+
+
+@pytest.mark.timeout(180)
+def test_ppo_of_agents_learns(tmp_path):
+    main, create = configs(
+        tmp_path,
+        "ppo",
+        model=dict(agent_num=AGENTS, actor_head_hidden_size=32, critic_head_hidden_size=32),
+        learn=dict(epoch_per_collect=4, batch_size=32, learning_rate=0.003),
+        collect=dict(n_sample=128),
+    )
+    serial_pipeline_onpolicy((main, create), seed=0, max_env_step=20_000)
+    end = ended(tmp_path)
+    assert (end["status"], end["best_return"]) == ("converged", STEPS), end
+
+
+@pytest.mark.timeout(180)
+def test_discrete_sac_of_agents_learns(tmp_path):
+    main, create = configs(
+        tmp_path,
+        "discrete_sac",
+        random_collect_size=200,
+        model=dict(twin_critic=True),
+        learn=dict(
+            batch_size=64,
+            update_per_collect=16,
+            learning_rate_q=0.003,
+            learning_rate_policy=0.003,
+            auto_alpha=False,
+            alpha=0.01,
+        ),
+        collect=dict(n_sample=16),
+        other=dict(replay_buffer=dict(replay_buffer_size=5000)),
+    )
+    main.policy.model.global_obs_shape = AGENTS
+    serial_pipeline((main, create), seed=0, max_env_step=4_000)
+    end = ended(tmp_path)
+    assert end["best_return"] > 0.9 * STEPS, end
+
+
+def test_advantages_of_agents_by_hand():
+    cfg = deep_merge_dicts(
+        PPOPolicy.default_config(),
+        EasyDict(
+            multi_agent=True,
+            model=dict(agent_obs_shape=2, global_obs_shape=3, action_shape=2, agent_num=2),
+            collect=dict(discount_factor=0.5, gae_lambda=1.0),
+            learn=dict(value_norm=False),
+        ),
+    )
+    set_pkg_seed(0, use_cuda=False)
+    policy = PPOPolicy(cfg)
+
+    def obs(n):
+        return {
+            "agent_state": np.random.rand(n, 2, 2).astype(np.float32),
+            "global_state": np.random.rand(n, 2, 3).astype(np.float32),
+        }
+
+    now, after = obs(3), obs(3)
+    output = policy.collect_mode.batched.forward(now)
+    assert output["value"].shape == (3, 2)
+    columns = {"obs": now, "next_obs": after, **{k: np.asarray(v) for k, v in output.items()}}
+    columns["reward"] = np.array([1.0, 2.0, 4.0], np.float32)
+    columns["done"] = np.array([False, False, True])
+    samples = policy.collect_mode.batched.get_train_columns(columns, np.array([3]))
+    # Returns 1 + 1 + 1, 2 + 2 and 4, the same for both; λ = 1 takes the values off.
+    expected = np.array([3.0, 4.0, 4.0])[:, None] - output["value"].numpy()
+    np.testing.assert_allclose(samples["adv"], expected, rtol=1e-5)
+    logs = policy.learn_mode.forward(
+        {
+            k: torch.as_tensor(v)
+            if not isinstance(v, dict)
+            else {n: torch.as_tensor(leaf) for n, leaf in v.items()}
+            for k, v in samples.items()
+        }
+    )
+    assert all(np.isfinite(log["total_loss"]) for log in logs)
