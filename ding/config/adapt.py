@@ -23,6 +23,8 @@ TWINS: tuple[tuple[str, str], ...] = (
     ("policy.multi_gpu", "policy.learn.multi_gpu"),
     ("policy.action_space", "policy.model.action_space"),
 )
+#: What says the same of a policy and of its network; Q-value critics' networks have other words.
+_SPACES = (None, "discrete", "continuous", "hybrid")
 # A path beside those above that is to be there even if nobody wrote it.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
 
@@ -49,6 +51,8 @@ def settle_twins(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
         # What only some policies have, such as `action_space`, is not forced upon others.
         known = first.startswith("env.") or _has(cfg, first)
         if not known or not isinstance(at(cfg, second.rpartition(".")[0]), dict):
+            continue
+        if second == "policy.model.action_space" and at(cfg, second) not in _SPACES:
             continue
         wanted, copy = at(user, first), at(user, second)
         if wanted is None and copy is not None:
