@@ -10,10 +10,12 @@ from easydict import EasyDict
 from gymnasium import spaces
 
 from ding.envs.env_wrappers import (
+    RawRewards,
     RecordReplayWrapper,
     TimeLimitWrapper,
     apply_env_wrappers,
     as_gymnasium,
+    raw_rewards,
     stateful_wrappers,
 )
 from ding.utils.errors import ConfigError, EnvError
@@ -36,8 +38,8 @@ class DingEnvWrapper(BaseEnv):
     images (:func:`ding.envs.env._observations.observation_adapter`); an array may be the inner
     environment's own, so whoever keeps it over a step copies it (env managers do).
 
-    At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of rewards,
-    unless a wrapper further in put it there), ``terminated`` and ``truncated``; an episode that
+    At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of the rewards
+    before wrappers change them, unless the environment put it there), ``terminated`` and ``truncated``; an episode that
     terminates on its very last allowed step counts as terminated only.
 
     Config keys:
@@ -110,6 +112,7 @@ class DingEnvWrapper(BaseEnv):
         self._dynamic_seed = True
         self._seed_rng: np.random.Generator | None = None
         self._episode_return: Any = 0.0
+        self._raw: RawRewards | None = None
         self._wrapper_states: list[dict[str, Any]] = []  # for the environment that is built next
         # Bound late: `step` looks them up instead of asking each time what state it is in.
         self._step_env: Callable[[Any], Any] = self._step_before_reset
@@ -136,6 +139,8 @@ class DingEnvWrapper(BaseEnv):
             )
         obs = result[0]
         self._episode_return = 0.0
+        if self._raw is not None:
+            self._raw.total = 0.0
         self._step_env = env.step
         return self._to_obs(obs)
 
@@ -366,6 +371,7 @@ class DingEnvWrapper(BaseEnv):
         env = apply_env_wrappers(env, _normalising(cfg, self._caller), self._caller)
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
+        self._raw = raw_rewards(env)
         self._set_spaces(env, name)
         if self._wrapper_states:
             self._load_wrappers(env)
@@ -411,7 +417,7 @@ class DingEnvWrapper(BaseEnv):
         info = dict(info)  # the environment may keep its own
         info["terminated"] = terminated
         info["truncated"] = not terminated
-        own = self._episode_return
+        own = self._episode_return if self._raw is None else self._raw.total
         value = info.get("eval_episode_return", own)
         info["eval_episode_return"] = float(value) if np.size(value) == 1 else np.asarray(value)
         return info

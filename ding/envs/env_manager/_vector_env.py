@@ -18,6 +18,7 @@ from ding.envs.env_manager._env_types import (
 )
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
+from ding.envs.env_wrappers import raw_rewards
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import episode_seed
 from ding.utils.errors import EnvError
@@ -148,6 +149,7 @@ class VectorMember(gymnasium.Env):
         self.seeds_episodes = False
         self._last_seed = 0
         self._episode = 0
+        self._raw = None if self._is_base_env else raw_rewards(env)
         self._normalisers = NormaliserGroup()
         self._normalisers.adopt(env)
 
@@ -171,13 +173,21 @@ class VectorMember(gymnasium.Env):
 
     def _started(self, **kwargs: Any) -> Any:
         first = self._reset_env(**kwargs)
-        # Wrappers that are made by a reset have normalised without what was loaded.
-        return self._reset_env(**kwargs) if self._normalisers.adopt(self.env) else first
+        if self._normalisers.adopt(self.env):
+            # Wrappers that are made by a reset have normalised without what was loaded.
+            first = self._reset_env(**kwargs)
+        if self._raw is not None:
+            self._raw.total = 0.0
+        return first
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
         try:
             if not self._is_base_env:
-                return self._step_env(action)
+                result = self._step_env(action)
+                if self._raw is not None and (result[2] or result[3]):
+                    value = float(np.asarray(self._raw.total).reshape(-1)[0])
+                    return (*result[:4], {"eval_episode_return": value, **result[4]})
+                return result
             obs, reward, done, info = self._step_env(action)
             truncated = bool(done) and is_truncated(info)
             value = float(np.asarray(reward).reshape(-1)[0])

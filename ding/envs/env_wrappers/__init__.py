@@ -23,6 +23,7 @@ from ding.envs.env_wrappers.observations import (
     ObsPlusPrevActRewWrapper,
     ScaledFloatFrameWrapper,
 )
+from ding.envs.env_wrappers.raw_rewards import RawRewards, raw_rewards
 from ding.envs.env_wrappers.record_replay import RecordReplayWrapper
 from ding.envs.env_wrappers.rewards import (
     ClipRewardWrapper,
@@ -45,6 +46,7 @@ __all__ = [
     "NoopResetWrapper",
     "ObsNormWrapper",
     "ObsPlusPrevActRewWrapper",
+    "RawRewards",
     "RecordReplayWrapper",
     "RewardNormWrapper",
     "ScaledFloatFrameWrapper",
@@ -54,6 +56,7 @@ __all__ = [
     "as_gymnasium",
     "convert_space",
     "create_env_wrapper",
+    "raw_rewards",
     "stateful_wrappers",
     "update_shape",
 ]

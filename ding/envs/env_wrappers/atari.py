@@ -15,6 +15,8 @@ from .gym_to_gymnasium import as_gymnasium
 class NoopResetWrapper(gymnasium.Wrapper):
     """Starts each episode with 1 to `noop_max` steps of the no-op action 0."""
 
+    keeps_return = True
+
     def __init__(self, env: gymnasium.Env, noop_max: int = 30) -> None:
         if noop_max < 1:
             raise ValueError(f"noop_max is {noop_max}; expected 1 or more")
@@ -40,6 +42,8 @@ class MaxAndSkipWrapper(gymnasium.Wrapper):
 
     Rewards are summed. An episode that ends earlier ends the repetition.
     """
+
+    keeps_return = True
 
     def __init__(self, env: gymnasium.Env, skip: int = 4) -> None:
         if skip < 1:
@@ -70,6 +74,8 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
 
     Lives are read from ``info['lives']`` or else from the emulator.
     """
+
+    keeps_return = True
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
@@ -110,6 +116,8 @@ class FireResetWrapper(gymnasium.Wrapper):
 
     Games without such an action are left as they are.
     """
+
+    keeps_return = True
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))

@@ -41,6 +41,8 @@ class FrameStackWrapper(gymnasium.Wrapper):
     At an episode's start the first observation fills the stack.
     """
 
+    keeps_return = True
+
     def __init__(self, env: gymnasium.Env, n_frames: int = 4) -> None:
         if n_frames < 1:
             raise ValueError(f"n_frames is {n_frames}; expected 1 or more")
@@ -101,6 +103,8 @@ class ObsNormWrapper(gymnasium.ObservationWrapper):
 class AllinObsWrapper(gymnasium.Wrapper):
     """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""
 
+    keeps_return = True
+
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
         self.observation_space = spaces.Dict(
@@ -123,6 +127,8 @@ class ObsPlusPrevActRewWrapper(gymnasium.Wrapper):
 
     At an episode's start the previous action is -1 in every entry and the reward 0.
     """
+
+    keeps_return = True
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))

@@ -22,6 +22,8 @@ class RecordReplayWrapper(gymnasium.Wrapper):
     cuts short is saved as far as it went.
     """
 
+    keeps_return = True
+
     def __init__(self, env: gymnasium.Env, folder: str | Path, name: str) -> None:
         """
         Raises:

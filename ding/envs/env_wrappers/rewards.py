@@ -9,28 +9,37 @@ from ding.envs.running_statistics import WARM_UP, RunningStatistics
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
+from .raw_rewards import raw_rewards
 
 
 @ENV_WRAPPER_REGISTRY.register("eval_episode_return")
 class EvalEpisodeReturnWrapper(gymnasium.Wrapper):
-    """Puts the sum of the rewards that it sees in ``info['eval_episode_return']`` at the end.
+    """Puts the return of the game itself in ``info['eval_episode_return']`` at the end.
 
-    Put it inside the wrappers that shape rewards to report the return of the game itself.
+    That is the sum of the rewards before wrappers clip, scale or shape them, wherever this one is;
+    an environment that reports a return of its own keeps it.
     """
+
+    keeps_return = True
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
+        self._raw = raw_rewards(self.env)
         self._return: Any = 0.0
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict]:
+        result = self.env.reset(**kwargs)
         self._return = 0.0
-        return self.env.reset(**kwargs)
+        if self._raw is not None:
+            self._raw.total = 0.0
+        return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._return += reward
         if terminated or truncated:
-            info = {**info, "eval_episode_return": self._return}
+            value = self._return if self._raw is None else self._raw.total
+            info = {"eval_episode_return": value, **info}
         return obs, reward, terminated, truncated, info
 
 
@@ -54,6 +63,8 @@ class DelayRewardWrapper(gymnasium.Wrapper):
 
     In between the reward is 0. A delay of 0 or 1 changes nothing.
     """
+
+    keeps_return = True
 
     def __init__(self, env: gymnasium.Env, delay_reward_step: int = 0) -> None:
         if delay_reward_step < 0:

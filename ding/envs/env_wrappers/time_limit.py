@@ -13,6 +13,8 @@ from .gym_to_gymnasium import as_gymnasium
 class TimeLimitWrapper(gymnasium.Wrapper):
     """Truncates an episode after `max_limit` steps."""
 
+    keeps_return = True
+
     def __init__(self, env: gymnasium.Env, max_limit: int) -> None:
         if max_limit < 1:
             raise ValueError(f"max_limit is {max_limit}; expected 1 or more steps")
