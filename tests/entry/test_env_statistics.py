@@ -195,3 +195,16 @@ def test_parallel_collectors_bring_news_and_follow_what_is_published():
     assert statistics.frozen
     assert statistics.count == count
     link.parts.close()
+
+
+def test_training_from_weights_without_them_says_so():
+    serial_pipeline_onpolicy(pendulum(), seed=1, max_env_step=100)
+    state = read_file(BEST)
+    del state["env_statistics"]
+    save_file("old.pth.tar", state)
+    main, create = pendulum()
+    main["exp_name"] = "second"
+    main["policy"]["learn"]["learner"] = dict(hook=dict(load_ckpt_before_run="old.pth.tar"))
+    serial_pipeline_onpolicy((main, create), seed=1, max_env_step=100)
+    with open("second/run.json") as file:
+        assert "env_statistics" in file.read()

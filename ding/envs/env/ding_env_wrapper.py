@@ -39,8 +39,9 @@ class DingEnvWrapper(BaseEnv):
     environment's own, so whoever keeps it over a step copies it (env managers do).
 
     At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of the rewards
-    before wrappers change them, unless the environment put it there), ``terminated`` and ``truncated``; an episode that
-    terminates on its very last allowed step counts as terminated only.
+    before wrappers change them, unless the environment put it there), ``terminated`` and
+    ``truncated``; an episode that terminates on its very last allowed step counts as terminated
+    only.
 
     Config keys:
         env_id: An id that gymnasium knows; ``module:Name-v0`` imports the module first.

@@ -56,10 +56,5 @@ def raw_rewards(env: Any) -> RawRewards | None:
 def _keeps_return(wrapper: gymnasium.Wrapper) -> bool:
     if getattr(type(wrapper), "keeps_return", False) or isinstance(wrapper, _HARMLESS):
         return True
-    own = type(wrapper).step
-    steps = (
-        gymnasium.ObservationWrapper.step,
-        gymnasium.ActionWrapper.step,
-        gymnasium.Wrapper.step,
-    )
-    return own in steps
+    kinds = (gymnasium.ObservationWrapper, gymnasium.ActionWrapper, gymnasium.Wrapper)
+    return any(type(wrapper).step is kind.step for kind in kinds)

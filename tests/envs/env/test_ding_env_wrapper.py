@@ -335,8 +335,7 @@ class TestLifeCycle:
         }
         _, timestep = run_episode(DingEnvWrapper(CountEnv(), cfg))
         assert timestep.reward.tolist() == [20.0]
-        # The innermost saw no end of the episode, so the return is that of the outermost.
-        assert timestep.info["eval_episode_return"] == 30.0
+        assert timestep.info["eval_episode_return"] == 3.0
 
     def test_inner_return_wins(self):
         cfg = {"env_wrapper": ["eval_episode_return", "clip_reward"]}

@@ -81,7 +81,7 @@ def test_without_ours_around_it():
     env = EvalEpisodeReturnWrapper(ClipRewardWrapper(CountEnv(length=5)))
     env.reset()
     for _ in range(5):
-        obs, reward, terminated, _, info = env.step(0)
+        _, reward, terminated, _, info = env.step(0)
     assert (reward, terminated, info["eval_episode_return"]) == (1.0, True, TRUE_RETURN)
 
 
