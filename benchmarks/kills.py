@@ -163,6 +163,8 @@ class Trial:
     def _is_leftover(self, path: Path) -> bool:
         if path in self.users:
             return False
+        if path.name == ".run_lock" and self.process is None:
+            return False  # a killed run's: it is nobody's, and the next run takes it
         in_disk = (self.folder / "disk") in path.parents
         in_policy = (self.exp / "policy") in path.parents
         return (
@@ -221,6 +223,8 @@ def survive(trial: Trial, draw: random.Random) -> str:
         time.sleep(draw.uniform(0.5, 12.0))
         send(victim, signal.SIGCONT)
     try:
+        if role == "parent" and number != signal.SIGSTOP:
+            trial.wait_until_gone()  # each of them ends the whole run
         went_on = _go_on(trial)
         trial.interrupt()
         trial.check_files()

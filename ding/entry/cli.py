@@ -148,9 +148,9 @@ def main(
     try:
         with _profiled(profile):
             status = _run(options, parallel)
-    except RunError:
-        sys.exit(1)  # its last line has told why
     except DingError as error:
+        if isinstance(error, RunError) and error.told:
+            sys.exit(1)
         if debug:
             raise
         is_code = isinstance(error, EnvError) and error.__cause__ is not None

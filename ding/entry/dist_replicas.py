@@ -105,7 +105,8 @@ def _ask(
     except subprocess.TimeoutExpired as error:
         raise RunError(f"kubectl gave no answer in {_SECONDS:.0f} s") from error
     if done.returncode:
-        raise RunError(f"kubectl failed: {done.stderr.strip() or done.stdout.strip()}")
+        told = done.stderr.strip() or done.stdout.strip() or "it says nothing"
+        raise RunError(f"kubectl failed with status {done.returncode}: {told}")
     _check_answer(done.stdout)
 
 

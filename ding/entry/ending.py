@@ -33,13 +33,13 @@ class Ending(NamedTuple):
         return _EXIT_STATUSES.get(self.status, 1)
 
     def raise_if_bad(self) -> None:
-        """Nothing if it came to a good end.
+        """Nothing if it came to a good end; it was printed how it ended.
 
         Raises:
             RunError: It failed.
             SystemExit: It was interrupted.
         """
         if self.status == "failed":
-            raise RunError(self.reason)
+            raise RunError(self.reason, told=True)
         if self.exit_status:
             raise SystemExit(self.exit_status)

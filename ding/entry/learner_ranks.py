@@ -16,8 +16,8 @@ from ding.entry.ending import Ending
 from ding.entry.part_process import STOP_SECONDS
 from ding.entry.part_runs import output_path, rank_environ, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
-from ding.utils import find_free_port
 from ding.utils.errors import ConfigError
+from ding.utils.system_helper import ReservedPort
 
 
 def run_ranks(
@@ -58,6 +58,7 @@ class _Ranks(ChildGroup):
     def __init__(self, config: EasyDict, key: str, names: list[str]) -> None:
         self._config, self._key = config, key
         exp_name = config.main.exp_name
+        self._port = ReservedPort(LOOPBACK)  # where they meet
         super().__init__([Child(name, output_path(exp_name, name)) for name in names])
 
     def run(self) -> Ending:
@@ -75,13 +76,13 @@ class _Ranks(ChildGroup):
                 verdict = Ending.by_signal(signalled.number)
             finally:
                 self._kill_all()
+                self._port.close()
         return verdict
 
     def _start(self) -> None:
-        port = find_free_port(LOOPBACK)
         count = processes_per_learner(self._config.system)
         for rank, child in enumerate(self._group):
-            environ = rank_environ(rank, count, port)
+            environ = rank_environ(rank, count, self._port.port)
             main = partial(
                 run_worker,
                 config=self._config,

@@ -20,9 +20,9 @@ from ding.entry.children import Child
 from ding.entry.ending import Ending
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
-from ding.utils import find_free_port
 from ding.utils.console import say
 from ding.utils.process_identity import process_identity
+from ding.utils.system_helper import ReservedPort
 
 #: Seconds that a process may take until it says that it works.
 _START_SECONDS = {"fork": 10.0, "spawn": 60.0}
@@ -58,7 +58,7 @@ class Supervisor(ChildGroup):
         super().__init__([self._coordinator, *self._workers.values()])
         self._due: dict[str, float] = {}
         self._given_up: set[str] = set()
-        self._team_ports: dict[str, int] = {}
+        self._team_ports: dict[str, ReservedPort] = {}
         self._cause: Ending | None = None  # why the run is ended from here
         self._verdict: Ending | None = None  # the coordinator's
 
@@ -81,6 +81,8 @@ class Supervisor(ChildGroup):
                 self._verdict = None
             finally:
                 self._kill_all()
+                for reserved in self._team_ports.values():
+                    reserved.close()
         return self._conclusion()
 
     # ------------------------------------------------------------------ running
@@ -113,7 +115,9 @@ class Supervisor(ChildGroup):
         team = aggregator_of(name, system)
         if team is None:
             return {}
-        port = self._team_ports.setdefault(team, find_free_port(LOOPBACK))
+        if team not in self._team_ports:
+            self._team_ports[team] = ReservedPort(LOOPBACK)
+        port = self._team_ports[team].port
         return rank_environ(rank_of(name, system)[1], processes_per_learner(system), port)
 
     def _next_due(self) -> float:

@@ -91,7 +91,15 @@ class CheckpointWriteError(CheckpointError, OSError):
 
 
 class RunError(DingError, RuntimeError):
-    """A run of several processes failed; the message is its reason."""
+    """A run of several processes failed; the message is its reason.
+
+    Attributes:
+        told: Whether the run has printed the reason, so that a command need not.
+    """
+
+    def __init__(self, message: str, told: bool = False) -> None:
+        super().__init__(message)
+        self.told = told
 
 
 class EnvError(DingError, RuntimeError):

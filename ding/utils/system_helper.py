@@ -5,7 +5,11 @@ import secrets
 import socket
 import threading
 import time
+from collections import deque
 from typing import Any
+
+_found: deque[int] = deque(maxlen=100)
+_found_lock = threading.Lock()
 
 
 def get_ip() -> str:
@@ -53,8 +57,50 @@ class PropagatingThread(threading.Thread):
         return self.ret
 
 
+class ReservedPort:
+    """A free TCP port that no other program is given until it is closed.
+
+    A server may listen on it meanwhile, as long as that allows addresses to be used again, as
+    servers do.
+
+    Args:
+        host: An address of this machine.
+
+    Attributes:
+        port: The port.
+    """
+
+    def __init__(self, host: str) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((host, 0))
+        except OSError:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._socket.close()
+
+
 def find_free_port(host: str) -> int:
-    """A TCP port that nobody listens on at `host`, an address of this machine."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody listens on at `host`, an address of this machine.
+
+    The last ones that were found are not found again, as whoever asked may not listen yet. Other
+    programs may take it all the same: `ReservedPort` keeps them from it.
+    """
+    held: list[ReservedPort] = []
+    try:
+        while True:
+            held.append(ReservedPort(host))
+            port = held[-1].port
+            with _found_lock:
+                if port not in _found or len(held) > _found.maxlen:
+                    _found.append(port)
+                    return port
+    finally:
+        for one in held:
+            one.close()

@@ -245,6 +245,18 @@ def test_the_status_of_a_run(coordinator, monkeypatch):
     assert json.loads(run("status", "run", "--json")[1]) == STATUS
 
 
+def test_a_command_that_fails_says_why(tmp_path, monkeypatch):
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    kubectl.write_text("#!/bin/sh\nexit 3\n")
+    kubectl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{kubectl.parent}:{os.environ['PATH']}")
+    add = ("--add", "collector", "--replicas", 1, "--coordinator-name", "c", "--namespace", "n")
+    status, _out, err = run("-m", "dist", *add)
+    assert status == 1
+    assert "error: kubectl failed with status 3: it says nothing" in err
+
+
 def test_the_status_of_no_run():
     status, _, err = run("status", "nowhere")
     assert status == 1

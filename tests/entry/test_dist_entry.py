@@ -246,7 +246,7 @@ def test_workers_are_added_through_the_operator(kubectl):
 
 def test_what_kubernetes_refuses(kubectl, monkeypatch):
     kubectl("echo 'no such service' >&2; exit 1")
-    with pytest.raises(RunError, match="kubectl failed: no such service"):
+    with pytest.raises(RunError, match="kubectl failed with status 1: no such service"):
         dist_delete_replicas("learner", None, 1, "c", "n")
     kubectl('echo \'{"success": false, "message": "too many"}\'')
     with pytest.raises(RunError, match="the operator refuses: too many"):

@@ -41,7 +41,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
     """Takes tasks as an HTTP slave, reads data from and writes weights to shared folders.
 
     Args:
-        cfg: ``host``, ``port`` (``'auto'`` or 0: any free one, told to ``coordinator``),
+        cfg: ``host``, ``port`` (``'auto'``, 0 or ``None``: any free one, told to ``coordinator``),
             ``path_data``, ``path_policy``, ``name``, ``coordinator`` (``[host, port]``),
             ``run_key``, ``channel``, ``multi_gpu``, ``send_policy_freq``, ``prefetch``; in seconds
             ``iteration_timeout``, ``heartbeat_span`` and ``heartbeat_tolerance``.
@@ -69,10 +69,10 @@ class FlaskFileSystemLearner(BaseCommLearner):
             "deal_with_lost": self._deal_with_lost,
         }
         port = cfg.get("port", "auto")
-        self._joins = port in ("auto", 0)
+        self._joins = port in ("auto", 0, None)
         self._slave = LearnerSlave(
             cfg.get("host"),
-            0 if port == "auto" else port,
+            0 if self._joins else int(port),
             cfg.get("heartbeat_span"),
             channel=cfg.get("channel"),
             key=cfg.get("run_key"),

@@ -334,11 +334,20 @@ class TestJoining:
         finally:
             learner.close()
 
-    def learner(self, tmp_path, port, key="k"):
+    @pytest.mark.parametrize("own", [None, 0, "auto"])
+    def test_without_a_port_of_its_own(self, tmp_path, coordinator, own):
+        learner = self.learner(tmp_path, coordinator.port, own=own)
+        learner.start()
+        try:
+            until(lambda: len(coordinator.joined) == 1)
+        finally:
+            learner.close()
+
+    def learner(self, tmp_path, port, key="k", own="auto"):
         cfg = dict(
             type="flask_fs",
             name="learner0",
-            port="auto",
+            port=own,
             path_data=str(tmp_path / "data"),
             path_policy=str(tmp_path / "policy"),
             coordinator=["127.0.0.1", port],
