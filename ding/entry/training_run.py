@@ -145,6 +145,7 @@ class TrainingRun:
         changed = self._resume() if resumes else []
         self._folder.begin()
         self._log.begin()
+        self._note_inexact()
         if changed:
             self.warn(f"changed since the run began: {', '.join(changed)}")
         if resumes:
@@ -158,6 +159,29 @@ class TrainingRun:
             self._console.log(
                 f"resumed at iteration {parts.learner.train_iter}, "
                 f"environment step {parts.collector.envstep}"
+            )
+
+    def _note_inexact(self) -> None:
+        """Say where a run with this seed, or one that is resumed, is not the same run again."""
+        parts = self._parts
+        env = parts.collector_env
+        if not getattr(env, "in_lockstep", True):
+            self.warn(
+                f"{type(env).__name__} takes the environments' answers in the order in which they "
+                f"come: seed {parts.cfg.seed} does not make the same run again; the env manager "
+                "'subprocess' does"
+            )
+        states = env.state_dict().get("envs", ())
+        unsaved = [
+            env_id
+            for env_id, state in enumerate(states)
+            if isinstance(state, dict) and state.get("env", state) is None
+            if not state["generators"]
+        ]
+        if unsaved:
+            self._log.note(
+                resume_inexact=f"collecting envs {unsaved}: random numbers of their own, if they "
+                "have any, are not in the state (no state_dict, and no generator was found)"
             )
 
     def _resume(self) -> list[str]:

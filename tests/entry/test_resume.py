@@ -128,6 +128,22 @@ def test_run_goes_on_in_its_folder(policy):
     assert judged.count(0) == 1
 
 
+def test_record_says_where_a_resume_is_not_exact(monkeypatch):
+    run(limit=10)
+    assert "resume_inexact" not in run_json()
+    monkeypatch.delattr(WalkEnv, "state_dict")
+    run(limit=20, resume=True)
+    assert "resume_inexact" not in run_json()  # its generator was found
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: np.random)
+    run(limit=30, resume=True)
+    assert "envs [0, 1]" in run_json()["resume_inexact"]
+
+
+def test_manager_that_does_not_make_the_same_run_again_is_told(capsys):
+    run(limit=10, manager="async_subprocess")
+    assert "seed 0 does not make the same run again" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("stateful", [True, False])
 def test_environments_do_not_play_the_same_episodes_again(stateful, monkeypatch):
     if not stateful:

@@ -26,6 +26,12 @@ from ding.envs.env_manager._env_types import (
     positional_count,
     timeout_error,
 )
+from ding.envs.env_manager._generators import (
+    generator_states,
+    load_generator_states,
+    load_process_generator_states,
+    process_generator_states,
+)
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
@@ -66,6 +72,8 @@ class EnvGroup:
         self._reward_shape: tuple[int, ...] | None = None
         self._normalisers = NormaliserGroup()
         self.before_reset: Callable[[], None] | None = None
+        #: Whether the environments have this process for themselves, with its global generators.
+        self.has_process = False
 
     def build(self) -> None:
         """Make the environments.
@@ -292,16 +300,21 @@ class EnvGroup:
 
     def state_dict(self) -> dict[int, dict[str, Any]]:
         """By env id, what its next episodes depend on."""
-        return {
+        states = {
             env_id: {
                 "seed": self._seeds.get(env_id),
                 "to_seed": env_id in self._to_seed,
                 "renewals": self._renewals[env_id],
                 "episode_count": self.episode_count[env_id],
                 "env": env.state_dict() if hasattr(env, "state_dict") else None,
+                "generators": generator_states(env),
+                "process": None,
             }
             for env_id, env in self.envs.items()
         }
+        if self.has_process and states:
+            states[min(states)]["process"] = process_generator_states()
+        return states
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
         """Take up a state by env id; the environments are to be reset afterwards."""
@@ -314,9 +327,14 @@ class EnvGroup:
                 self._to_seed.add(env_id)
             self._renewals[env_id] = saved["renewals"]
             self.episode_count[env_id] = saved["episode_count"]
+            if self.has_process and saved["process"] is not None:
+                load_process_generator_states(saved["process"])
             if saved["env"] is not None and hasattr(env, "load_state_dict"):
                 env.load_state_dict(saved["env"])
-            elif saved["seed"] is not None and self._seeds[env_id][1] is not False:
+            load_generator_states(env, saved["generators"])
+            if saved["env"] is not None or saved["generators"]:
+                continue
+            if saved["seed"] is not None and self._seeds[env_id][1] is not False:
                 # One that cannot tell where it stands must not play its first episodes again.
                 self._renewals[env_id] += 1
                 self._to_seed.add(env_id)

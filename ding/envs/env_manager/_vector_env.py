@@ -16,6 +16,7 @@ from ding.envs.env_manager._env_types import (
     positional_count,
     timeout_error,
 )
+from ding.envs.env_manager._generators import generator_states, load_generator_states
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.env_wrappers import raw_rewards
@@ -215,20 +216,16 @@ class VectorMember(gymnasium.Env):
         self.env.close()
 
     @property
-    def resume_state(self) -> Any:
+    def resume_state(self) -> dict[str, Any]:
         """What the next episodes depend on."""
-        if self._is_base_env:
-            return self.env.state_dict() if hasattr(self.env, "state_dict") else None
-        return self.env.unwrapped.np_random.bit_generator.state
+        own = self.env.state_dict() if hasattr(self.env, "state_dict") else None
+        return {"env": own, "generators": generator_states(self.env)}
 
     @resume_state.setter
-    def resume_state(self, state: Any) -> None:
-        if state is None:
-            return
-        if self._is_base_env:
-            self.env.load_state_dict(state)
-        else:
-            self.env.unwrapped.np_random.bit_generator.state = state
+    def resume_state(self, state: dict[str, Any]) -> None:
+        if state["env"] is not None:
+            self.env.load_state_dict(state["env"])
+        load_generator_states(self.env, state["generators"])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "env":

@@ -80,6 +80,7 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
 class _Worker:
     def __init__(self, connection: Connection, spec: WorkerSpec) -> None:
         self.group = EnvGroup(spec.env_fns, spec.settings)
+        self.group.has_process = True
         self._connection = connection
         self._spec = spec
         self._ids = list(spec.env_fns)

@@ -154,6 +154,8 @@ class WorkerPool:
                 "renewals": link.spec.renewals,
                 "episode_count": self.episode_count[env_id],
                 "env": None,
+                "generators": {},
+                "process": None,
             }
             for env_id in link.ids
         }
