@@ -1,6 +1,7 @@
 """Commanders: what decides which tasks learners and collectors get."""
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -90,9 +91,11 @@ class NaiveCommander(BaseCommander):
         own = commander_section(cfg, type(self))
         self._cfg = cfg
         self._lock = threading.Lock()
-        self._collectors = TaskSpace[None]("collector_task", own["collector_task_space"])
+        self._collectors = TaskSpace[float]("collector_task", own["collector_task_space"])
         self._learners = TaskSpace[None]("learner_task", own["learner_task_space"])
         self._setting = command_settings(cfg)[0] if section(cfg, "policy").get("type") else None
+        self._interval = float(own["eval_interval"])
+        self._clock = time.monotonic
         self._facts = {"learner_step": 0, "envstep": 0}
         self._steps: dict[str, int] = {}
         self.learner_info: dict[str, dict[str, Any]] = {}
@@ -113,7 +116,7 @@ class NaiveCommander(BaseCommander):
         with self._lock:
             if not self._collectors.has_room:
                 return None
-            task_id = self._collectors.open(None)
+            task_id = self._collectors.open(self._clock())
             settings = dict(eval_flag=False, policy_update_path=_NAIVE_POLICY)
             if self._setting is not None:
                 settings["collect_setting"] = self._setting(self._facts)
@@ -126,6 +129,15 @@ class NaiveCommander(BaseCommander):
                 return None
             task_id = self._learners.open(None)
         return learner_task(self._cfg, task_id, _NAIVE_POLICY, _NAIVE_BUFFER)
+
+    def judge_collector_finish(self, task_id: str, info: dict) -> bool:
+        """Whether a collector's task is over; one without an end is, when its settings are old."""
+        if super().judge_collector_finish(task_id, info):
+            return True
+        if self._setting is None or section(self._cfg, "env").get("collector_episode_num"):
+            return False
+        since = self._collectors.opened.get(task_id)
+        return since is not None and self._clock() - since >= self._interval
 
     def finish_collector_task(self, task_id: str, finished_task: dict) -> None:
         with self._lock:

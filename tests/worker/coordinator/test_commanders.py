@@ -66,7 +66,8 @@ def made(first_eval=False, **kwargs):
     """A commander; without its first evaluation, which has a test of its own, by default."""
     commander = create_parallel_commander(config(**kwargs))
     commander._clock = Clock()
-    commander._begins_with_eval = first_eval and commander._begins_with_eval
+    if not first_eval:
+        commander._begins_with_eval = False
     return commander
 
 
@@ -190,6 +191,18 @@ def test_naive_tells_how_much_to_explore():
     other = create_parallel_commander(config(commander={"type": "naive"}))
     other.load_state_dict(json.loads(json.dumps(commander.state_dict())))
     assert other.get_collector_task().collector_cfg.collect_setting == setting
+
+
+@pytest.mark.parametrize(("episodes", "closed"), [(None, True), (2, False)])
+def test_naive_gives_endless_tasks_new_settings_now_and_then(episodes, closed):
+    commander = made(commander={"type": "naive"}, env={"collector_episode_num": episodes})
+    task = commander.get_collector_task()
+    commander._clock.now += INTERVAL - 1
+    assert not commander.judge_collector_finish(task.task_id, {})
+    commander._clock.now += 1
+    assert commander.judge_collector_finish(task.task_id, {}) is closed
+    assert commander.judge_collector_finish(task.task_id, {"collector_done": True})
+    assert not commander.judge_collector_finish("unknown", {})
 
 
 def test_naive_goes_on_from_its_state():
