@@ -1,3 +1,6 @@
+from .a2c import (
+    A2CPolicy as A2CPolicy,
+)
 from .base_policy import (
     CommandModePolicy as CommandModePolicy,
 )
@@ -60,6 +63,9 @@ from .policy_factory import (
 )
 from .policy_factory import (
     get_random_policy as get_random_policy,
+)
+from .ppo import (
+    PPOOffPolicy as PPOOffPolicy,
 )
 from .ppo import (
     PPOPolicy as PPOPolicy,

@@ -1,40 +1,96 @@
 """Proximal policy optimisation (Schulman et al. 2017) on the data of the current policy."""
 
 import logging
-import math
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import tree_map, tree_take
 from ding.model import model_wrap
 from ding.policy._ppo_setup import init_parameters, linear_decay, load_pretrained
-from ding.policy.base_policy import Policy
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.advantage_actor_critic import AdvantageActorCritic, one_action
+from ding.policy.checks import to_floats
 from ding.policy.common_utils import default_preprocess_learn
 from ding.rl_utils import ppo_data, ppo_data_continuous, ppo_error, ppo_error_continuous
-from ding.rl_utils.columnar import gae_columns
 from ding.torch_utils import Adam
-from ding.utils import POLICY_REGISTRY, allreduce_data
-from ding.utils.default_helper import RunningMeanStd
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
 
 
+class _Clipped(AdvantageActorCritic):
+    """The clipped losses, and the optimiser that follows them."""
+
+    _pretrained_model: torch.nn.Module | None = None
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.nstep_return:
+            raise ConfigError("policy.nstep_return=True: PPO does not have it; remove the key")
+        return super()._create_model(cfg, model)
+
+    def _init_update(self) -> None:
+        cfg = self._cfg.learn
+        if cfg.ppo_param_init:
+            init_parameters(self._model)
+            if self._cfg.get("multi_gpu", False):
+                self._broadcast_model(self._model)
+        self._optimizer = Adam(
+            self._model.parameters(),
+            lr=cfg.learning_rate,
+            weight_decay=cfg.get("weight_decay", 0.0),
+            grad_clip_type=cfg.grad_clip_type,
+            clip_value=cfg.grad_clip_value,
+        )
+
+    def _losses(
+        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        cfg = self._cfg.learn
+        loss, info = self._ppo_error(batch, output, adv)
+        total_loss = (
+            loss.policy_loss
+            + cfg.value_weight * loss.value_loss
+            - cfg.entropy_weight * loss.entropy_loss
+        )
+        names = ["policy_loss", "value_loss", "entropy_loss"]
+        if self._pretrained_model is not None:
+            total_loss = total_loss + cfg.kl_beta * loss.kl_div
+            names.append("kl_div")
+        log = dict(zip(names, to_floats(*(getattr(loss, name) for name in names))))
+        return total_loss, {**log, "approx_kl": info.approx_kl, "clipfrac": info.clipfrac}
+
+    def _ppo_error(self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor) -> Any:
+        pretrained = None
+        if self._pretrained_model is not None:
+            with torch.no_grad():
+                pretrained = self._pretrained_model(batch["obs"], mode="compute_actor")["logit"]
+        discrete = self._cfg.action_space == "discrete"
+        old_logit = batch["logit"]
+        if isinstance(output["logit"], list):
+            old_logit = old_logit.split([part.shape[-1] for part in output["logit"]], dim=-1)
+        data = (ppo_data if discrete else ppo_data_continuous)(
+            output["logit"],
+            old_logit,
+            batch["action"],
+            output["value"],
+            batch["value"],
+            adv,
+            batch["return"],
+            batch.get("weight"),
+            pretrained,
+        )
+        error = ppo_error if discrete else ppo_error_continuous
+        return error(data, self._cfg.learn.clip_ratio, kl_type=self._cfg.learn.get("kl_type", "k1"))
+
+    def _monitor_vars_learn(self) -> list[str]:
+        names = [*super()._monitor_vars_learn(), "approx_kl", "clipfrac"]
+        return names if self._pretrained_model is None else [*names, "kl_div"]
+
+
 @POLICY_REGISTRY.register("ppo")
-class PPOPolicy(Policy):
-    """PPO for discrete actions (``action_space='discrete'``) or a vector of real ones.
-
-    With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
-    ``[B, K]``; its ``logit`` in samples holds those of all choices side by side.
-
-    With ``learn.value_norm`` the critic predicts returns divided by the standard deviation of the
-    returns seen so far; everything else is in the units of the reward.
-    """
+class PPOPolicy(_Clipped):
+    """PPO for discrete actions (``action_space='discrete'``) or a vector of real ones."""
 
     config: dict[str, Any] = dict(
         type="ppo",
@@ -75,22 +131,9 @@ class PPOPolicy(Policy):
         eval=dict(),
     )
 
-    _transition_outputs = ("logit", "value")
-
-    def default_model(self) -> tuple[str, list[str]]:
-        if self._cfg.multi_agent:
-            return "mavac", ["ding.model.template.mavac"]
-        return "vac", ["ding.model.template.vac"]
-
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        _check_config(cfg)
-        if model is None:
-            cfg = EasyDict({**cfg, "model": {"action_space": cfg.action_space, **cfg.model}})
-            if cfg.model.action_space != cfg.action_space:
-                raise ConfigError(
-                    f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "
-                    f"{cfg.model.action_space!r}: they must be the same"
-                )
+        if cfg.priority:
+            raise ConfigError("policy.priority=True: PPO does not have it; remove the key")
         return super()._create_model(cfg, model)
 
     # ------------------------------------------------------------------ learn
@@ -99,19 +142,9 @@ class PPOPolicy(Policy):
         cfg = self._cfg.learn
         self._priority = False
         self._recompute_adv = self._cfg.recompute_adv
-        if cfg.ppo_param_init:
-            init_parameters(self._model)
-            if self._cfg.get("multi_gpu", False):
-                self._broadcast_model(self._model)
-        self._optimizer = Adam(
-            self._model.parameters(),
-            lr=cfg.learning_rate,
-            grad_clip_type=cfg.grad_clip_type,
-            clip_value=cfg.grad_clip_value,
-        )
+        self._init_update()
         self._lr_scheduler = linear_decay(self._optimizer, cfg.lr_scheduler)
         self._learn_model = model_wrap(self._model, "base")
-        self._pretrained_model = None
         if cfg.kl_beta > 0 and cfg.pretrained_model_path is None:
             _logger.warning(
                 "policy.learn.kl_beta=%s has no effect without policy.learn.pretrained_model_path",
@@ -121,189 +154,14 @@ class PPOPolicy(Policy):
             self._pretrained_model = load_pretrained(self._model, cfg.pretrained_model_path)
         self._init_returns()
 
-    def _init_returns(self) -> None:
-        """What both learn and collect mode need to make advantages."""
-        self._gamma = self._cfg.collect.discount_factor
-        self._gae_lambda = self._cfg.collect.gae_lambda
-        if not hasattr(self, "_running_mean_std"):
-            self._running_mean_std = RunningMeanStd()
-
-    @property
-    def _value_std(self) -> float:
-        """The critic's unit, in the units of the reward."""
-        return float(self._running_mean_std.std) if self._cfg.learn.value_norm else 1.0
-
     def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
-        """``epoch_per_collect`` passes over ``data`` in shuffled minibatches.
-
-        Args:
-            data: Samples of trajectories, in time: whole ones, parts, one after the other. One
-                ends where ``traj_flag`` is set (``done`` without it), and wherever ``step_id``
-                does not go on by one.
-
-        Returns:
-            One log for each minibatch.
-
-        Raises:
-            DataError: A loss is not finite.
-        """
-        batch = default_preprocess_learn(
-            data, ignore_done=self._cfg.learn.ignore_done, device=self._device
-        )
-        batch = _one_action(batch)
-        self._train_mode(True)
-        logs = []
-        for epoch in range(self._cfg.learn.epoch_per_collect):
-            if self._recompute_adv or epoch == 0:
-                self._estimate_returns(batch, first=epoch == 0)
-            logs += [self._update(minibatch) for minibatch in self._minibatches(batch)]
+        logs = super()._forward_learn(data)
         if self._lr_scheduler is not None:
             self._lr_scheduler.step()
         return logs
 
-    def _estimate_returns(self, batch: dict[str, Any], first: bool) -> None:
-        """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
-
-        With several agents all that the critic says is ``[N, agents]``, and so are advantages.
-        """
-        if self._recompute_adv:
-            with torch.no_grad():
-                batch["value"] = self._critic(batch["obs"])
-            done = batch["done"].cpu().numpy()
-            ends = _trajectory_ends(batch.get("traj_flag"), batch.get("step_id"), done)
-            next_obs = tree_map(lambda leaf: leaf[ends], batch["next_obs"])
-            adv = self._advantages(
-                batch["value"].cpu().numpy(), next_obs, batch["reward"].cpu().numpy(), done, ends
-            )
-            batch["adv"] = torch.from_numpy(adv).to(self._device)
-        returns = batch["adv"] + batch["value"] * self._value_std
-        if first and self._cfg.learn.value_norm:
-            # Once for each sample, not once for each epoch.
-            self._running_mean_std.update(returns.flatten())
-        batch["return"] = returns / self._value_std
-
-    def _critic(self, obs: Any) -> torch.Tensor:
-        return self._model(obs, mode="compute_critic")["value"]
-
-    def _advantages(
-        self,
-        value: np.ndarray,
-        next_obs: Any,
-        reward: np.ndarray,
-        done: np.ndarray,
-        ends: np.ndarray,
-    ) -> np.ndarray:
-        """Generalised advantage estimates, float32 ``[N]``.
-
-        Args:
-            value: ``[N]``, as the critic gives them.
-            next_obs: What followed each trajectory's last step, ``[n_traj, *obs_shape]``.
-            done: ``[N]``, terminated; a trajectory cut otherwise is bootstrapped.
-            ends: ``[n_traj]``, index of each trajectory's last step.
-        """
-        # Within a trajectory an observation's value is the previous row's next value.
-        next_value = np.roll(value, -1, axis=0)
-        with torch.no_grad():
-            next_value[ends] = self._critic(next_obs).cpu().numpy()
-        scale = self._value_std
-        lengths = np.diff(ends, prepend=-1)
-        return gae_columns(
-            value * scale, next_value * scale, reward, done, lengths, self._gamma, self._gae_lambda
-        )
-
-    def _minibatches(self, batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
-        names = ("obs", "action", "logit", "value", "adv", "return", "weight")
-        used = {name: batch[name] for name in names if batch.get(name) is not None}
-        count = float(len(batch["return"]))
-        order = torch.randperm(int(count)).to(self._device)
-        if self._cfg.get("multi_gpu", False):
-            # Each rank must sync as often as the others, whatever the size of its own data.
-            count = float(allreduce_data(count, "avg"))
-        for index in order.tensor_split(math.ceil(count / self._cfg.learn.batch_size)):
-            yield tree_take(used, index)
-
-    def _update(self, batch: dict[str, Any]) -> dict[str, Any]:
-        cfg = self._cfg.learn
-        output = self._model(batch["obs"], mode="compute_actor_critic")
-        adv = batch["adv"]
-        if cfg.adv_norm:
-            # The uncorrected deviation, so that a minibatch of one is zero and not NaN.
-            adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
-        loss, info = self._ppo_error(batch, output, adv)
-        total_loss = (
-            loss.policy_loss
-            + cfg.value_weight * loss.value_loss
-            - cfg.entropy_weight * loss.entropy_loss
-        )
-        if self._pretrained_model is not None:
-            total_loss = total_loss + cfg.kl_beta * loss.kl_div
-        log = {"cur_lr": self._optimizer.param_groups[0]["lr"]}
-        log.update(self._log_values(total_loss, loss, output, adv))
-        check_loss(self, log["total_loss"], batch)
-        self._optimizer.zero_grad()
-        total_loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
-        return {**log, "approx_kl": info.approx_kl, "clipfrac": info.clipfrac}
-
-    def _ppo_error(self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor) -> Any:
-        pretrained = None
-        if self._pretrained_model is not None:
-            with torch.no_grad():
-                pretrained = self._pretrained_model(batch["obs"], mode="compute_actor")["logit"]
-        discrete = self._cfg.action_space == "discrete"
-        old_logit = batch["logit"]
-        if isinstance(output["logit"], list):
-            old_logit = old_logit.split([part.shape[-1] for part in output["logit"]], dim=-1)
-        data = (ppo_data if discrete else ppo_data_continuous)(
-            output["logit"],
-            old_logit,
-            batch["action"],
-            output["value"],
-            batch["value"],
-            adv,
-            batch["return"],
-            batch.get("weight"),
-            pretrained,
-        )
-        error = ppo_error if discrete else ppo_error_continuous
-        return error(data, self._cfg.learn.clip_ratio, kl_type=self._cfg.learn.kl_type)
-
-    def _log_values(
-        self, total_loss: torch.Tensor, loss: Any, output: dict[str, Any], adv: torch.Tensor
-    ) -> dict[str, float]:
-        value = output["value"].detach()
-        values = {
-            "total_loss": total_loss,
-            "policy_loss": loss.policy_loss,
-            "value_loss": loss.value_loss,
-            "entropy_loss": loss.entropy_loss,
-            "adv_max": adv.max(),
-            "adv_mean": adv.mean(),
-            "value_mean": value.mean(),
-            "value_max": value.max(),
-        }
-        if self._cfg.action_space == "continuous":
-            values["mu_mean"] = output["logit"]["mu"].detach().mean()
-            values["sigma_mean"] = output["logit"]["sigma"].detach().mean()
-        if self._pretrained_model is not None:
-            values["kl_div"] = loss.kl_div
-        return dict(zip(values, to_floats(*values.values())))
-
-    def _monitor_vars_learn(self) -> list[str]:
-        names = ["cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss"]
-        names += ["adv_max", "adv_mean", "value_mean", "value_max", "approx_kl", "clipfrac"]
-        if self._cfg.action_space == "continuous":
-            names += ["mu_mean", "sigma_mean"]
-        return names if self._pretrained_model is None else [*names, "kl_div"]
-
     def _state_dict_learn(self) -> dict[str, Any]:
-        state = {
-            **super()._state_dict_learn(),
-            "value_norm": self._running_mean_std.state_dict(),
-        }
+        state = super()._state_dict_learn()
         if self._lr_scheduler is not None:
             # Without the function: it is made from the config.
             state["lr_scheduler"] = {"last_epoch": self._lr_scheduler.last_epoch}
@@ -311,104 +169,78 @@ class PPOPolicy(Policy):
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         super()._load_state_dict_learn(state_dict)
-        if "value_norm" in state_dict:
-            self._running_mean_std.load_state_dict(state_dict["value_norm"])
         if self._lr_scheduler is not None and "lr_scheduler" in state_dict:
             self._lr_scheduler.last_epoch = state_dict["lr_scheduler"]["last_epoch"]
 
-    # ------------------------------------------------------------------ collect
 
-    def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        sample = "multinomial" if self._cfg.action_space == "discrete" else "reparam"
-        self._collect_model = model_wrap(self._model, f"{sample}_sample")
+@POLICY_REGISTRY.register("ppo_offpolicy")
+class PPOOffPolicy(_Clipped):
+    """PPO's update on samples of a replay buffer: those of policies that were not long ago.
+
+    Advantages are those of the critic at the time of collecting. Keep the buffer small, or
+    ``other.replay_buffer.max_use``, so that the clipped ratio has something to go by.
+    """
+
+    config: dict[str, Any] = dict(
+        type="ppo_offpolicy",
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        nstep_return=False,
+        nstep=3,
+        multi_agent=False,
+        transition_with_policy_data=True,
+        learn=dict(
+            update_per_collect=5,
+            batch_size=64,
+            learning_rate=1e-3,
+            value_weight=0.5,
+            entropy_weight=0.01,
+            clip_ratio=0.2,
+            # Normalise the advantages of each batch.
+            adv_norm=False,
+            value_norm=True,
+            ppo_param_init=True,
+            grad_clip_type="clip_norm",
+            grad_clip_value=0.5,
+            ignore_done=False,
+            weight_decay=0.0,
+        ),
+        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=10000)),
+    )
+
+    def _init_learn(self) -> None:
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._init_update()
+        self._learn_model = model_wrap(self._model, "base")
         self._init_returns()
-        # Policies whose samples meet in one batch begin at numbers that are far apart.
-        self._next_step_id = int(np.random.randint(1 << 22)) << 40
 
-    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        """Actions drawn from the policy, with the ``logit`` and ``value`` that belong to them."""
-        self._train_mode(False)
-        return _one_action(self._collect_model.forward(obs, mode="compute_actor_critic"))
+    def _forward_learn(self, data: Any) -> dict[str, Any]:  # type: ignore[override]
+        """One update.
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        ends = np.cumsum(lengths) - 1
-        done = columns["done"]
-        traj_flag = np.zeros(len(done), dtype=bool)
-        traj_flag[ends] = True
-        adv = self._advantages(
-            columns["value"],
-            self._model_input(tree_take(columns["next_obs"], ends)),
-            columns["reward"],
-            np.zeros_like(done) if self._cfg.learn.ignore_done else done,
-            ends,
-        )
-        return {
-            **columns,
-            "reward": columns["reward"][:, None],
-            "adv": adv,
-            "traj_flag": traj_flag,
-            "step_id": self._step_ids(lengths),
-        }
+        Returns:
+            The log; ``priority`` ``[B]`` is the absolute advantage, if asked for.
 
-    def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
-        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``.
-
-        They tell the neighbours of a trajectory from others when data is cut and joined.
+        Raises:
+            DataError: The loss is not finite.
         """
-        number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
-        number += self._next_step_id
-        self._next_step_id = int(number[-1]) + 2
-        return number
-
-    def _state_dict_collect(self) -> dict[str, Any]:
-        return {
-            **super()._state_dict_collect(),
-            "value_norm": self._running_mean_std.state_dict(),
-        }
-
-    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_collect(state_dict)
-        if "value_norm" in state_dict:
-            self._running_mean_std.load_state_dict(state_dict["value_norm"])
-
-    # ------------------------------------------------------------------ eval
-
-    def _init_eval(self) -> None:
-        sample = "argmax" if self._cfg.action_space == "discrete" else "deterministic"
-        self._eval_model = model_wrap(self._model, f"{sample}_sample")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        self._train_mode(False)
-        return _one_action(self._eval_model.forward(obs, mode="compute_actor"))
-
-
-def _one_action(output: dict[str, Any]) -> dict[str, Any]:
-    """Actions and logits of several choices, where they come as lists, as one tensor each."""
-    joined = dict(output)
-    if isinstance(output.get("action"), list | tuple):
-        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
-    if isinstance(output.get("logit"), list | tuple):
-        joined["logit"] = torch.cat(list(output["logit"]), dim=-1)
-    return joined
-
-
-def _trajectory_ends(
-    traj_flag: torch.Tensor | None, step_id: torch.Tensor | None, done: np.ndarray
-) -> np.ndarray:
-    """Indices of the rows after which another trajectory starts, the last row included."""
-    flag = (done if traj_flag is None else traj_flag.cpu().numpy()).astype(bool)
-    if step_id is not None:
-        flag[:-1] |= np.diff(step_id.cpu().numpy()) != 1
-    flag[-1] = True
-    return np.flatnonzero(flag)
-
-
-def _check_config(cfg: EasyDict) -> None:
-    if cfg.action_space not in ("discrete", "continuous"):
-        raise ConfigError(
-            f"policy.action_space is {cfg.action_space!r}; PPO knows 'discrete' and 'continuous'"
+        batch = default_preprocess_learn(
+            data,
+            use_priority=self._priority,
+            use_priority_IS_weight=self._priority_IS_weight,
+            ignore_done=self._cfg.learn.ignore_done,
+            device=self._device,
         )
-    for key in ("priority", "nstep_return"):
-        if cfg.get(key, False):
-            raise ConfigError(f"policy.{key}=True: PPO does not have it; remove the key")
+        batch = one_action(batch)
+        self._train_mode(True)
+        self._set_returns(batch, first=True)
+        log = self._update(batch)
+        if self._priority:
+            log["priority"] = batch["adv"].abs()
+        return log

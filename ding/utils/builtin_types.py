@@ -27,7 +27,9 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "td3": "ding.policy.td3",
         "sac": "ding.policy.sac",
         "discrete_sac": "ding.policy.sac",
+        "a2c": "ding.policy.a2c",
         "ppo": "ding.policy.ppo",
+        "ppo_offpolicy": "ding.policy.ppo",
         "ppo_command": _COMMAND_MODES,
     },
     "model": {

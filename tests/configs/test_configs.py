@@ -24,7 +24,7 @@ def read(path):
 
 
 def pipeline_of(create_config):
-    on_policy = create_config.policy.type.startswith("ppo")
+    on_policy = create_config.policy.type in ("a2c", "ppo")
     return "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
 
 

@@ -1,0 +1,81 @@
+"""Advantage actor-critic (Mnih et al. 2016), synchronous."""
+
+from typing import Any
+
+import torch
+
+from ding.model import model_wrap
+from ding.policy.advantage_actor_critic import AdvantageActorCritic
+from ding.policy.checks import to_floats
+from ding.rl_utils import a2c_data, a2c_error, a2c_error_continuous
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("a2c")
+class A2CPolicy(AdvantageActorCritic):
+    """One pass over what was collected, in minibatches of ``learn.batch_size``."""
+
+    config: dict[str, Any] = dict(
+        type="a2c",
+        cuda=False,
+        on_policy=True,
+        priority=False,
+        priority_IS_weight=False,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        multi_agent=False,
+        learn=dict(
+            update_per_collect=1,
+            batch_size=64,
+            learning_rate=1e-3,
+            betas=(0.9, 0.999),
+            eps=1e-8,
+            # Longest gradient.
+            grad_norm=0.5,
+            value_weight=0.5,
+            entropy_weight=0.01,
+            # Normalise the advantages of each minibatch.
+            adv_norm=False,
+            ignore_done=False,
+        ),
+        # Give exactly one of n_sample and n_episode.
+        collect=dict(unroll_len=1, discount_factor=0.9, gae_lambda=0.95),
+        eval=dict(),
+    )
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._priority = False
+        self._optimizer = Adam(
+            self._model.parameters(),
+            lr=cfg.learning_rate,
+            betas=tuple(cfg.betas),
+            eps=cfg.eps,
+            grad_clip_type="clip_norm",
+            clip_value=cfg.grad_norm,
+        )
+        self._learn_model = model_wrap(self._model, "base")
+        self._init_returns()
+
+    def _losses(
+        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        cfg = self._cfg.learn
+        discrete = self._cfg.action_space == "discrete"
+        error = a2c_error if discrete else a2c_error_continuous
+        data = a2c_data(
+            output["logit"],
+            batch["action"],
+            output["value"],
+            adv,
+            batch["return"],
+            batch.get("weight"),
+        )
+        loss = error(data)
+        total_loss = (
+            loss.policy_loss
+            + cfg.value_weight * loss.value_loss
+            - cfg.entropy_weight * loss.entropy_loss
+        )
+        return total_loss, dict(zip(loss._fields, to_floats(*loss)))

@@ -1,0 +1,174 @@
+"""A2C and off-policy PPO against numbers worked out by hand, and learning on a small task."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.data import Columns
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.policy import A2CPolicy, PPOOffPolicy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError, DataError
+
+
+class FixedActorCritic(nn.Module):
+    """Logits from a parameter, the value is the first number of the observation."""
+
+    def __init__(self):
+        super().__init__()
+        self.logit = nn.Parameter(torch.tensor([0.0, math.log(3)]))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x, mode):
+        return {"logit": self.logit.expand(len(x), 2), "value": x[:, 0] * self.scale}
+
+
+def build(cls, network=None, **overrides):
+    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
+    set_pkg_seed(0, use_cuda=False)
+    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
+
+
+def samples(obs, action, adv, **more):
+    n = len(obs)
+    return Columns(
+        {
+            "obs": torch.tensor(obs)[:, None],
+            "next_obs": torch.zeros(n, 1),
+            "action": torch.tensor(action)[:, None],
+            "value": torch.tensor(obs)[:, None],
+            "adv": torch.tensor(adv)[:, None],
+            "reward": torch.zeros(n, 1),
+            "done": np.zeros(n, bool),
+            **more,
+        }
+    )
+
+
+def test_a2c_by_hand():
+    network = FixedActorCritic()
+    policy = build(A2CPolicy, network, learn=dict(learning_rate=0.0, grad_norm=1e9))
+    (log,) = policy.learn_mode.forward(samples([1.0, 2.0], [0, 1], [2.0, -1.0]))
+    # Probabilities 1/4 and 3/4; returns are value + adv, so that the value's error is adv.
+    policy_loss = -(2 * math.log(0.25) - math.log(0.75)) / 2
+    value_loss = (2.0**2 + 1.0**2) / 2
+    entropy = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
+    assert log["policy_loss"] == pytest.approx(policy_loss, rel=1e-5)
+    assert log["value_loss"] == pytest.approx(value_loss)
+    assert log["entropy_loss"] == pytest.approx(entropy, rel=1e-5)
+    total = policy_loss + 0.5 * value_loss - 0.01 * entropy
+    assert log["total_loss"] == pytest.approx(total, rel=1e-5)
+    # d/dscale of half the mean of (return - scale * value)^2.
+    assert network.scale.grad.item() == pytest.approx(0.5 * -2 * (2 * 1 - 1 * 2) / 2)
+
+
+def test_a2c_clips_its_gradient():
+    network = FixedActorCritic()
+    policy = build(A2CPolicy, network, learn=dict(learning_rate=0.0, grad_norm=0.1))
+    policy.learn_mode.forward(samples([1.0, 2.0], [0, 1], [2.0, -2.0]))
+    norm = math.sqrt(sum(float(p.grad.pow(2).sum()) for p in network.parameters()))
+    assert norm == pytest.approx(0.1, rel=1e-4)
+
+
+def test_a2c_passes_over_its_data_once():
+    policy = build(A2CPolicy, FixedActorCritic(), learn=dict(batch_size=4))
+    logs = policy.learn_mode.forward(samples([1.0] * 10, [0] * 10, [1.0] * 10))
+    assert len(logs) == 3
+
+
+def test_offpolicy_ppo_by_hand():
+    network = FixedActorCritic()
+    policy = build(
+        PPOOffPolicy,
+        network,
+        learn=dict(learning_rate=0.0, value_norm=False, ppo_param_init=False, grad_clip_type=None),
+    )
+    # The policy of then chose both with the same probability.
+    data = samples([1.0, 2.0], [1, 0], [2.0, -2.0], logit=torch.zeros(2, 2))
+    log = policy.learn_mode.forward(data)
+    # Ratios 1.5, of which 1.2 count, and 0.5, of which 0.8 counts.
+    assert log["policy_loss"] == pytest.approx(-(1.2 * 2 - 0.8 * 2) / 2, rel=1e-5)
+    assert log["value_loss"] == pytest.approx(0.5 * (2.0**2 + 2.0**2) / 2)
+    assert log["clipfrac"] == 1
+
+
+def test_offpolicy_ppo_weighs_samples():
+    policy = build(
+        PPOOffPolicy,
+        FixedActorCritic(),
+        priority=True,
+        priority_IS_weight=True,
+        learn=dict(learning_rate=0.0, value_norm=False, ppo_param_init=False),
+    )
+    more = dict(logit=torch.zeros(2, 2), IS=torch.tensor([0.0, 1.0]))
+    log = policy.learn_mode.forward(samples([1.0, 2.0], [1, 0], [2.0, -2.0], **more))
+    assert log["policy_loss"] == pytest.approx(0.8 * 2 / 2, rel=1e-5)
+    assert log["priority"].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("cls", [A2CPolicy, PPOOffPolicy])
+class TestFamily:
+    def test_continuous_actions(self, cls):
+        policy = build(
+            cls,
+            action_space="continuous",
+            model=dict(obs_shape=3, action_shape=2, action_space="continuous"),
+        )
+        rng = np.random.default_rng(0)
+        obs = rng.normal(size=(6, 3)).astype(np.float32)
+        output = policy.collect_mode.batched.forward(obs)
+        columns = {"obs": obs, "next_obs": obs, "action": output["action"].numpy()}
+        columns["logit"] = {name: leaf.numpy() for name, leaf in output["logit"].items()}
+        columns["value"] = output["value"].numpy()
+        columns["reward"], columns["done"] = np.ones(6, np.float32), np.zeros(6, bool)
+        data = Columns(policy.collect_mode.batched.get_train_columns(columns, np.array([6])))
+        logs = policy.learn_mode.forward(data)
+        assert math.isfinite((logs[0] if isinstance(logs, list) else logs)["total_loss"])
+
+    def test_nan_is_refused(self, cls):
+        policy = build(cls, FixedActorCritic())
+        data = samples([1.0, 2.0], [1, 0], [math.nan, 1.0], logit=torch.zeros(2, 2))
+        with pytest.raises(DataError, match="adv"):
+            policy.learn_mode.forward(data)
+
+    def test_unknown_action_space(self, cls):
+        with pytest.raises(ConfigError, match="'hybrid'"):
+            build(cls, action_space="hybrid")
+
+
+@pytest.mark.parametrize("policy", ["a2c", "ppo_offpolicy"])
+@pytest.mark.timeout(120)
+def test_learns_to_balance(policy, tmp_path):
+    learn = dict(batch_size=40, learning_rate=0.003, grad_norm=0.5, adv_norm=True)
+    if policy == "ppo_offpolicy":
+        learn = dict(batch_size=64, update_per_collect=20, learning_rate=0.001, adv_norm=True)
+    main = EasyDict(
+        exp_name=str(tmp_path / "run"),
+        env=dict(
+            env_id="CartPole-v1",
+            collector_env_num=8,
+            evaluator_env_num=5,
+            n_evaluator_episode=5,
+            stop_value=120,
+        ),
+        policy=dict(
+            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[64, 64]),
+            learn=learn,
+            collect=dict(n_sample=160, discount_factor=0.98, gae_lambda=0.95),
+            eval=dict(evaluator=dict(eval_freq=40)),
+        ),
+    )
+    if policy == "ppo_offpolicy":
+        main.policy.other = dict(replay_buffer=dict(replay_buffer_size=320))
+    create = EasyDict(
+        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
+    )
+    pipeline = serial_pipeline_onpolicy if policy == "a2c" else serial_pipeline
+    pipeline((main, create), seed=0, max_env_step=60_000)
+    end = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert end["status"] == "converged", end
