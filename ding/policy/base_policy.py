@@ -19,6 +19,7 @@ from ding.model import create_model
 from ding.policy import modes
 from ding.policy.optimizer_state import load_optimizer
 from ding.policy.row_adapter import RowAdapter
+from ding.torch_utils.gradient_overlap import GradientOverlap
 from ding.utils import (
     MODEL_REGISTRY,
     POLICY_REGISTRY,
@@ -60,6 +61,7 @@ class Policy(RowAdapter):
         on_policy=False,
         cuda=False,
         multi_gpu=False,
+        # With several learners: average gradients after the backward pass, or while it goes on.
         bp_update_sync=True,
         traj_len_inf=False,
         model=dict(),
@@ -98,8 +100,11 @@ class Policy(RowAdapter):
         self._model = self._create_model(cfg, model)
         if self._cuda:
             self._model.to(self._device)
+        self._overlap: GradientOverlap | None = None
         if cfg.get("multi_gpu", False):
             self._broadcast_model(self._model)
+            if not cfg.get("bp_update_sync", True) and get_world_size() > 1:
+                self._overlap = GradientOverlap(self._model)
         # Order matters: collect and eval wrap the model that learn has set up.
         for name in ("learn", "collect", "eval", "command"):
             if name in self._enable_field:
@@ -261,8 +266,15 @@ class Policy(RowAdapter):
     # ------------------------------------------------------------------ several learners
 
     def sync_gradients(self, model: torch.nn.Module) -> None:
-        """Average the gradients of ``model`` over all ranks; nothing at world size 1."""
+        """Average the gradients of ``model`` over all ranks; nothing at world size 1.
+
+        With ``policy.bp_update_sync=False`` those of the policy's model are on their way since the
+        backward pass, and are only waited for.
+        """
         if get_world_size() == 1:
+            return
+        if self._overlap is not None and model is self._model:
+            self._overlap.finish()
             return
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not trained:
