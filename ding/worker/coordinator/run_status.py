@@ -65,7 +65,7 @@ def who_waits(workers: Mapping[str, Mapping[str, Any]]) -> str:
     return "; ".join(waits) or "nobody waits"
 
 
-_WHAT = {"task": "a task", "space": "space in path_data"}
+_WHAT = {"task": "a task", "space": "space in path_data", "disk": "space on the disk"}
 
 
 def run_status(

@@ -1,5 +1,6 @@
 """A collector at work in a thread of its own, and what it has to tell the coordinator."""
 
+import errno
 import logging
 import threading
 import time
@@ -7,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ding.utils.errors import CheckpointWriteError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TaskClosed
 
 _logger = logging.getLogger(__name__)
@@ -23,6 +25,9 @@ LOOK_SPAN = 0.25
 STOP_TIMEOUT = 3.0
 #: ... when its report is waited for.
 REPORT_TIMEOUT = 15.0
+#: Seconds for which a full disk is waited for, and between two tries to write.
+DISK_PATIENCE, DISK_PAUSE = 30.0, 1.0
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CollectTask:
@@ -110,6 +115,23 @@ class CollectTask:
         """Bytes that may be written now; ``None`` for no limit."""
         quota = self._quota
         return None if quota is None else max(0.0, quota - self._written)
+
+    def write(self, write: Callable[[], int]) -> int:
+        """Call what writes a file; ever again while the disk is full, for `DISK_PATIENCE` seconds.
+
+        Raises:
+            CheckpointWriteError: The file cannot be written.
+        """
+        deadline = time.monotonic() + DISK_PATIENCE
+        while True:
+            try:
+                return write()
+            except CheckpointWriteError as err:
+                if err.errno not in _FULL or time.monotonic() >= deadline:
+                    raise
+            again = time.monotonic() + DISK_PAUSE
+            with self._changed:
+                self._wait("disk", lambda until=again: time.monotonic() >= until)
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:

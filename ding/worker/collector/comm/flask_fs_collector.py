@@ -312,7 +312,11 @@ class FlaskFileSystemCollector(BaseCommCollector):
             )
         if task is not None:
             task.reserve(self._expected_size(rows))
-        size = write_chunk(self._data_folder, path, rows)
+
+        def write() -> int:
+            return write_chunk(self._data_folder, path, rows)
+
+        size = write() if task is None else task.write(write)
         self._sizes[path] = size
         self._sample_size = size / len(rows)
         if task is not None:

@@ -1,5 +1,6 @@
 """What goes wrong around collector workers."""
 
+import errno
 import json
 import os
 import subprocess
@@ -13,10 +14,10 @@ from easydict import EasyDict
 
 from ding.interaction import Master
 from ding.utils import find_free_port
-from ding.utils.errors import ConfigError
+from ding.utils.errors import CheckpointWriteError, ConfigError
 from ding.worker import FlaskFileSystemCollector
 from ding.worker.collector import _policy_source, _step_watch
-from ding.worker.collector.comm import collect_task
+from ding.worker.collector.comm import collect_task, flask_fs_collector
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.comm.driver import Driver
 from tests.worker.collector.parallel_tasks import env_cfg, task_info
@@ -320,3 +321,54 @@ def test_closing_ends_everything(tmp_path):
         assert driver.worker.join(0)
         names = [t.name for t in threading.enumerate() if t.is_alive()]
         assert "collector" not in names
+
+
+class FullDisk:
+    """A disk on which there is room again after so many tries."""
+
+    def __init__(self, monkeypatch, tries):
+        self.write, self.left = flask_fs_collector.write_chunk, tries
+        monkeypatch.setattr(flask_fs_collector, "write_chunk", self)
+
+    def __call__(self, folder, name, rows):
+        self.left -= 1
+        if self.left >= 0:
+            raise CheckpointWriteError(f"cannot write {name}: no space", errno.ENOSPC)
+        return self.write(folder, name, rows)
+
+
+def test_a_full_disk_is_waited_for(driver, monkeypatch):
+    monkeypatch.setattr(collect_task, "DISK_PAUSE", 0.3)
+    FullDisk(monkeypatch, tries=3)
+    driver.publish()
+    driver.begin()
+    seen = {driver.ask("collector_data_task", wait=0.1)[-1]["waiting"] for _ in range(5)}
+    metadata, _ = driver.drain()
+    assert "disk" in seen
+    assert sum(m["sample_num"] for m in metadata) == 20
+
+
+def test_a_disk_that_stays_full_fails_the_task(driver, monkeypatch):
+    monkeypatch.setattr(collect_task, "DISK_PAUSE", 0.1)
+    monkeypatch.setattr(collect_task, "DISK_PATIENCE", 0.5)
+    FullDisk(monkeypatch, tries=10**9)
+    driver.publish()
+    driver.begin()
+    failure, seconds = driver.fail()
+    assert failure["type"] == "CheckpointWriteError"
+    assert 0.4 < seconds < 20
+    monkeypatch.undo()
+
+
+def test_a_task_is_closed_while_the_disk_is_full(driver, monkeypatch):
+    FullDisk(monkeypatch, tries=10**9)
+    driver.publish()
+    driver.begin()
+    deadline = time.monotonic() + 20
+    while driver.ask("collector_data_task", wait=0.1)[-1]["waiting"] != "disk":
+        assert time.monotonic() < deadline
+    begin = time.monotonic()
+    assert driver.ask("collector_close_task")["task_id"]
+    assert time.monotonic() - begin < 10
+    monkeypatch.undo()
+    _works_again(driver)
