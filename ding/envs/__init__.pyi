@@ -1,3 +1,24 @@
+from .common import (
+    EnvElement as EnvElement,
+)
+from .common import (
+    EnvElementInfo as EnvElementInfo,
+)
+from .common import (
+    EnvElementRunner as EnvElementRunner,
+)
+from .common import (
+    affine_transform as affine_transform,
+)
+from .common import (
+    div_func as div_func,
+)
+from .common import (
+    div_one_hot as div_one_hot,
+)
+from .common import (
+    save_frames_as_gif as save_frames_as_gif,
+)
 from .env import (
     BaseEnv as BaseEnv,
 )
@@ -29,7 +50,16 @@ from .env_manager import (
     BaseEnvManagerV2 as BaseEnvManagerV2,
 )
 from .env_manager import (
+    EnvState as EnvState,
+)
+from .env_manager import (
+    EnvSupervisor as EnvSupervisor,
+)
+from .env_manager import (
     GymVectorEnvManager as GymVectorEnvManager,
+)
+from .env_manager import (
+    PoolEnvManager as PoolEnvManager,
 )
 from .env_manager import (
     SubprocessEnvManagerV2 as SubprocessEnvManagerV2,
@@ -42,6 +72,9 @@ from .env_manager import (
 )
 from .env_manager import (
     get_env_manager_cls as get_env_manager_cls,
+)
+from .env_wrappers import (
+    ActionRepeatWrapper as ActionRepeatWrapper,
 )
 from .env_wrappers import (
     AllinObsWrapper as AllinObsWrapper,
@@ -80,10 +113,16 @@ from .env_wrappers import (
     ObsPlusPrevActRewWrapper as ObsPlusPrevActRewWrapper,
 )
 from .env_wrappers import (
+    RamWrapper as RamWrapper,
+)
+from .env_wrappers import (
     RewardNormWrapper as RewardNormWrapper,
 )
 from .env_wrappers import (
     ScaledFloatFrameWrapper as ScaledFloatFrameWrapper,
+)
+from .env_wrappers import (
+    StaticObsNormWrapper as StaticObsNormWrapper,
 )
 from .env_wrappers import (
     TimeLimitWrapper as TimeLimitWrapper,

@@ -21,6 +21,12 @@ class WholeAction(np.ndarray):
         return float(self.item())
 
 
+def number_as_action(number: Any) -> np.ndarray:
+    """A single number in the form in which environments get their actions."""
+    array = np.atleast_1d(number)
+    return array.view(WholeAction) if array.dtype.kind in "iu" else array
+
+
 class PlayerActions(np.ndarray):
     """Actions ``[n, players, *action_shape]``: each environment gets a list, one per player."""
 

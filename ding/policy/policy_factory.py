@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
+from ding.envs.env_wrappers import as_gymnasium_space
 from ding.utils.errors import ConfigError
 
 
@@ -56,7 +57,7 @@ class _Draw:
 
     def __init__(self, action_space: gym.spaces.Space) -> None:
         # A copy: the environment's space keeps its seed.
-        self._space = copy.deepcopy(action_space)
+        self._space = copy.deepcopy(as_gymnasium_space(action_space))
         self._space.seed(int(torch.randint(2**31, ())))
 
     def rows(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict[int, dict[str, Any]]:

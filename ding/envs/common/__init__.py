@@ -1,4 +1,5 @@
-from ding.envs.common.scaling import affine_transform
-from ding.envs.common.video import save_frames_as_gif
+"""What environments are made with: scaling, features, videos."""
 
-__all__ = ["affine_transform", "save_frames_as_gif"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

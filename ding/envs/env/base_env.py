@@ -9,7 +9,7 @@ from typing import Any, cast
 import gymnasium
 import numpy as np
 
-from ding.envs.vector_step import WholeAction
+from ding.envs.vector_step import number_as_action
 from ding.utils.errors import ConfigError
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import ENV_REGISTRY
@@ -70,12 +70,7 @@ class BaseEnv(gymnasium.Env, ABC):
     def random_action(self) -> Any:
         """An action drawn from ``action_space``; a single number has shape ``(1,)``."""
         action = self.action_space.sample()
-        return _vector(action) if isinstance(action, int | np.generic) else action
-
-
-def _vector(number: Any) -> np.ndarray:
-    array = np.atleast_1d(number)
-    return array.view(WholeAction) if array.dtype.kind in "iu" else array
+        return number_as_action(action) if isinstance(action, int | np.generic) else action
 
 
 def copy_env_cfg(cfg: dict, count_key: str, **extra: Any) -> list[dict]:

@@ -19,6 +19,9 @@ from .base_env_manager import (
 from .env_supervisor import (
     EnvSupervisor as EnvSupervisor,
 )
+from .envpool_env_manager import (
+    PoolEnvManager as PoolEnvManager,
+)
 from .gym_vector_env_manager import (
     GymVectorEnvManager as GymVectorEnvManager,
 )

@@ -7,6 +7,7 @@ from easydict import EasyDict
 
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error
 from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
+from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils.errors import DataError
 
@@ -218,11 +219,14 @@ class EnvRequests:
 
 
 def find_space(env: Any, name: str) -> Any:
-    """One of the three spaces of an environment; the reward's may be missing."""
+    """One of the three spaces of an environment; the reward's may be missing.
+
+    Those of old gym come as gymnasium's: the former cannot be copied or sent to other processes.
+    """
     try:
-        return getattr(env, name)
+        return as_gymnasium_space(getattr(env, name))
     except AttributeError:
         if name == "reward_space":
             return None
     env.reset()  # some environments know their spaces only then
-    return getattr(env, name, None)
+    return as_gymnasium_space(getattr(env, name, None))

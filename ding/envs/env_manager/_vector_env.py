@@ -19,9 +19,10 @@ from ding.envs.env_manager._env_types import (
 from ding.envs.env_manager._generators import generator_states, load_generator_states
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
-from ding.envs.env_wrappers import raw_rewards
+from ding.envs.env_wrappers import as_gymnasium_space, raw_rewards
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import episode_seed
+from ding.envs.vector_step import number_as_action
 from ding.utils.errors import EnvError
 
 # How a vector environment starts the next episode of a member; the names of gymnasium's modes.
@@ -142,7 +143,8 @@ class VectorMember(gymnasium.Env):
         self.env, self.env_id, self.settings = env, env_id, settings
         self._step_env = timeout_wrapper(env.step, settings.step_timeout)
         self._reset_env = timeout_wrapper(env.reset, settings.reset_timeout)
-        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self.observation_space = as_gymnasium_space(env.observation_space)
+        self.action_space = as_gymnasium_space(env.action_space)
         self.metadata = getattr(env, "metadata", {})
         self.render_mode = getattr(env, "render_mode", None)
         self._is_base_env = isinstance(env, BaseEnv)
@@ -189,6 +191,8 @@ class VectorMember(gymnasium.Env):
                     value = float(np.asarray(self._raw.total).reshape(-1)[0])
                     return (*result[:4], {"eval_episode_return": value, **result[4]})
                 return result
+            if isinstance(action, int | np.integer):
+                action = number_as_action(action)
             obs, reward, done, info = self._step_env(action)
             truncated = bool(done) and is_truncated(info)
             value = float(np.asarray(reward).reshape(-1)[0])

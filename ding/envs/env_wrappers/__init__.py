@@ -14,6 +14,7 @@ from ding.envs.env_wrappers.build import (
 from ding.envs.env_wrappers.gym_to_gymnasium import (
     GymToGymnasiumWrapper,
     as_gymnasium,
+    as_gymnasium_space,
     convert_space,
 )
 from ding.envs.env_wrappers.observations import (
@@ -21,7 +22,9 @@ from ding.envs.env_wrappers.observations import (
     FrameStackWrapper,
     ObsNormWrapper,
     ObsPlusPrevActRewWrapper,
+    RamWrapper,
     ScaledFloatFrameWrapper,
+    StaticObsNormWrapper,
 )
 from ding.envs.env_wrappers.raw_rewards import RawRewards, raw_rewards
 from ding.envs.env_wrappers.record_replay import RecordReplayWrapper
@@ -31,9 +34,10 @@ from ding.envs.env_wrappers.rewards import (
     EvalEpisodeReturnWrapper,
     RewardNormWrapper,
 )
-from ding.envs.env_wrappers.time_limit import TimeLimitWrapper
+from ding.envs.env_wrappers.time_limit import ActionRepeatWrapper, TimeLimitWrapper
 
 __all__ = [
+    "ActionRepeatWrapper",
     "AllinObsWrapper",
     "ClipRewardWrapper",
     "DelayRewardWrapper",
@@ -46,14 +50,17 @@ __all__ = [
     "NoopResetWrapper",
     "ObsNormWrapper",
     "ObsPlusPrevActRewWrapper",
+    "RamWrapper",
     "RawRewards",
     "RecordReplayWrapper",
     "RewardNormWrapper",
     "ScaledFloatFrameWrapper",
+    "StaticObsNormWrapper",
     "TimeLimitWrapper",
     "WarpFrameWrapper",
     "apply_env_wrappers",
     "as_gymnasium",
+    "as_gymnasium_space",
     "convert_space",
     "create_env_wrapper",
     "raw_rewards",

@@ -48,6 +48,14 @@ def convert_space(space: Any) -> spaces.Space:
     )
 
 
+def as_gymnasium_space(space: Any) -> Any:
+    """The gymnasium space with the same meaning; what has none, as it is."""
+    try:
+        return convert_space(space)
+    except EnvError:
+        return space
+
+
 @ENV_WRAPPER_REGISTRY.register("gym_to_gymnasium")
 class GymToGymnasiumWrapper(gymnasium.Env):
     """Gives an old environment ``reset(seed=) -> (obs, info)`` and the five-tuple ``step``.

@@ -99,6 +99,51 @@ class ObsNormWrapper(gymnasium.ObservationWrapper):
         self.statistics.load_state_dict(state_dict)
 
 
+@ENV_WRAPPER_REGISTRY.register("static_obs_norm")
+class StaticObsNormWrapper(gymnasium.ObservationWrapper):
+    """Observations float32 less `mean`, divided by `std`, both known beforehand.
+
+    Args:
+        mean: A number, or an array like an observation.
+        std: Likewise; not 0.
+    """
+
+    def __init__(self, env: gymnasium.Env, mean: Any, std: Any) -> None:
+        super().__init__(as_gymnasium(env))
+        if not np.all(std):
+            raise ValueError(f"static_obs_norm got std={std}; expected numbers other than 0")
+        self.mean = np.asarray(mean)
+        self.std = np.asarray(std)
+        space = _box_observations(self)
+        self.observation_space = spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
+
+    def observation(self, obs: Any) -> np.ndarray:
+        return np.asarray((obs - self.mean) / self.std, np.float32)
+
+
+@ENV_WRAPPER_REGISTRY.register("ram")
+class RamWrapper(gymnasium.ObservationWrapper):
+    """An Atari game's memory, 128 bytes, as float32 ``[128, 1, 1]``: the form of an image.
+
+    Args:
+        render: Draw each step, as far as the environment can.
+    """
+
+    def __init__(self, env: gymnasium.Env, render: bool = False) -> None:
+        super().__init__(as_gymnasium(env))
+        space = _box_observations(self)
+        self._render = render
+        self._shape = (int(np.prod(space.shape)), 1, 1)
+        low = space.low.astype(np.float32).reshape(self._shape)
+        high = space.high.astype(np.float32).reshape(self._shape)
+        self.observation_space = spaces.Box(low, high, dtype=np.float32)
+
+    def observation(self, obs: Any) -> np.ndarray:
+        if self._render:
+            self.env.render()
+        return np.asarray(obs, np.float32).reshape(self._shape)
+
+
 @ENV_WRAPPER_REGISTRY.register("allin_obs")
 class AllinObsWrapper(gymnasium.Wrapper):
     """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""

@@ -1,4 +1,4 @@
-"""A limit on the length of episodes."""
+"""Wrappers that change what a step is: how often it repeats, and how many there are."""
 
 from typing import Any
 
@@ -30,3 +30,25 @@ class TimeLimitWrapper(gymnasium.Wrapper):
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._steps += 1
         return obs, reward, terminated, truncated or self._steps >= self.max_limit, info
+
+
+@ENV_WRAPPER_REGISTRY.register("action_repeat")
+class ActionRepeatWrapper(gymnasium.Wrapper):
+    """Takes each action `action_repeat` times, or until the episode ends, and sums the rewards."""
+
+    keeps_return = True
+
+    def __init__(self, env: gymnasium.Env, action_repeat: int = 1) -> None:
+        if action_repeat < 1:
+            raise ValueError(f"action_repeat is {action_repeat}; expected 1 or more")
+        super().__init__(as_gymnasium(env))
+        self.action_repeat = action_repeat
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        total: Any = 0.0
+        for _ in range(self.action_repeat):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total = total + reward
+            if terminated or truncated:
+                break
+        return obs, total, terminated, truncated, info

@@ -3,12 +3,15 @@ import pytest
 from gymnasium import spaces
 
 from ding.envs import (
+    ActionRepeatWrapper,
     AllinObsWrapper,
     DingEnvWrapper,
     FrameStackWrapper,
     ObsNormWrapper,
     ObsPlusPrevActRewWrapper,
+    RamWrapper,
     ScaledFloatFrameWrapper,
+    StaticObsNormWrapper,
 )
 from tests.envs.small_envs import CountEnv
 
@@ -112,3 +115,31 @@ def test_obs_plus_previous_action_and_reward(space, action, null):
     np.testing.assert_array_equal(obs["prev_action"], action)
     assert obs["prev_reward_extrinsic"].tolist() == [1.0]
     assert env.observation_space.contains(obs)
+
+
+def test_static_obs_norm():
+    env = StaticObsNormWrapper(CountEnv(), mean=1.0, std=np.array([2.0, 4.0]))
+    obs, _ = env.reset()
+    assert obs.dtype == np.float32
+    assert obs.tolist() == [-0.5, -0.25]
+    assert env.observation_space.contains(obs)
+    with pytest.raises(ValueError, match="std"):
+        StaticObsNormWrapper(CountEnv(), 0, np.zeros(2))
+
+
+def test_ram_as_an_image():
+    env = RamWrapper(CountEnv(obs_dtype=np.uint8))
+    env.reset()
+    obs = env.step(0)[0]
+    assert (obs.dtype, obs.shape) == (np.float32, (2, 1, 1))
+    assert obs.ravel().tolist() == [1, 1]
+    assert env.observation_space.contains(obs)
+
+
+def test_action_repeat():
+    env = ActionRepeatWrapper(CountEnv(length=5), 3)
+    env.reset()
+    assert env.step(0)[1:3] == (6.0, False)
+    assert env.step(0)[1:3] == (9.0, True)
+    with pytest.raises(ValueError, match="action_repeat"):
+        ActionRepeatWrapper(CountEnv(), 0)

@@ -71,7 +71,7 @@ def collector_of(tmp_path, kind, env, policy):
     return kind(kind.default_config(), env, policy, exp_name=str(tmp_path))
 
 
-@pytest.mark.parametrize("kind", ["base", "subprocess", "async_subprocess"])
+@pytest.mark.parametrize("kind", ["base", "subprocess", "async_subprocess", "gym_vector"])
 @pytest.mark.parametrize("policy_cls", [ColumnDqn, RowDqn, RowPolicy, TensorRows])
 def test_discrete_actions_have_shape_1(tmp_path, kind, policy_cls):
     collector = collector_of(
