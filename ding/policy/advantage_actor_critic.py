@@ -11,7 +11,7 @@ from easydict import EasyDict
 from ding.data import tree_map, tree_take
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import check_loss, require_mode, to_floats
 from ding.policy.common_utils import default_preprocess_learn
 from ding.rl_utils.columnar import gae_columns
 from ding.utils import allreduce_data
@@ -55,7 +55,9 @@ class AdvantageActorCritic(Policy):
                     f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "
                     f"{cfg.model.action_space!r}: they must be the same"
                 )
-        return super()._create_model(cfg, model)
+        built = super()._create_model(cfg, model)
+        require_mode(built, "compute_actor, compute_critic and compute_actor_critic")
+        return built
 
     # ------------------------------------------------------------------ learn
 

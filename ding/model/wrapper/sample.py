@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import torch
 
 from ding.model.wrapper.base import IModelWrapper
-from ding.utils.errors import DataError
+from ding.utils.errors import ConfigError, DataError
 
 Tensor = torch.Tensor
 
@@ -48,7 +48,7 @@ class _DiscreteSampleWrapper(IModelWrapper):
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
         options = self._pop_options(kwargs)
-        output = self._model(*args, **kwargs)
+        output = _checked(self._model(*args, **kwargs), self._model)
         logit = output["logit"]
         mask = output.get("action_mask")
         if mask is None and args and isinstance(args[0], Mapping):
@@ -121,7 +121,7 @@ class DeterministicSampleWrapper(IModelWrapper):
     """Adds ``action``, the mean of the model's Gaussian, float32 ``[B, action_shape]``."""
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = self._model(*args, **kwargs)
+        output = _checked(self._model(*args, **kwargs), self._model)
         mu, _ = _gaussian(output)
         output["action"] = _refuse_nan(mu)
         return output
@@ -134,10 +134,22 @@ class ReparamSampleWrapper(IModelWrapper):
     """
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = self._model(*args, **kwargs)
+        output = _checked(self._model(*args, **kwargs), self._model)
         mu, sigma = _gaussian(output)
         output["action"] = _refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
         return output
+
+
+def _checked(output: Any, model: Any) -> dict:
+    if not isinstance(output, Mapping) or "logit" not in output:
+        what = (
+            f"a dict of {sorted(output)}" if isinstance(output, Mapping) else type(output).__name__
+        )
+        raise ConfigError(
+            f"the network {type(model).__name__} returns {what}; expected a dict with 'logit', "
+            "such as {'logit': q_values} of shape [batch, actions]"
+        )
+    return output  # type: ignore[return-value]
 
 
 def _gaussian(output: dict) -> tuple[Tensor, Tensor]:

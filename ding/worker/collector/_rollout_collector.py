@@ -9,6 +9,7 @@ from easydict import EasyDict
 
 from ding.envs.running_statistics import plain
 from ding.policy import Policy
+from ding.policy.fit import check_fit
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
 from ding.worker.collector._collector_tally import CollectorTally
@@ -101,6 +102,8 @@ class RolloutCollector(BaseParallelCollector):
         self._env_num = self._env_manager.env_num
         self._make_policies(parts)
         self._battle = len(self._modes) > 1
+        if not self._battle:
+            check_fit(self._field("policy"), self._env_manager)
         for mode in self._modes:
             mode.reset()
         self.waits_for = "policy"

@@ -1,0 +1,99 @@
+"""Whether a policy's network has the shapes of the environments that it is to act in."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ding.utils.errors import ConfigError
+
+_CONTINUOUS = ("continuous", "regression", "reparameterization")
+
+
+def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
+    """Compare ``model.obs_shape`` and ``model.action_shape`` with what environments give and take.
+
+    What cannot be compared passes: observations of several arrays, environments of several
+    players or agents, spaces of other kinds.
+
+    Args:
+        cfg: The policy's config.
+        env: A launched env manager.
+
+    Raises:
+        ConfigError: They differ; names the key, its value and what the environments have.
+    """
+    model = cfg.get("model") or {}
+    if cfg.get("multi_agent") or "agent_num" in model:
+        return
+    _check_observations(model.get("obs_shape"), _first_obs(env))
+    _check_actions(model, getattr(env, "action_space", None), cfg.get("action_space"))
+
+
+def _first_obs(env: Any) -> Any:
+    ready = getattr(env, "ready_obs", None)
+    rows = list(ready.values()) if isinstance(ready, Mapping) else ready
+    return rows[0] if rows is not None and len(rows) else None
+
+
+def _check_observations(shape: Any, obs: Any) -> None:
+    if not isinstance(obs, np.ndarray) or not isinstance(shape, int | Sequence | np.integer):
+        return
+    wanted = _as_list(shape)
+    if wanted != list(obs.shape):
+        raise ConfigError(
+            f"policy.model.obs_shape={_plain(shape)} does not fit the environments: their "
+            f"observations have the shape {list(obs.shape)}; set it to {_short(obs.shape)}, or "
+            "change the shape with an environment wrapper"
+        )
+
+
+def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> None:
+    shape, kind = model.get("action_shape"), type(space).__name__
+    if not isinstance(shape, int | Sequence | np.integer) or kind not in _EXPECTED:
+        return
+    expected, what = _EXPECTED[kind](space)
+    is_continuous = (model.get("action_space") or action_space) in _CONTINUOUS
+    if is_continuous != (kind == "Box"):
+        if is_continuous:
+            raise ConfigError(
+                f"policy.model.action_space={model.get('action_space') or action_space!r} does not "
+                f"fit the environments: their action space is {space}, and that takes 'discrete'"
+            )
+        return  # environments may cut a box into discrete actions
+    wanted = _as_list(shape)
+    if wanted != expected and [math.prod(wanted)] != [math.prod(expected)] * (kind == "Box"):
+        raise ConfigError(
+            f"policy.model.action_shape={_plain(shape)} does not fit the environments: their "
+            f"action space is {space}, {what}; set it to {_short(expected)}"
+        )
+
+
+def _discrete(space: Any) -> tuple[list[int], str]:
+    return [int(space.n)], f"which has {int(space.n)} actions"
+
+
+def _multi_discrete(space: Any) -> tuple[list[int], str]:
+    return [int(n) for n in np.ravel(space.nvec)], "which has several discrete actions"
+
+
+def _box(space: Any) -> tuple[list[int], str]:
+    shape = [int(size) for size in space.shape] or [1]
+    return shape, f"in which an action has {math.prod(shape)} numbers"
+
+
+# By name: old environments have the spaces of another package.
+_EXPECTED = {"Discrete": _discrete, "MultiDiscrete": _multi_discrete, "Box": _box}
+
+
+def _as_list(shape: Any) -> list[int]:
+    return [int(shape)] if isinstance(shape, int | np.integer) else [int(size) for size in shape]
+
+
+def _short(shape: Sequence[int]) -> Any:
+    return shape[0] if len(shape) == 1 else list(shape)
+
+
+def _plain(shape: Any) -> Any:
+    return list(shape) if isinstance(shape, Sequence) else shape
