@@ -219,21 +219,27 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 among = slots[self._priorities.occupied[slots]][sample_range]
             if train_iter is not None and self._max_staleness != float("inf"):
                 among = self._priorities.slots() if among is None else among
-                among = among[~self._is_stale(among, train_iter)]
+                iters = self._collect_iter[among]
+                among = among[~is_stale(iters, train_iter, self._max_staleness)]
             available = self._priorities.count if among is None else len(among)
             if not self._can_sample(size, available, among):
                 return None
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
-            if self._max_use != float("inf"):
-                slots, weights = self._within_max_use(slots, weights, among)
+            distinct = self._priorities.all_equal and size <= available
+            use = self._count_use(slots, distinct)
+            has_limit = self._max_use != float("inf")
+            if has_limit and not distinct and use.max() >= self._max_use + 1:
+                np.subtract.at(self._use, slots, 1)
+                slots = self._within_max_use(slots, among)
+                weights = self._priorities.weights(slots, self._beta, among)
+                use = self._count_use(slots, False)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
-            use = self._count_use(slots, self._priorities.all_equal and size <= available)
             facts = self._facts(slots, use, weights, cur_learner_iter)
             data = self._ring.take(slots, facts)
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
-            if self._max_use != float("inf"):
+            if has_limit:
                 used_up = np.unique(slots[self._use[slots] >= self._max_use])
                 self._remove(used_up)
             return data
@@ -261,24 +267,18 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         """How often each may still be sampled."""
         return np.ceil(self._max_use - self._use[slots]).astype(np.int64)
 
-    def _within_max_use(
-        self, slots: np.ndarray, weights: np.ndarray, among: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _within_max_use(self, slots: np.ndarray, among: np.ndarray | None) -> np.ndarray:
         """Other items in the place of those that a batch holds more often than ``max_use`` allows.
 
         There must be as many uses left, in all, as are drawn.
         """
         all_slots = self._priorities.slots() if among is None else among
-        redrawn = False
         while (over := _repeats(slots) >= self._uses_left(slots)).any():
             drawn = np.bincount(slots[~over], minlength=self.replay_buffer_size)
             others = all_slots[self._uses_left(all_slots) > drawn[all_slots]]
             slots = slots.copy()
             slots[over], _ = self._priorities.draw(self._draw, int(over.sum()), 0.0, others)
-            redrawn = True
-        if redrawn:
-            weights = self._priorities.weights(slots, self._beta, among)
-        return slots, weights
+        return slots
 
     def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
         if not distinct:
@@ -325,11 +325,9 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
     def _remove_stale(self, cur_iter: int) -> None:
         if self._max_staleness == float("inf"):
             return
-        slots = self._priorities.slots()
-        self._remove(slots[self._is_stale(slots, cur_iter)])
-
-    def _is_stale(self, slots: np.ndarray, cur_iter: int) -> np.ndarray:
-        return is_stale(self._collect_iter[slots], cur_iter, self._max_staleness)
+        stale = is_stale(self._collect_iter, cur_iter, self._max_staleness)
+        if stale.any():
+            self._remove(np.flatnonzero(stale & self._priorities.occupied))
 
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""
@@ -349,7 +347,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         self._discard(slots)
         self._ring.drop(slots)
         self._priorities.vacate(slots)
-        self._numbers[slots] = -1
+        self._numbers[slots] = self._collect_iter[slots] = -1
         self._monitor.note(removed=len(slots))
 
     def update(self, info: dict) -> None:
@@ -390,7 +388,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             self._monitor.note(removed=len(slots))
             self._ring.clear()
             self._priorities.clear()
-            self._numbers[:] = -1
+            self._numbers[:] = self._collect_iter[:] = -1
             self._push_count = 0
 
     def count(self) -> int:
