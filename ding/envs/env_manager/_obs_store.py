@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,9 @@ class ColumnStore:
         self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
         # Made once, for making views costs more than the copies.
         self._views = [_map(lambda leaf, s=slot: leaf[s], self._arrays) for slot in (0, 1)]
-        self._shape = layout[0] if isinstance(layout, tuple) else None
+        self._shape, self._casting = None, _casting(np.dtype(np.float32))
+        if isinstance(layout, tuple):
+            self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
         self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
         self._float_sums = [
@@ -87,7 +89,7 @@ class ColumnStore:
             try:
                 shapes = [obs.shape for obs in observations]
                 if joined is not None and shapes.count(self._shape) == self._env_num:
-                    np.concatenate(observations, out=joined)
+                    np.concatenate(observations, out=joined, casting=self._casting)
                     return self._views[slot]
             except (AttributeError, TypeError):
                 pass  # no arrays, or of another kind: one by one, to say which
@@ -116,6 +118,10 @@ class ColumnStore:
         _copy_into(self.view(), columns)
         return self.view()
 
+    def copy_slot(self, slot: int, target: Any) -> None:
+        """Copy all of a slot's rows into columns of dtypes at least as wide."""
+        _copy_into(target, self._views[slot])
+
     def view(self) -> Any:
         """The current slot, uncopied."""
         return self._views[self.slot]
@@ -139,7 +145,7 @@ class ColumnStore:
         if np.shape(obs) != target.shape:
             raise _mismatch(row, obs, self.layout)
         try:
-            np.copyto(target, obs, casting="same_kind")
+            np.copyto(target, obs, casting=_casting(target.dtype))
         except TypeError as error:
             raise _mismatch(row, obs, self.layout) from error
 
@@ -175,15 +181,43 @@ class ObjectStore:
 
 def store_for(observations: Sequence[Any]) -> ColumnStore | ObjectStore:
     """The store that fits the first observation of each environment, filled with them."""
-    layouts = [layout_of(obs) for obs in observations]
+    layout = reduce(_joint, map(layout_of, observations))
     store: ColumnStore | ObjectStore
-    if layouts[0] is not None and all(layout == layouts[0] for layout in layouts):
-        store = ColumnStore(layouts[0], len(observations))
+    if layout is not None:
+        store = ColumnStore(layout, len(observations))
     else:
         store = ObjectStore(len(observations))
     for row, obs in enumerate(observations):
         store.write(row, obs)
     return store
+
+
+def widened(store: ColumnStore, observations: Sequence[Any]) -> ColumnStore | None:
+    """A store of what `store` holds whose dtypes take `observations` too.
+
+    Returns:
+        ``None`` if it is not their dtypes that do not fit.
+    """
+    layout = reduce(_joint, map(layout_of, observations), store.layout)
+    if layout is None or layout == store.layout:
+        return None
+    wide = ColumnStore(layout, len(store.all_rows))
+    for slot in (0, 1):
+        wide.slot = slot
+        store.copy_slot(slot, wide.view())
+    wide.slot = store.slot
+    return wide
+
+
+def fit_for_space(layout: Layout, space: Any) -> Layout:
+    """`layout` with whole numbers as wide as the observation space says that they can be."""
+    if isinstance(layout, dict):
+        spaces_of = getattr(space, "spaces", {})
+        return {key: fit_for_space(part, spaces_of.get(key)) for key, part in layout.items()}
+    declared = getattr(space, "dtype", None)
+    if declared is None or np.dtype(declared).kind not in "iu" or np.dtype(layout[1]).kind == "f":
+        return layout
+    return layout[0], np.promote_types(layout[1], declared).str
 
 
 def as_objects(store: ColumnStore | ObjectStore, env_num: int) -> ObjectStore:
@@ -297,6 +331,11 @@ def quick_sum_of(flat: np.ndarray) -> Callable[[], Any]:
     return partial(flat.dot, ones[: flat.size])
 
 
+def _casting(dtype: np.dtype) -> Any:
+    """What may be written into a column: floats of any width; whole numbers that fit for sure."""
+    return "same_kind" if dtype.kind == "f" else "safe"
+
+
 # ---- layouts and trees ------------------------------------------------------------------------
 
 
@@ -310,6 +349,18 @@ def _build(layout: Layout, fn: Any) -> Any:
     if isinstance(layout, dict):
         return {key: _build(part, fn) for key, part in layout.items()}
     return fn(layout)
+
+
+def _joint(one: Layout | None, other: Layout | None) -> Layout | None:
+    """The layout that takes both; ``None`` if there is none."""
+    if one == other:
+        return one
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        parts = {key: _joint(part, other[key]) for key, part in one.items()}
+        return None if None in parts.values() else parts
+    if isinstance(one, tuple) and isinstance(other, tuple) and one[0] == other[0]:
+        return one[0], np.promote_types(one[1], other[1]).str
+    return None
 
 
 def _leaves(layout: Layout) -> Iterator[tuple]:

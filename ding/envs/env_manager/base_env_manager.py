@@ -330,10 +330,7 @@ class BaseEnvManager(EnvRequests):
         group = self._group
         self._step_count += 1
         step = group.step(ids, actions, plain=not want_rows)
-        if want_rows:
-            obs = self._store_rows(ids, step.obs, want_rows)
-        else:
-            obs = self._store.write_step(ids, step.obs)
+        obs = self._store_rows(ids, step.obs, want_rows)
         if step.ended:
             obs = obs_store.copy_columns(obs)
             fresh = group.start_next(ids, step)
@@ -375,17 +372,26 @@ class BaseEnvManager(EnvRequests):
         try:
             return self._store.write_step(ids, observations)
         except DataError:
-            if not may_differ:
-                raise
-            self._store = obs_store.as_objects(self._store, self._env_num)
+            if not self._widen_store(observations):
+                if not may_differ:
+                    raise
+                self._store = obs_store.as_objects(self._store, self._env_num)
             return self._store.write_step(ids, observations)
 
     def _write_first(self, env_id: int, obs: Any) -> None:
         try:
             self._store.write(env_id, obs)
         except DataError:
-            self._store = obs_store.as_objects(self._store, self._env_num)
+            if not self._widen_store([obs]):
+                self._store = obs_store.as_objects(self._store, self._env_num)
             self._store.write(env_id, obs)
+
+    def _widen_store(self, observations: Sequence[Any]) -> bool:
+        """Whether the store takes observations now that did not fit its dtypes."""
+        wide = obs_store.widened(self._store, observations)
+        if wide is not None:
+            self._store = wide
+        return wide is not None
 
     def _note_ready(self) -> None:
         self._set_ready([i for i, state in self._env_states.items() if state == EnvState.RUN])

@@ -254,11 +254,13 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         store = super()._make_store(first)
         if store.layout is None or not (self._cfg.shared_memory and HAS_SHARED_MEMORY):
             return store
-        block = SharedBlock(obs_store.layout_bytes(store.layout, self._env_num))
-        shared = obs_store.ColumnStore(store.layout, self._env_num, block.memory)
+        # Workers cannot make room for wider numbers later.
+        layout = obs_store.fit_for_space(store.layout, self.observation_space)
+        block = SharedBlock(obs_store.layout_bytes(layout, self._env_num))
+        shared = obs_store.ColumnStore(layout, self._env_num, block.memory)
         for env_id in first:
             shared.write(env_id, store.row(env_id))
-        self._pool.share(store.layout, block)
+        self._pool.share(layout, block)
         self._is_shared = True
         return shared
 
