@@ -18,6 +18,7 @@ from ding.envs import env_seeds
 from ding.utils import set_pkg_seed
 from ding.utils.console import Console, say
 from ding.utils.default_helper import first_goal
+from ding.utils.file_helper import open_regular
 from ding.utils.log_helper import PartHandler
 from ding.utils.run_log import RunLog
 from ding.worker import (
@@ -161,7 +162,7 @@ def output_path(exp_name: str, name: str) -> str:
 
 def last_error_line(path: str) -> str:
     """The last line of a worker's output, which tells of what it died; empty if there is none."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
+    with contextlib.suppress(OSError), open_regular(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
         lines = file.read().decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip() if lines else ""

@@ -21,7 +21,7 @@ from ding.utils import (
     deep_merge_dicts,
     import_module,
 )
-from ding.utils.file_helper import write_atomically
+from ding.utils.file_helper import open_regular, write_atomically
 
 
 class BaseLeague(ABC):
@@ -170,7 +170,7 @@ class BaseLeague(ABC):
             CheckpointError: It cannot be read, or the copy cannot be written.
         """
         try:
-            source = open(src_checkpoint, "rb")  # noqa: SIM115
+            source = open_regular(src_checkpoint)
         except FileNotFoundError as error:
             raise CheckpointNotFoundError(
                 f"there is no checkpoint {src_checkpoint} to copy: a player's learner must have "

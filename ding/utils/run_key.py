@@ -57,7 +57,7 @@ def read_run_key(exp_name: str) -> str | None:
         return _checked(key, f"the environment variable {KEY_VARIABLE}")
     path = os.path.join(exp_name, KEY_FILE)
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -77,3 +77,10 @@ def test_a_folder_that_cannot_be_made():
     open("file", "w").close()
     with pytest.raises(ConfigError, match="run's key"):
         make_run_key("file/exp")
+
+
+def test_a_fifo_holds_nobody_up():
+    os.mkdir("run")
+    os.mkfifo("run/run.key", 0o600)
+    with pytest.raises(ConfigError, match="holds no run key"):
+        read_run_key("run")
