@@ -95,6 +95,7 @@ class RowJournal:
         self._segments: list[Segment] = []
         self._bytes: dict[str, int] = {}
         self._generation: Any = None
+        self._last: set[str] = set()
         self._pending: dict[str, dict[str, np.ndarray] | _Later] = {}
 
     # ------------------------------------------------------------------ out
@@ -154,8 +155,9 @@ class RowJournal:
         self._pending.clear()
 
     def remove_unused(self) -> None:
-        """Remove the files that the state that was written last does not name."""
-        used = {segment.file for segment in self._segments}
+        """Remove the files that are in neither of the last two states that were written."""
+        last = {segment.file for segment in self._segments}
+        used, self._last = last | self._last, last
         self._bytes = {name: size for name, size in self._bytes.items() if name in used}
         with contextlib.suppress(OSError):
             for name in os.listdir(self._folder):
@@ -187,6 +189,7 @@ class RowJournal:
         """Go on with the files of a state that was loaded into a ring of that generation."""
         self._segments = [Segment(**entry) for entry in entries]
         self._generation = generation
+        self._last = {segment.file for segment in self._segments}
         for segment in self._segments:
             with contextlib.suppress(OSError):
                 self._bytes[segment.file] = os.path.getsize(

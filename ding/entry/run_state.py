@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import logging
 import os
 import random
 from collections.abc import Callable
@@ -18,8 +19,13 @@ from ding.entry.optimizer_options import keep_configured
 from ding.torch_utils import to_device
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError
+from ding.utils.file_helper import temporary_name
+
+logger = logging.getLogger(__name__)
 
 FILE_NAME = "resume.pth.tar"
+#: The state before; it is taken up if the last one is damaged.
+PREVIOUS_NAME = "resume_previous.pth.tar"
 
 
 def state_path(exp_name: str) -> str:
@@ -71,15 +77,33 @@ def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
 def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -> None:
     """Write a state that :func:`take_run_state` took; errors as in :func:`save_run_state`."""
     journal.write()
-    save_file(state_path(exp_name), state)
+    path = state_path(exp_name)
+    _keep(path, os.path.join(os.path.dirname(path), PREVIOUS_NAME))
+    save_file(path, state)
     journal.remove_unused()
 
 
-def load_run_state(parts: Components, journal: RowJournal | None = None) -> list[str]:
+def _keep(path: str, previous: str) -> None:
+    """Let the state before stay, under another name; the journal keeps its rows as well."""
+    temporary = temporary_name(previous)
+    # A file system without hard links keeps the newest state alone.
+    with contextlib.suppress(OSError):
+        os.link(path, temporary)
+        os.replace(temporary, previous)
+
+
+def load_run_state(
+    parts: Components,
+    journal: RowJournal | None = None,
+    warn: Callable[[str], None] = logger.warning,
+) -> list[str]:
     """Take up the state that :func:`save_run_state` saved in the same run folder.
 
     Args:
         journal: For the saves to come, so that rows that are there are not written again.
+        warn: Told which state is damaged.
+
+    If it is damaged, and the one before is not, it goes on from that one, which takes its place.
 
     Returns:
         What the config has changed since; it holds from now on.
@@ -88,16 +112,32 @@ def load_run_state(parts: Components, journal: RowJournal | None = None) -> list
         CheckpointError: There is none, or it does not fit this config.
     """
     path = state_path(parts.cfg.exp_name)
+    previous = os.path.join(os.path.dirname(path), PREVIOUS_NAME)
     if not os.path.exists(path):
         raise CheckpointError(
             f"nothing to resume: {path} does not exist. Use the exp_name of the run to go on with"
         )
+    journal = journal or RowJournal(rows_path(parts.cfg.exp_name))
+    try:
+        return _load_state(path, parts, journal)
+    except CheckpointError as error:
+        if not os.path.exists(previous):
+            raise
+        try:
+            changed = _load_state(previous, parts, journal)
+        except CheckpointError:
+            raise error from None
+        os.replace(previous, path)
+        warn(f"{error}; going on from the state that was saved before it")
+        return changed
+
+
+def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
     state = read_file(path)
     try:
         changed = changes(state["config"], config_facts(parts.cfg))
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
-        journal = journal or RowJournal(rows_path(parts.cfg.exp_name))
         with _rows_in(journal, parts.replay_buffer):
             for name, part in _stateful(parts).items():
                 part.load_state_dict(state[name])

@@ -192,7 +192,7 @@ class TrainingRun:
             # A policy's checkpoint holds counters; buffer and RNG begin anew.
             parts.collector.envstep = parts.learner.collector_envstep
         else:
-            changed = load_run_state(parts, self._keeper.journal)
+            changed = load_run_state(parts, self._keeper.journal, self.warn)
             other_seed = next((words for words in changed if words.startswith("seed: ")), None)
             if other_seed is not None:
                 raise ConfigError(

@@ -141,8 +141,7 @@ def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) ->
     Raises:
         OSError: It cannot be written; a previous file is unchanged.
     """
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
+    temporary = temporary_name(path)
     handle = os.open(temporary, _FRESH, 0o666)
     try:
         # The lock ends with this process, however it ends: see `remove_unfinished`.
@@ -158,6 +157,12 @@ def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) ->
         with suppress(OSError):
             os.remove(temporary)
         raise
+
+
+def temporary_name(path: str) -> str:
+    """What a file may be called until it is complete and gets its name; another one each time."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
 
 
 def remove_unfinished(folder: str, names: re.Pattern[str]) -> None:

@@ -204,6 +204,7 @@ class TestDisk:
 @pytest.mark.parametrize("damage", ["truncated", "empty", "garbage", "missing"])
 def test_damaged_state_is_named(damage):
     train(limit=30)
+    os.remove("run/ckpt/resume_previous.pth.tar")
     path = "run/ckpt/resume.pth.tar"
     with open(path, "rb") as file:
         content = file.read()
@@ -215,6 +216,28 @@ def test_damaged_state_is_named(damage):
             file.write(wrong[damage])
     with pytest.raises(CheckpointError, match=r"resume\.pth\.tar"):
         resume(60)
+
+
+@pytest.mark.parametrize("damaged", ["resume.pth.tar", "rows"])
+def test_after_a_damaged_state_the_one_before_is_taken_up(damaged, capsys, monkeypatch):
+    monkeypatch.setenv("DING_CONSOLE", "plain")
+    train(limit=30)
+    before = read_file("run/ckpt/resume_previous.pth.tar")
+    last = read_file("run/ckpt/resume.pth.tar")
+    assert before["learner"]["last_iter"] < last["learner"]["last_iter"]
+    path = Path("run/ckpt", damaged)
+    if damaged == "rows":
+        files = [
+            {s["file"] for s in state["buffer"]["ring"]["journal"]} for state in (last, before)
+        ]
+        (name,) = files[0] - files[1]
+        path = path / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    resume(60)
+    assert "going on from the state that was saved before it" in capsys.readouterr().out
+    assert run_json()["train_iter"] >= 60
 
 
 def test_state_of_another_network_is_named_and_the_good_run_stays_as_it_was():
