@@ -7,7 +7,7 @@ main_config = EasyDict(
         collector_env_num=8,
         evaluator_env_num=10,
         n_evaluator_episode=10,
-        stop_value=475,
+        stop_value=195,
     ),
     policy=dict(
         cuda=False,
@@ -17,13 +17,13 @@ main_config = EasyDict(
             encoder_hidden_size_list=[64, 64],
         ),
         learn=dict(
-            batch_size=40,
-            learning_rate=0.003,
+            batch_size=80,
+            learning_rate=0.001,
             value_weight=0.5,
-            entropy_weight=0.01,
+            entropy_weight=0.005,
             adv_norm=True,
         ),
-        collect=dict(n_sample=160, discount_factor=0.98, gae_lambda=0.95),
+        collect=dict(n_sample=320, discount_factor=0.99, gae_lambda=0.95),
         eval=dict(evaluator=dict(eval_freq=200)),
     ),
 )
