@@ -109,7 +109,7 @@ def compile_config(
     create = EasyDict() if create_cfg is None and not auto else copied(create_cfg, "create_config")
     check_create(create, notes, strict)
     if auto:
-        parts = find_parts(create, user, env)
+        parts = find_parts(create, user, env, notes=notes)
     else:
         given = env, env_manager, policy, learner, collector, evaluator, buffer
         parts = given_parts(*given, user=user, create=create)
@@ -154,7 +154,7 @@ def compile_run_config(
     if own_envs:
         create.pop("env", None)
     check_create(create, notes, strict)
-    parts = find_parts(create, user, env, look_up_env=not own_envs)
+    parts = find_parts(create, user, env, look_up_env=not own_envs, notes=notes)
     merged = merge_parts(user, create, parts, {}, seed, notes, strict)
     problems = Problems()
     if on_policy is not None:

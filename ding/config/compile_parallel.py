@@ -173,7 +173,7 @@ def complete_parallel(
     system = copied(system_cfg, "system_config")
     check_create(create, notes, strict)
     _use_command_mode(create)
-    parts = find_parts(create, user, None, parallel=True)
+    parts = find_parts(create, user, None, parallel=True, notes=notes)
     main = merge_parts(user, create, parts, {}, seed, notes, strict)
     problems = Problems()
     require_envs(main, problems)

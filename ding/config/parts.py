@@ -7,6 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import Problems, at
+from ding.config.notes import Notes
 from ding.utils import (
     BUFFER_REGISTRY,
     COMM_COLLECTOR_REGISTRY,
@@ -98,6 +99,7 @@ def find_parts(
     env: type | None,
     look_up_env: bool = True,
     parallel: bool = False,
+    notes: Notes | None = None,
 ) -> Parts:
     """Look up the classes that ``create_config`` names.
 
@@ -110,6 +112,7 @@ def find_parts(
         env: Class of the environments instead of the one that is named.
         look_up_env: Whether ``create.env`` counts at all.
         parallel: Look for the classes of a parallel run.
+        notes: Told where a type of this package stands in for one of an absent module.
 
     Raises:
         ConfigError: A module cannot be imported, or the two configs name different types.
@@ -117,6 +120,8 @@ def find_parts(
     """
     problems = Problems()
     parts = Parts(parallel=parallel)
+    if look_up_env and env is None:
+        _replace_env(create, user, Notes() if notes is None else notes)
     for name, (_, place) in parts.components.items():
         if place and (name != "env" or look_up_env):
             _settle_type(name, place, create, user, problems)
@@ -234,16 +239,56 @@ def _base_type(policy_type: Any) -> str:
 
 
 def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
-    section = create[name]
+    section, registry = create[name], parts.components[name][0]
     where = f"create_config.{name}.import_names"
     try:
         import_names(section.get("import_names", []), where)
     except ConfigError as error:
         missing = getattr(error.__cause__, "name", None) or ""
+        if missing.split(".")[0] in ("ding", "dizoo") and _is_built_in(registry, section):
+            section["import_names"] = []  # the type has another place here
+            return registry.get(section["type"])
         if missing.split(".")[0] != "dizoo":
             raise
         raise ConfigError(_no_dizoo(name, section, where)) from error
-    return parts.components[name][0].get(section["type"])
+    return registry.get(section["type"])
+
+
+def _is_built_in(registry: Registry, section: Mapping[str, Any]) -> bool:
+    return section.get("type") in registry and is_ours(registry.get(section["type"]))
+
+
+def _replace_env(create: EasyDict, user: EasyDict, notes: Notes) -> None:
+    """Take an environment of this package where the module of one like it is not installed."""
+    section = create.get("env")
+    if not isinstance(section, Mapping) or not section.get("import_names"):
+        return
+    try:
+        import_module(section.import_names)
+        return
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+    except (ImportError, TypeError):
+        return  # looking it up says what is wrong
+    type_ = section.get("type")
+    if _is_built_in(ENV_REGISTRY, section):
+        what = f"the type {type_!r} of this package"
+    elif (
+        missing.split(".")[0] == "dizoo" and type_ in ENV_IDS and isinstance(user.get("env"), dict)
+    ):
+        section.type = "gymnasium"
+        if not user.env.get("env_id"):
+            user.env.env_id = ENV_IDS[type_]
+        if user.env.get("type") == type_:
+            user.env.type = "gymnasium"
+        what = f"{user.env.env_id!r} of gymnasium"
+    else:
+        return
+    notes.adapt(
+        f"create_config.env.import_names={list(section.import_names)}: there is no module "
+        f"{missing!r}; {what} is used instead"
+    )
+    section.import_names = []
 
 
 def _registered(name: str, type_: str) -> Any:

@@ -1,5 +1,6 @@
 """What is wrong with a config is said before anything is built from it."""
 
+import importlib
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from ding.config.check import at, one_edit_apart
 from ding.config.compile import compile_run_config
 from ding.config.notes import Notes
 from ding.policy import create_policy
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError
 
 
@@ -347,15 +349,41 @@ def test_absent_module(main, create):
     assert "create_config.env.import_names: cannot import 'no_such_mod" in message(main, create)
 
 
-def test_environments_of_the_other_collection(main, create):
-    create["env"] = dict(
-        type="cartpole", import_names=["dizoo.classic_control.cartpole.envs.cartpole_env"]
-    )
+def test_environments_of_a_collection_that_is_not_installed(main, create):
+    modules = ["dizoo.classic_control.cartpole.envs.cartpole_env"]
+    create["env"] = dict(type="cartpole", import_names=modules)
+    del main["env"]["env_id"]
+    cfg, notes = noted(main, create)
+    assert (cfg.env.type, cfg.env.env_id) == ("gymnasium", "CartPole-v1")
+    (line,) = notes.adapted
+    assert "there is no module 'dizoo'; 'CartPole-v1' of gymnasium is used instead" in line
+    create["env"] = dict(type="coin_race", import_names=["not_installed.coin_race"])
+    cfg, notes = noted(main, create)
+    assert cfg.env.type == "coin_race"
+    (line,) = notes.adapted
+    assert "no module 'not_installed'; the type 'coin_race' of this package" in line
+    create["env"] = dict(type="star_battle", import_names=["dizoo.star.battle"])
     text = message(main, create)
+    assert "'dizoo' is not part of this package" in text
     assert "type='gymnasium'" in text
-    assert "'CartPole-v1'" in text
     # Whoever brings environments does not need them.
     compile_run_config(main, create, own_envs=True, save_cfg=False)
+
+
+@pytest.mark.parametrize("module", ["ding.policy.dqn", "ding.policy.no_such", "dizoo.policy.dqn"])
+def test_modules_of_built_in_types(main, create, module):
+    create["policy"]["import_names"] = [module]
+    cfg, notes = noted(main, create)
+    assert notes.text == ""
+    create_policy(cfg.policy, enable_field=["eval"])
+    create["policy"]["type"] = "dqnn"
+    with pytest.raises((ConfigError, UnknownTypeError), match=r"no_such|dizoo|dqnn"):
+        compile_run_config(main, create, save_cfg=False)
+
+
+def test_each_policy_has_a_module_of_its_name():
+    for name in POLICY_REGISTRY.query():
+        importlib.import_module(f"ding.policy.{name.removesuffix('_command')}")
 
 
 @pytest.mark.parametrize("cfg", [None, [], "config.py"])

@@ -1,0 +1,5 @@
+"""SAC for discrete actions, under the name of its type; see :mod:`ding.policy.sac`."""
+
+from ding.policy.sac import DiscreteSACPolicy
+
+__all__ = ["DiscreteSACPolicy"]
