@@ -71,6 +71,8 @@ POLICY_KEYS: dict[str, Any] = {
         "multi_gpu": False,
         "resume_training": False,
         "ignore_done": False,
+        # Of training from a data set: how often it is gone through.
+        "train_epoch": None,
         "learner": {
             **_COMPONENT,
             "load_path": None,
@@ -86,9 +88,11 @@ POLICY_KEYS: dict[str, Any] = {
         "unroll_len": 1,
         "env_num": None,
         "collect_data": True,
-        # Of demonstrations: where to, and in which form.
+        # Of demonstrations and data sets: where to, where from, and in which form.
         "save_path": None,
+        "data_path": None,
         "data_type": "",
+        "allow_pickle": False,
         "collector": {
             **_COMPONENT,
             "collector_num": 1,
@@ -161,7 +165,7 @@ SILENT = frozenset(
         *("policy.command", "policy.learn.algo", "policy.collect.algo"),
         *("policy.collect.collector_env_num", "policy.eval.evaluator_env_num"),
         *("policy.collect.collector_logit", "policy.collect.model_path"),
-        *("policy.collect.data_path", "policy.collect.state_dict_path"),
+        "policy.collect.state_dict_path",
         *("policy.collect.collect_count", "policy.collect.expert_data_path"),
         "policy.other.replay_buffer.max_reuse",
         # Old places of settings that these components have elsewhere, or do not need.

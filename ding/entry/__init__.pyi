@@ -22,6 +22,9 @@ from .parallel_entry import (
 from .serial_entry import (
     serial_pipeline as serial_pipeline,
 )
+from .serial_entry_offline import (
+    serial_pipeline_offline as serial_pipeline_offline,
+)
 from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy as serial_pipeline_onpolicy,
 )

@@ -22,6 +22,7 @@ from ding.entry.parallel_entry import parallel_pipeline
 from ding.entry.quick_config import quick_config
 from ding.entry.run_files import read_record
 from ding.entry.serial_entry import serial_pipeline
+from ding.entry.serial_entry_offline import serial_pipeline_offline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
 from ding.utils.errors import ConfigError, DingError
@@ -81,6 +82,8 @@ def run(
         ):
             if value is not None:
                 apply_overrides(configs, [f"{path}={value!r}"])
+    if mode == "serial_offline" and limits.pop("max_env_step") is not None:
+        raise ConfigError("--env-step: a run from a data set takes no environment steps")
     limits["strict"] = strict or written
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
@@ -144,7 +147,11 @@ def _is_folder(main: dict[str, Any], folder: str) -> bool:
 
 
 def _pipeline(mode: str) -> Any:
-    pipelines = {"serial_onpolicy": serial_pipeline_onpolicy, "parallel": parallel_pipeline}
+    pipelines = {
+        "serial_onpolicy": serial_pipeline_onpolicy,
+        "serial_offline": serial_pipeline_offline,
+        "parallel": parallel_pipeline,
+    }
     return pipelines.get(mode, serial_pipeline)
 
 

@@ -41,9 +41,10 @@ class Components:
     Attributes:
         collector: An ``ISerialCollector``; what its ``collect`` takes depends on the kind.
         collector_policy: What the collector was given: a collect mode, or one for each player.
-        replay_buffer: ``None`` for on-policy training.
+        replay_buffer: ``None`` where training does not draw from one.
         built_options: The optimisers' options as the config says, before any state was loaded.
         given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
+        mode: Name of the pipeline on the command line.
     """
 
     cfg: EasyDict
@@ -57,6 +58,7 @@ class Components:
     commander: BaseSerialCommander
     built_options: Options
     given: tuple[str, ...] = ()
+    mode: str = "serial"
 
     def close(self) -> None:
         """Close everything that holds processes, files or threads, even if one cannot be."""
@@ -156,8 +158,10 @@ def build_components(
     env_setting: list[Any] | None = None,
     model: torch.nn.Module | None = None,
     dynamic_seed: bool | None = True,
+    mode: str | None = None,
 ) -> Components:
     """Build all parts of a serial run; nothing is left open if one of them fails."""
+    mode = mode or ("serial_onpolicy" if cfg.policy.on_policy else "serial")
     collector_env, evaluator_env = make_envs(cfg, env_setting, dynamic_seed)
     with contextlib.ExitStack() as opened:
         _close_later(opened, collector_env)
@@ -181,7 +185,7 @@ def build_components(
         )
         _close_later(opened, evaluator)
         buffer = None
-        if not cfg.policy.on_policy:
+        if mode == "serial":
             buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
             _close_later(opened, buffer)
         commander = BaseSerialCommander(
@@ -196,6 +200,7 @@ def build_components(
             for name, value in (("env_setting", env_setting), ("model", model))
             if value is not None
         ),
+        mode=mode,
     )
 
 

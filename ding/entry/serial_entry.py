@@ -85,8 +85,13 @@ def train(
     max_train_iter: int | None,
     max_env_step: int | None,
     dynamic_seed: bool | None,
+    mode: str = "serial",
 ) -> Policy:
-    """What all serial pipelines do: build, train, close, and tell how it ended."""
+    """What all serial pipelines do: build, train, close, and tell how it ended.
+
+    Args:
+        mode: Name of the pipeline on the command line.
+    """
     limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
     with RunStop() as stop:
         try:
@@ -94,7 +99,9 @@ def train(
                 cfg,
                 notes,
                 one_round,
-                lambda writer: build_components(cfg, writer, env_setting, model, dynamic_seed),
+                lambda writer: build_components(
+                    cfg, writer, env_setting, model, dynamic_seed, mode
+                ),
                 stop,
                 limits,
             )

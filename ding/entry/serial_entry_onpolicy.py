@@ -34,7 +34,8 @@ def serial_pipeline_onpolicy(
         **IN_MEMORY,
     )
     return train(
-        cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True
+        *(cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True),
+        mode="serial_onpolicy",
     )
 
 

@@ -379,7 +379,7 @@ class TrainingRun:
                 f"in Python: the same call, with exp_name={cfg.exp_name!r} and "
                 "policy.learn.resume_training=True in the config"
             )
-        mode = "serial_onpolicy" if cfg.policy.on_policy else "serial"
+        mode = self._parts.mode
         limits = "" if self._limit_reached else self._limit_options()
         return f"ding -m {mode} -c {shlex.quote(config)} -s {cfg.seed}{limits} --resume"
 

@@ -1,0 +1,171 @@
+"""Training from a data set."""
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from ding.entry import eval, serial_pipeline_offline
+from ding.entry.cli import main as cli
+from ding.entry.serial_entry_offline import Batches
+from ding.utils import read_file, save_file
+from ding.utils.errors import CheckpointError, ConfigError, DataError
+
+
+def demonstrations(count, noise=0.3, seed=0):
+    """Transitions of a controller of CartPole that often errs."""
+    rng, env, rows = np.random.default_rng(seed), gymnasium.make("CartPole-v1"), []
+    obs, _ = env.reset(seed=seed)
+    while len(rows) < count:
+        action = int(obs[2] + 0.4 * obs[3] > 0)
+        action = action if rng.random() > noise else int(rng.integers(2))
+        next_obs, reward, done, truncated, _ = env.step(action)
+        rows.append(
+            {
+                "obs": torch.from_numpy(obs),
+                "next_obs": torch.from_numpy(next_obs),
+                "action": torch.tensor([action]),
+                "reward": torch.tensor([float(reward)]),
+                "done": done,
+            }
+        )
+        obs = env.reset()[0] if done or truncated else next_obs
+    return rows
+
+
+def configs(data_path="demo.pkl", learn=None, **policy):
+    main = dict(
+        exp_name="run",
+        env=dict(
+            env_id="CartPole-v1",
+            collector_env_num=1,
+            evaluator_env_num=2,
+            n_evaluator_episode=4,
+            stop_value=1000,
+        ),
+        policy=dict(
+            model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[32]),
+            learn={"batch_size": 16, "train_epoch": 2, **(learn or {})},
+            collect=dict(data_path=data_path, data_type="naive"),
+            eval=dict(evaluator=dict(eval_freq=10)),
+            **policy,
+        ),
+    )
+    create = dict(
+        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
+    )
+    return main, create
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return demonstrations(100)
+
+
+@pytest.fixture
+def demo(rows):
+    save_file("demo.pkl", rows)
+
+
+def run_facts():
+    return json.loads(Path("run/run.json").read_text())
+
+
+class TestBatches:
+    def test_each_sample_once_an_epoch_in_another_order(self, rows):
+        batches = Batches([{**row, "number": i} for i, row in enumerate(rows)], 30, seed=0)
+        assert len(batches) == 4
+        epochs = [
+            [
+                number
+                for k in range(4)
+                for number in batches[4 * epoch + k].column("number").tolist()
+            ]
+            for epoch in range(2)
+        ]
+        assert [sorted(epoch) for epoch in epochs] == [list(range(100))] * 2
+        assert epochs[0] != epochs[1]
+        again = Batches([{**row, "number": i} for i, row in enumerate(rows)], 30, seed=0)
+        assert again[5].column("number").tolist() == batches[5].column("number").tolist()
+
+    def test_transitions_of_other_shapes_are_rows(self, rows):
+        mixed = [rows[0], {**rows[1], "obs": torch.zeros(2)}]
+        batch = Batches(mixed, 2, seed=0)[0]
+        assert sorted(len(row["obs"]) for row in batch) == [2, 4]
+
+    def test_mistakes(self):
+        with pytest.raises(DataError, match="holds a int; expected transitions"):
+            Batches([1, 2], 2, 0)
+        with pytest.raises(DataError, match="holds nothing"):
+            Batches([], 2, 0)
+        with pytest.raises(ConfigError, match=r"policy\.learn\.batch_size is 0"):
+            Batches([{}], 0, 0)
+
+
+@pytest.mark.usefixtures("demo")
+class TestPipeline:
+    def test_trains_for_so_many_epochs_without_steps(self):
+        serial_pipeline_offline(configs(), seed=0)
+        state = read_file("run/ckpt/iteration_14.pth.tar")
+        assert (state["last_iter"], state["last_step"]) == (14, 0)  # 2 epochs of 7 batches
+        assert run_facts()["status"] == "finished"
+        assert float(eval(configs(), load_path="run/ckpt/ckpt_best.pth.tar")) > 0
+
+    def test_a_limit_of_updates(self):
+        serial_pipeline_offline(configs(), seed=0, max_train_iter=5)
+        assert read_file("run/ckpt/iteration_5.pth.tar")["last_iter"] == 5
+
+    def test_a_resumed_run_is_the_uninterrupted_one(self):
+        whole = serial_pipeline_offline(configs(), seed=3).learn_mode.state_dict()
+        main, create = configs()
+        main["exp_name"] = "parts"
+        serial_pipeline_offline((main, create), seed=3, max_train_iter=9)
+        main, create = configs(learn=dict(resume_training=True))
+        main["exp_name"] = "parts"
+        parts = serial_pipeline_offline((main, create), seed=3).learn_mode.state_dict()
+        for name, tensor in whole["model"].items():
+            assert torch.equal(tensor, parts["model"][name]), name
+
+    def test_priorities_are_put_aside(self):
+        cfg = configs(priority=True, priority_IS_weight=True, random_collect_size=50)
+        serial_pipeline_offline(cfg, seed=0, max_train_iter=3)
+        assert "no priorities" in json.dumps(run_facts())
+
+    def test_command_line(self, monkeypatch):
+        Path("config.py").write_text("main_config, create_config = {!r}, {!r}\n".format(*configs()))
+        done = CliRunner().invoke(cli, ["-m", "serial_offline", "-c", "config.py", "-s", "0"])
+        assert done.exit_code == 0, done.output
+        assert "-m serial_offline" in done.output
+        done = CliRunner().invoke(
+            cli, ["-m", "serial_offline", "-c", "config.py", "--env-step", "5"]
+        )
+        assert done.exit_code == 1
+
+
+def test_a_missing_or_empty_data_set_leaves_no_folder():
+    with pytest.raises(CheckpointError, match=r"demo\.pkl"):
+        serial_pipeline_offline(configs())
+    save_file("demo.pkl", [])
+    with pytest.raises(DataError, match="empty list"):
+        serial_pipeline_offline(configs())
+    with pytest.raises(ConfigError, match=r"policy\.collect\.data_path"):
+        serial_pipeline_offline(configs(data_path=None))
+    assert not Path("run").exists()
+
+
+@pytest.mark.slow
+def test_learns_better_than_its_demonstrations():
+    """The controller with 80 % random actions holds the pole for some 40 steps."""
+    save_file("demo.pkl", demonstrations(10000, noise=0.8))
+    learn = dict(batch_size=64, target_update_freq=100, learning_rate=5e-4)
+    main, create = configs(learn=learn, discount_factor=0.97)
+    main["policy"]["learn"].update(train_epoch=30)
+    main["policy"]["model"]["encoder_hidden_size_list"] = [64, 64]
+    main["policy"]["eval"]["evaluator"]["eval_freq"] = 200
+    main["env"].update(stop_value=195, n_evaluator_episode=8)
+    serial_pipeline_offline((main, create), seed=0)
+    assert run_facts()["status"] == "converged"
