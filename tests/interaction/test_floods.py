@@ -53,6 +53,14 @@ def test_half_open_connections_make_room(content):
             other.disconnect()
 
 
+def test_who_was_refused_is_not_known(monkeypatch):
+    monkeypatch.setattr(server, "MAX_STRANGERS", 3)
+    head = b"POST /connect HTTP/1.1\r\nChannel: 0\r\nToken: x\r\nContent-Length: 2\r\n\r\n{}"
+    with DoingSlave() as slave, half_open(slave.port, 20, head):
+        eventually(lambda: client_threads() <= 3)
+        assert slave.ping()
+
+
 def connections_of(engine: HttpEngine) -> int:
     """How many connections it has opened so far."""
     pools = engine._session.get_adapter("http://").poolmanager.pools

@@ -1,10 +1,8 @@
 """What masters and slaves have in common: a server whose every request is checked first."""
 
 import hmac
-import ipaddress
 import json
 import logging
-import socket
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -30,7 +28,8 @@ from ding.utils.errors import InteractionError
 from .app import ResponsibleException, failure_response, responsible, success_response
 from .authentication import AUTHENTICATE_PATH, PROOF_HEADER, Judged, KeyClient, KeyServer
 from .common import ControllableService, random_token
-from .network import HttpEngine, get_host_ip, get_http_engine_class, split_http_address
+from .network import HttpEngine, get_host_ip, get_http_engine_class
+from .own_address import is_own_name, is_own_target, joined
 from .server import AUTHENTIC_KEY, HttpServer
 
 _logger = logging.getLogger(__name__)
@@ -149,7 +148,7 @@ class HttpService(ControllableService):
         host = self._host
         if host in (GLOBAL_HOST, "::", ""):
             host = get_host_ip() or LOCAL_HOST
-        return _joined(host, self.port)
+        return joined(host, self.port)
 
     def start(self) -> None:
         """Listen and begin to work.
@@ -253,9 +252,12 @@ class HttpService(ControllableService):
                 message = f"the body may have {route.max_body} bytes here, this one has {size}"
                 status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
                 raise refusal(self._codes.channel_invalid, message, status)
-            if not route.public and route.path != AUTHENTICATE_PATH:
+            if _JUDGED in flask.request.environ:
                 flask.request.environ[AUTHENTIC_KEY]()
             answer = route.handle(checked)
+            # Without a key, anybody may come as far as this; what was accepted is not hostile.
+            if not route.public and route.path != AUTHENTICATE_PATH:
+                flask.request.environ[AUTHENTIC_KEY]()
             if isinstance(answer, str):
                 return success_response(message=answer)
             return success_response(answer)
@@ -290,13 +292,9 @@ class HttpService(ControllableService):
 
     def _check_host(self) -> None:
         """Refuse a request that was sent to a name which is not this server's."""
-        try:
-            name = split_http_address(flask.request.headers.get("Host", ""))[0]
-        except ValueError:
-            name = ""
-        known = {"localhost", self._host.lower(), socket.gethostname().lower()}
-        if name not in known | {split_http_address(self.my_address)[0]} and not _is_literal(name):
-            message = f"header 'Host' is {name[:100]!r}; ask under the server's address"
+        header = flask.request.headers.get("Host", "")
+        if not is_own_name(header, self.my_address, self._host):
+            message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
             raise refusal(self._codes.channel_invalid, message, HTTPStatus.FORBIDDEN)
 
     def _make_key_server(self, key: str) -> KeyServer:
@@ -304,23 +302,7 @@ class HttpService(ControllableService):
         return KeyServer(key, self._role, self._is_mine, *codes)
 
     def _is_mine(self, target: str) -> bool:
-        """Whether an address that a client has dialled may be one of this server.
-
-        The port has to be. A host is compared if both sides name theirs by number; names, and
-        servers on all interfaces, are reached in more ways than are known here.
-        """
-        try:
-            host, port, _, _ = split_http_address(target)
-        except ValueError:
-            return False
-        given, given_port, _, _ = split_http_address(self.my_address)
-        if (host, port) == (given, given_port):
-            return True
-        if port != self.port:
-            return False
-        own = ipaddress.ip_address(self._host) if _is_literal(self._host) else None
-        comparable = own is not None and not own.is_unspecified and _is_literal(host)
-        return not comparable or ipaddress.ip_address(host) == own
+        return is_own_target(target, self.my_address, self._host, self.port)
 
     def _check_self(self) -> None:
         missing, invalid = self._codes.self_token_missing, self._codes.self_token_invalid
@@ -389,7 +371,7 @@ def make_engine(
     engine.timeout = timeout
     if key is not None:
         host, port, *_ = address
-        engine.key_client = KeyClient(key, role, _joined(host, port))
+        engine.key_client = KeyClient(key, role, joined(host, port))
     return engine
 
 
@@ -402,19 +384,6 @@ def same_secret(given: str, expected: str) -> bool:
     """Compare in a time that tells nothing about where they differ."""
     encoded = (text.encode(errors="backslashreplace") for text in (given, expected))
     return hmac.compare_digest(*encoded)
-
-
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _is_literal(host: str) -> bool:
-    """Whether a host is given by its number."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _json(body: bytes) -> Any:
