@@ -66,7 +66,12 @@ class EnvRequests:
         The k-th episode after a full reset then has a start of its own, the same after each full
         reset. Evaluators call it, so that they judge by different starts that evaluations share.
         """
-        fixed = {i: (s, PER_EPISODE) for i, (s, dynamic) in self._seeds.items() if dynamic is False}
+        fixed = {
+            env_id: (seed, PER_EPISODE)
+            for env_id, (seed, dynamic) in self._seeds.items()
+            # Again, too: environments whose state was loaded may not know of it.
+            if dynamic is False or dynamic == PER_EPISODE
+        }
         if fixed:
             self._set_seeds(fixed)
 

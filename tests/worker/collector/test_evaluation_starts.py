@@ -103,6 +103,28 @@ def test_native_vector_envs_start_as_single_ones(native):
     np.testing.assert_array_equal(starts("gym_vector", native=native), single)
 
 
+@pytest.mark.parametrize("kind", ["base", "subprocess", "async_subprocess", "gym_vector"])
+@pytest.mark.parametrize("env_cls", [StartEnv, None])
+def test_a_resumed_evaluator_has_the_same_starts(kind, env_cls):
+    def made():
+        if env_cls is not None:
+            return evaluator_of(kind, env_cls, 2, 6, seed=3)
+        fns = [lambda: DingEnvWrapper(cfg=EasyDict(env_id="CartPole-v1"))] * 2
+        env = create_env_manager(EasyDict(type=kind), fns)
+        env.seed([11, 12], dynamic_seed=False)
+        cfg = InteractionSerialEvaluator.default_config()
+        cfg.update(n_episode=6, stop_value=1000)
+        return InteractionSerialEvaluator(cfg, env, StepPolicy().eval_mode, Writer())
+
+    first, second = made(), made()
+    before = returns(first)
+    second.load_state_dict(first.state_dict())
+    assert returns(second) == before == returns(first)
+    assert len(set(before)) > 1
+    first.close()
+    second.close()
+
+
 def test_collectors_keep_to_one_start_with_fixed_seeds():
     env = create_env_manager(EasyDict(type="base"), [partial(StartEnv, {})])
     env.seed([5], dynamic_seed=False)
