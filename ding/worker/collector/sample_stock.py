@@ -71,7 +71,7 @@ class SampleStock:
         """What is there, if it is columnar; rows may hold what no file can."""
         if not isinstance(self._samples, Columns) or not self._samples.is_columnar:
             return None
-        return {"samples": packed(self._samples), "lengths": self._lengths}
+        return {"samples": packed(self._samples), "lengths": list(self._lengths)}
 
     def load_state_dict(self, state: dict[str, Any] | None) -> None:
         """Hold what :meth:`state_dict` gave, and nothing else."""

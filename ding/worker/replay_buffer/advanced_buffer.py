@@ -221,6 +221,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 among = self._priorities.slots() if among is None else among
                 iters = self._collect_iter[among]
                 among = among[~is_stale(iters, train_iter, self._max_staleness)]
+                if len(among) < max(size * self._min_ratio, 1):
+                    return None  # asked early: that is nothing to complain of
             available = self._priorities.count if among is None else len(among)
             if not self._can_sample(size, available, among):
                 return None
