@@ -63,6 +63,16 @@ def settle_twins(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
                 notes.adapt(f"{first}={wanted!r} counts, not {second}={copy!r}")
 
 
+def take_old_names(user: EasyDict, defaults: Mapping[str, Any]) -> None:
+    """Let ``policy.continuous`` of older configs set ``policy.action_space``, in place."""
+    policy, known = user.policy, defaults["policy"]
+    if "action_space" not in known or "continuous" in known:
+        return
+    own_words = policy.get("action_space"), at(policy, "model.action_space")
+    if isinstance(policy.get("continuous"), bool) and own_words == (None, None):
+        policy.action_space = "continuous" if policy.continuous else "discrete"
+
+
 def without_copies(main: dict[str, Any]) -> dict[str, Any]:
     """A compiled config without the copies that compiling it again would make.
 

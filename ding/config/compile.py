@@ -10,7 +10,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.adapt import adapt, settle_twins
+from ding.config.adapt import adapt, settle_twins, take_old_names
 from ding.config.check import KeyChecker, Problems, at, require
 from ding.config.contradictions import find_contradictions
 from ding.config.defaults import (
@@ -214,6 +214,7 @@ def merge_parts(
     for name, cls in further.items():
         if cls is not None:
             defaults[name] = default_config(cls)
+    take_old_names(user, defaults)
     model_cls = model_class(parts, user)
     known = known_keys(defaults, model_cls)
     opened = open_paths(parts, model_cls)

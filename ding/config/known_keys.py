@@ -162,12 +162,14 @@ COUNTS = frozenset(
 #: What configs carry along and never had an effect on the policies of this package.
 SILENT = frozenset(
     (
-        *("policy.command", "policy.learn.algo", "policy.collect.algo"),
+        *("policy.command", "policy.learn.algo", "policy.collect.algo", "policy.learn.iqn"),
+        *("policy.learn.reparameterization", "policy.learn.value_network"),
         *("policy.collect.collector_env_num", "policy.eval.evaluator_env_num"),
         *("policy.collect.collector_logit", "policy.collect.model_path"),
         "policy.collect.state_dict_path",
         *("policy.collect.collect_count", "policy.collect.expert_data_path"),
         "policy.other.replay_buffer.max_reuse",
+        "policy.continuous",  # see `take_old_names`
         # Old places of settings that these components have elsewhere, or do not need.
         "policy.other.replay_buffer.periodic_thruput_seconds",
         # Of off-policy learning, in configs of on-policy learning; and the other way round.

@@ -361,6 +361,16 @@ def test_action_space_of_the_network_is_that_of_the_policy(main, create):
     assert compiled(main, create).policy.model.action_space == "discrete"
 
 
+def test_old_word_for_the_action_space(main, create):
+    create["policy"]["type"] = "ppo"
+    main["policy"]["continuous"] = True
+    cfg = compiled(main, create, strict=True)
+    assert cfg.policy.action_space == "continuous"
+    assert cfg.policy.continuous
+    main["policy"]["action_space"] = "discrete"
+    assert compiled(main, create).policy.action_space == "discrete"
+
+
 def test_folder_is_renewed(main, create, tmp_path):
     first = compile_config(EasyDict(main), auto=True, create_cfg=create)
     second = compile_config(EasyDict(main), auto=True, create_cfg=create)
