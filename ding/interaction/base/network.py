@@ -165,9 +165,9 @@ class HttpEngine:
                 return response
             except (HTTPError, requests.ConnectionError, Timeout, ChunkedEncodingError) as err:
                 if left <= 0 or not _is_transient(err) or self._closed.wait(waiting):
-                    if isinstance(err, HTTPError):
+                    if isinstance(err, HTTPError) and self._translates:
                         raise self._translate_error(err) from err
-                    raise
+                    raise  # not from itself: in a cycle, it would hold the connection
             left -= 1
 
     def close(self) -> None:
@@ -237,6 +237,9 @@ class HttpEngine:
     def _process_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         return data
 
+    #: Whether `_translate_error` makes other errors of those of HTTP.
+    _translates = False
+
     def _translate_error(self, error: HTTPError) -> Exception:
         return error
 
@@ -279,6 +282,8 @@ def get_http_engine_class(
 
     def make(*args: Any, **kwargs: Any) -> type[HttpEngine]:
         class _Engine(HttpEngine):
+            _translates = http_error_gene is not None
+
             def _headers(self) -> Mapping[str, Any]:
                 return get_headers(*args, **kwargs)
 

@@ -2,7 +2,7 @@
 
 import os
 import signal
-import time
+import threading
 
 import gymnasium
 import numpy as np
@@ -72,6 +72,10 @@ class CountEnv(BaseEnv):
         self._obs[1], self._seed = state["episode"], state["seed"]
 
 
+#: Ends what hangs in this process.
+RELEASE = threading.Event()
+
+
 class FaultyEnv(CountEnv):
     """Does what ``cfg['fault']`` says, in the episodes and at the steps given.
 
@@ -106,7 +110,7 @@ class FaultyEnv(CountEnv):
         if fault == "raise":
             raise ValueError("the env's own words")
         if fault == "hang":
-            time.sleep(1000)
+            RELEASE.wait(1000)
         elif fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault == "exit":

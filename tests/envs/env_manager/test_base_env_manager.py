@@ -15,6 +15,7 @@ from ding.utils.errors import (
     EnvTimeoutError,
     UnknownTypeError,
 )
+from tests.envs.env_manager import env_fakes
 from tests.envs.env_manager.env_fakes import (
     BoxActionEnv,
     CountEnv,
@@ -286,8 +287,19 @@ def test_an_env_that_reports_an_abnormal_step(launch):
     np.testing.assert_array_equal(step.obs[1], [1, 2, 0, 0])
 
 
+@pytest.fixture
+def released():
+    """At the end, environments that hang go on."""
+    yield
+    env_fakes.RELEASE.set()
+    for thread in threading.enumerate():
+        if thread.name == "env-call":
+            thread.join(10)
+    env_fakes.RELEASE.clear()
+
+
 @pytest.mark.parametrize("in_thread", [False, True])
-def test_a_hanging_step_times_out(in_thread):
+def test_a_hanging_step_times_out(in_thread, released):
     outcome = []
 
     def run():
