@@ -5,12 +5,14 @@ import multiprocessing
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+from ding.entry import _run_guard
 from ding.entry.child_group import woken_by_signals
 from ding.entry.stop_signal import SIGNALS, StopSignal
 from ding.utils.errors import EnvTimeoutError
@@ -32,6 +34,7 @@ _SAVE = 30.0
 #: Seconds that a main thread has to leave an environment that has hung for too long.
 _LEAVE_HANG = 2.0
 _LAST_SAVE = 1.2
+_GUARD_END = 2.0
 _LOOK = 0.25
 
 
@@ -111,28 +114,63 @@ class Watched(Protocol):
         """Write how the run ended; the closing words."""
 
 
+@contextlib.contextmanager
+def _guard(alarm: int, limit: float, record: str) -> Iterator[int]:
+    """A process that looks on while this one's interpreter may stand still; where to write to."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    command = [sys.executable, "-I", "-S", _run_guard.__file__, str(os.getpid())]
+    process = subprocess.Popen(
+        [*command, str(read), str(alarm), str(limit), record],
+        pass_fds=(read, alarm),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.close(read)
+    try:
+        yield write
+    finally:
+        with contextlib.suppress(OSError):
+            os.write(write, b"q")
+        os.close(write)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GUARD_END)
+        process.kill()
+        process.wait()
+
+
 class RunWatch:
     """A thread that knows what the main thread is at, and since when.
 
     A signal ends a run within seconds whatever it is at: a step or an update that does not come
     back is left by an :class:`Interrupt`; a main thread that cannot be reached, in code that never
     returns to the interpreter, is done without: the state is saved and the process ended from
-    here. An environment that takes longer than it may ends the run in the same two ways.
+    here. If that code keeps the interpreter's lock not even this thread runs: then another process
+    ends this one, with the last state that was saved. An environment that takes longer than it may
+    ends the run in the same ways.
 
     Args:
         stop: The signals.
         manager_cfg: Config of the env managers: ``step_timeout``, ``reset_timeout``.
         env_num: Environments in each of them.
         run: What is watched; may be replaced as the run comes about.
+        record: Path of its ``run.json``.
     """
 
     def __init__(
-        self, stop: RunStop, manager_cfg: Mapping[str, Any], env_num: int, run: Watched
+        self,
+        stop: RunStop,
+        manager_cfg: Mapping[str, Any],
+        env_num: int,
+        run: Watched,
+        record: str,
     ) -> None:
         self._stop = stop
         self._limits = {name: manager_cfg.get(f"{name}_timeout") for name in ("step", "reset")}
         self._env_num = env_num
         self.run = run
+        self._record = record
+        self._beats: int | None = None
         self._steps = StepWatch()
         self._update_since: float | None = None
         self._phase, self._phase_since = "start", time.monotonic()
@@ -149,6 +187,8 @@ class RunWatch:
         self._end_read, self._end_write = os.pipe()
         for end in (self._end_read, self._end_write):
             self._open.callback(os.close, end)
+        if self._stop.is_master and os.path.exists("/proc/self/stat"):
+            self._beats = self._open.enter_context(_guard(self._alarm, self._longest, self._record))
         self._thread.start()
         return self
 
@@ -201,6 +241,8 @@ class RunWatch:
                 return
             if readable:
                 self._hear(os.read(self._alarm, 64))
+            self._hear(bytes([self._stop.number or 0]))  # if the guard has read it
+            self._beat()
             now = time.monotonic()
             if self._phase == "close":
                 self._look_at_close(now)
@@ -208,6 +250,18 @@ class RunWatch:
                 self._look_at_signal(now - self._heard_at, now)
             else:
                 self._look_for_hang(now)
+
+    def _beat(self) -> None:
+        """Show the guard that the interpreter runs, and what the main thread is at."""
+        if self._beats is not None:
+            with contextlib.suppress(OSError):  # the guard is gone, or does not read
+                os.write(self._beats, b"t" if self._phase == "train" else b"s")
+
+    @property
+    def _longest(self) -> float:
+        """Seconds that no environment may take in any way."""
+        limits = [ENV_LIMIT if value is None else value for value in self._limits.values()]
+        return self._env_num * sum(limits) if any(self._limits.values()) else ENV_LIMIT
 
     def _hear(self, numbers: bytes) -> None:
         first = next((number for number in numbers if number in SIGNALS), None)

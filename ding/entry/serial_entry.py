@@ -128,7 +128,7 @@ def _train(
         RunFolder(cfg) as folder,
         RunLog(cfg.exp_name, starts=True, seed=cfg.seed, **notes.facts) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
-        RunWatch(stop, cfg.env.manager, env_num, _Start(log)) as watch,
+        RunWatch(stop, cfg.env.manager, env_num, _Start(log), log.record_path) as watch,
     ):
         if notes.text:
             log.logger.warning("%s", notes.text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 NO_LIMIT = 10**10  # what pipelines pass for "as long as it takes"
 RATE_WINDOW_SECONDS = 5.0
+LEAST_RATE_SECONDS = 0.1
 
 
 @dataclass
@@ -106,7 +107,9 @@ class Progress:
             return None
         (t0, step0, iter0), (t1, step1, iter1) = self._marks[0], self._marks[-1]
         seconds = t1 - t0
-        return ((step1 - step0) / seconds, (iter1 - iter0) / seconds) if seconds > 0 else None
+        if seconds < LEAST_RATE_SECONDS:
+            return None
+        return (step1 - step0) / seconds, (iter1 - iter0) / seconds
 
     def way(self) -> str:
         """Time spent, and where the run stands on its way to the nearest goal."""

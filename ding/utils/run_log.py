@@ -78,6 +78,11 @@ class RunLog:
         self._episode_rows = csv.writer(self._episodes, lineterminator="\n")
 
     @property
+    def record_path(self) -> str:
+        """Path of ``run.json``."""
+        return self._record_path
+
+    @property
     def status(self) -> str:
         """One of ``STATUSES``."""
         return self._record["status"]

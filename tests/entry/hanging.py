@@ -24,9 +24,9 @@ def hang(where: str, count: int) -> None:
         time.sleep(3)
         with open("goes_on", "w"):
             pass
-    else:  # waits in C, without the interpreter's lock, and goes on waiting after a signal
+    else:  # waits in C, also after a signal; "locked" keeps the interpreter's lock
         lock = ctypes.create_string_buffer(128)
-        libc = ctypes.CDLL(None)
+        libc = ctypes.PyDLL(None) if HANG["how"] == "locked" else ctypes.CDLL(None)
         libc.pthread_mutex_init(lock, None)
         libc.pthread_mutex_lock(lock)
         libc.pthread_mutex_lock(lock)

@@ -81,6 +81,39 @@ def test_signal_ends_a_run_that_hangs(manager, where, how):
     assert_saved()
 
 
+def test_signal_ends_a_run_whose_interpreter_stands_still():
+    run = Run(hang=dict(where="step", how="locked", at=60))
+    time.sleep(0.3)
+    os.kill(run.process.pid, signal.SIGINT)
+    code, output = run.end(within=10)
+    assert code == -signal.SIGKILL, output
+    assert run_json()["status"] == "interrupted"
+    assert run_json()["reason"].startswith("Ctrl-C; an environment kept the interpreter")
+    assert "interrupted: Ctrl-C; an env" in output
+    assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] >= 20
+
+
+def test_env_that_keeps_the_interpreter_ends_the_run():
+    run = Run(limit=2.0, hang=dict(where="step", how="locked", at=60))
+    code, output = run.end(within=20)
+    assert code == -signal.SIGKILL, output
+    assert run_json()["status"] == "failed"
+    assert run_json()["reason"].startswith("EnvTimeoutError: no answer for 2 s")
+
+
+def test_run_that_is_stopped_for_a_while_goes_on():
+    run = Run(limit=1.0, hang=dict(where="step", how="pause", at=60),
+              settings=dict(step_timeout=60, reset_timeout=60))  # fmt: skip
+    os.kill(run.process.pid, signal.SIGSTOP)
+    time.sleep(4)
+    os.kill(run.process.pid, signal.SIGTERM)
+    time.sleep(2)
+    os.kill(run.process.pid, signal.SIGCONT)
+    code, output = run.end(within=15)
+    assert code == 143, output
+    assert_saved()
+
+
 def test_second_signal_does_not_wait():
     run = Run(hang=dict(where="step", how="sleep", at=60))
     os.kill(run.process.pid, signal.SIGTERM)

@@ -18,6 +18,7 @@ STEP_LIMIT = 8.0
 LAUNCH_LIMIT = 60.0
 #: Seconds after which it is looked where the time goes.
 _PATIENCE = 1.0
+_DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
 
 class Place(NamedTuple):
@@ -127,6 +128,8 @@ def find_place(frame: FrameType | None) -> Place:
     """Where a thread is: in which environment, if it is in one of this process."""
     place = Place(None, (), False, *_position(frame))
     owners: list[Any] = []
+    if _is_debugged(frame):
+        return place
     while frame is not None:
         owner = frame.f_locals.get("self")
         owners.append(owner)
@@ -149,6 +152,15 @@ def find_place(frame: FrameType | None) -> Place:
                     return place._replace(env=member, env_ids=(env_id,), in_envs=True)
         frame = frame.f_back
     return place
+
+
+def _is_debugged(frame: FrameType | None) -> bool:
+    """Whether somebody looks at it in a debugger, and takes the time that it takes."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _position(frame: FrameType | None) -> tuple[str, str]:

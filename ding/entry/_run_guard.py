@@ -1,0 +1,87 @@
+"""A process that ends a run whose interpreter stands still: ``python -I -S _run_guard.py ...``.
+
+Code in C that never returns and keeps the interpreter's lock stops every thread of a process, so
+that a signal can only be heeded from outside. This file imports nothing but what Python brings.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from datetime import datetime, timezone
+
+#: Seconds without a sign of life after which a run that was sent a signal is ended.
+SIGNAL_SECONDS = 3.5
+SAVE_SECONDS = 30.0
+_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
+
+def watch(pid: int, beats: int, alarm: int, limit: float, record: str) -> None:
+    """Look after a process until it ends or says that it is through.
+
+    Args:
+        pid: The process, this one's parent.
+        beats: Where it writes what it is at, several times a second: ``t`` training, ``s`` what
+            may take longer, as saving, ``q`` through.
+        alarm: Where the numbers of its signals appear, unless it has read them itself.
+        limit: Seconds that an environment may keep the interpreter from running.
+        record: Its ``run.json``.
+    """
+    last, doing, number = time.monotonic(), b"?", 0
+    while os.getppid() == pid:
+        if select.select([beats], [], [], 0.5)[0]:
+            doing = os.read(beats, 4096)[-1:]
+            if doing in (b"", b"q"):
+                return
+            last, number = time.monotonic(), 0
+            continue
+        if _is_stopped(pid):
+            last = time.monotonic()
+            continue
+        silent = time.monotonic() - last
+        if silent > 1.0 and select.select([alarm], [], [], 0)[0]:
+            numbers = [n for n in os.read(alarm, 64) if n in _NAMES]
+            number = number or (numbers[0] if numbers else 0)
+        if number and silent >= (SAVE_SECONDS if doing == b"s" else SIGNAL_SECONDS):
+            _end(pid, record, "interrupted", _NAMES[signal.Signals(number)])
+            return
+        if doing == b"t" and silent >= limit:
+            _end(pid, record, "failed", f"EnvTimeoutError: no answer for {limit:g} s")
+            return
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether it was stopped, by Ctrl-Z or a debugger."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return False
+
+
+def _end(pid: int, path: str, status: str, reason: str) -> None:
+    reason += (
+        "; an environment kept the interpreter from running and the process was killed: the last "
+        "state is that of a few seconds before"
+    )
+    os.kill(pid, signal.SIGKILL)
+    try:
+        with open(path, encoding="utf-8") as file:
+            facts = json.load(file)
+        if facts.get("pid") == pid and facts.get("status") == "running":
+            now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
+            facts.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
+            with open(f"{path}.{os.getpid()}.tmp", "w", encoding="utf-8") as file:
+                json.dump(facts, file, indent=2)
+            os.replace(f"{path}.{os.getpid()}.tmp", path)
+    finally:
+        print(f"{status}: {reason}", flush=True)
+
+
+if __name__ == "__main__":
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    pid, beats, alarm, limit, record = sys.argv[1:]
+    watch(int(pid), int(beats), int(alarm), float(limit), record)
