@@ -255,13 +255,16 @@ def _lookup(name: str, create: Mapping[str, Any], parts: Parts) -> Any:
 
 
 def _is_built_in(registry: Registry, section: Mapping[str, Any]) -> bool:
-    return section.get("type") in registry and is_ours(registry.get(section["type"]))
+    if section.get("type") not in registry:
+        return False
+    target: Any = registry.get(section["type"])
+    return is_ours(target)
 
 
 def _replace_env(create: EasyDict, user: EasyDict, notes: Notes) -> None:
     """Take an environment of this package where the module of one like it is not installed."""
     section = create.get("env")
-    if not isinstance(section, Mapping) or not section.get("import_names"):
+    if not isinstance(section, EasyDict) or not section.get("import_names"):
         return
     try:
         import_module(section.import_names)

@@ -8,7 +8,8 @@ import time
 from collections import deque
 from typing import Any
 
-_found: deque[int] = deque(maxlen=100)
+_FOUND_NUM = 100
+_found: deque[int] = deque(maxlen=_FOUND_NUM)
 _found_lock = threading.Lock()
 
 
@@ -98,7 +99,7 @@ def find_free_port(host: str) -> int:
             held.append(ReservedPort(host))
             port = held[-1].port
             with _found_lock:
-                if port not in _found or len(held) > _found.maxlen:
+                if port not in _found or len(held) > _FOUND_NUM:
                     _found.append(port)
                     return port
     finally:

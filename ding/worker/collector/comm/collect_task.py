@@ -129,9 +129,12 @@ class CollectTask:
             except CheckpointWriteError as err:
                 if err.errno not in _FULL or time.monotonic() >= deadline:
                     raise
-            again = time.monotonic() + DISK_PAUSE
-            with self._changed:
-                self._wait("disk", lambda until=again: time.monotonic() >= until)
+            self._pause("disk", DISK_PAUSE)
+
+    def _pause(self, reason: str, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        with self._changed:
+            self._wait(reason, lambda: time.monotonic() >= until)
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:
