@@ -203,7 +203,7 @@ class DingEnvWrapper(BaseEnv):
         """
         self._seed = int(seed)
         self._dynamic_seed = dynamic_seed
-        self._seed_rng = np.random.default_rng(self._seed)
+        self._seed_rng = np.random.default_rng(self._seed) if dynamic_seed else None
         if self._env is not None:
             self._action_space.seed(self._seed)
 

@@ -1,6 +1,8 @@
 """Makes gymnasium vector environments: native ones, or some of single environments."""
 
 import inspect
+import os
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -128,8 +130,15 @@ def autoreset_mode(venv: VectorEnv) -> str:
 class _MemberFn:
     def __init__(self, fn: Callable, env_id: int, settings: GroupSettings) -> None:
         self.fn, self.env_id, self.settings = fn, env_id, settings
+        self._parent_pid = os.getpid()
 
     def __call__(self) -> gymnasium.Env:
+        if os.getpid() != self._parent_pid:
+            # Forked processes would all draw the same numbers.
+            inherited = np.random.randint(2**32, size=4, dtype=np.uint64).tolist()
+            numbers = np.random.SeedSequence(inherited, spawn_key=(self.env_id,))
+            random.seed(int(numbers.generate_state(1)[0]))
+            np.random.seed(numbers.generate_state(4))
         try:
             return VectorMember(self.fn(), self.env_id, self.settings)
         except Exception as error:

@@ -262,3 +262,17 @@ def test_requests(launch):
     with pytest.raises(EnvError, match="cannot be reset alone"):
         native.reset({0: None})
     assert GymVectorEnvManager.default_config().shared_memory is False
+
+
+def test_processes_draw_different_numbers(launch):
+    class Drawing(CountEnv):
+        def reset(self):
+            return np.random.rand(4).astype(np.float32)
+
+    found = []
+    for _ in range(2):
+        np.random.seed(3)
+        manager = launch([Drawing] * 3, shared_memory=True)
+        found.append([obs.tolist() for obs in manager.ready_obs.values()])
+    assert found[0] == found[1]
+    assert len({row[0] for row in found[0]}) == 3
