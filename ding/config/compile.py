@@ -156,6 +156,7 @@ def compile_run_config(
     check_create(create, notes, strict)
     parts = find_parts(create, user, env, look_up_env=not own_envs, notes=notes)
     merged = merge_parts(user, create, parts, {}, seed, notes, strict)
+    notes.say_what_runs_ignore()
     problems = Problems()
     if on_policy is not None:
         _check_pipeline(merged, parts, on_policy, problems)

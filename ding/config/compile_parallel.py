@@ -175,6 +175,7 @@ def complete_parallel(
     _use_command_mode(create)
     parts = find_parts(create, user, None, parallel=True, notes=notes)
     main = merge_parts(user, create, parts, {}, seed, notes, strict)
+    notes.say_what_runs_ignore()
     problems = Problems()
     require_envs(main, problems)
     require_model(main, parts, problems)

@@ -3,6 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Sections that are kept and without effect when a pipeline runs the config, and why.
+IGNORED = {
+    "reward_model": "no pipeline of this package learns a reward",
+    "world_model": "no pipeline of this package learns a model of the environment",
+    "wandb_logger": "runs log to files and TensorBoard events",
+}
+
 
 @dataclass
 class Notes:
@@ -18,6 +25,12 @@ class Notes:
     unknown: dict[str, str] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
     adapted: list[str] = field(default_factory=list)
+
+    def say_what_runs_ignore(self) -> None:
+        """Tell the sections that scripts read, and no run of this package, by their name."""
+        for path in [one for one in self.unknown if one.removeprefix("create_config.") in IGNORED]:
+            del self.unknown[path]
+            self.unused[path] = IGNORED[path.removeprefix("create_config.")]
 
     def adapt(self, line: str) -> None:
         if line not in self.adapted:

@@ -101,9 +101,6 @@ def test_slip_is_refused_unless_the_sibling_is_set(main, create, path, sibling):
         ("policy.model.width", ""),
         ("policy.learn.batch_sizes_all", "policy.learn.batch_size"),
         ("create_config.refree", ""),
-        ("reward_model", ""),
-        ("world_model", ""),
-        ("wandb_logger", ""),
     ],
 )
 def test_unknown_key_is_noted_and_kept(main, create, path, near):
@@ -118,6 +115,17 @@ def test_unknown_key_is_noted_and_kept(main, create, path, near):
     assert f"unknown key {path}: " in message(main, create, strict=True)
     assert f"unknown key {path}: " in message(main, create, strict=[path])
     noted(main, create, strict=["policy.learn.batch_size"])
+
+
+@pytest.mark.parametrize("name", ["reward_model", "world_model", "wandb_logger"])
+def test_sections_without_effect_are_called_so(main, create, name):
+    main[name] = dict(type="one")
+    cfg, notes = noted(main, create)
+    assert cfg[name] == dict(type="one")
+    assert (list(notes.unused), notes.unknown) == ([name], {})
+    assert f"keys without effect in this run:\n  {name}: " in notes.text
+    # Scripts read them.
+    assert compile_config(main, auto=True, create_cfg=create, save_cfg=False)[name].type == "one"
 
 
 def test_known_config_has_no_notes(main, create):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pstats
 import signal
 import subprocess
 import sys
@@ -357,3 +358,28 @@ def test_a_later_setting_wins_over_the_compiled_one(config):
         "env.n_evaluator_episode=3",
     )
     assert (status, "over 3 episodes" in out) == (0, True)
+
+
+def test_short_names_of_environments_and_a_profile():
+    options = ("--train-iter", 1, "--profile", "where", "--enable-total-log", "true")
+    assert run("-e", "cartpole", "-p", "dqn", *options)[0] == 0
+    assert os.path.isdir("exp/CartPole-v1_dqn")
+    assert "cli_runs.py" in pathlib.Path("where/profile.txt").read_text()
+    assert pstats.Stats("where/profile.prof").total_calls > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("-s", "-1"), "-1 is not between 0 and 4294967295"),
+        (("-s", 1 << 32), "is not between 0 and"),
+        (("-cdp", 7000), "--coordinator-port has no effect with one process"),
+        (("-m", "serial", "-lh", "a"), "--learner-host has no effect with -m serial"),
+        (("-m", "parallel", "-clp", 7000), "--collector-port has no effect with -m parallel"),
+        (("-m", "parallel", "--profile", "x"), "--profile measures one process"),
+        (("--enable-total-log", "maybe"), "'maybe' is not a valid boolean"),
+    ],
+)
+def test_options_without_an_effect_are_refused(config, options, words):
+    status, _, err = run("-c", config, *options)
+    assert (status, words in err) == (2, True), err

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from ding.config.read import read_compiled
 from ding.entry.cli import main as ding
+from ding.utils import find_free_port
 from ding.utils.fact_file import write_facts
 from tests.entry.forked import descendants, forked, is_alive, wait_for
 from tests.entry.test_dist_entry import write_config
@@ -111,9 +112,12 @@ def test_several_seeds():
 
 
 def test_a_limit_of_updates():
-    process = in_process("-m", "parallel", "-c", write_config(stop_value=501), "--train-iter", 20)
+    port = find_free_port("127.0.0.1")
+    options = ("--train-iter", 20, "-cdh", "127.0.0.1", "-cdp", port)
+    process = in_process("-m", "parallel", "-c", write_config(stop_value=501), *options)
     process.join(60)
     assert process.exitcode == 0, Path("output.txt").read_text()
+    assert read_compiled("run/total_config.py").system.coordinator.port == port
     assert record()["status"] == "finished"
     assert record()["train_iter"] >= 20
 
@@ -122,7 +126,7 @@ def test_configs_for_parts():
     path = write_config()
     status, out, err = run(
         *("-m", "dist", "--module", "config", "-c", path, "-s", "2"),
-        *("--coordinator_port", "7001", "--learner-port=7002", "-clh", "10.255.0.1"),
+        *("-cdp", "7001", "-cdh", "127.0.0.1", "--learner-port=7002", "-clh", "10.255.0.1"),
     )
     assert status == 0, err
     assert "ding -m dist -c run/total_config.py -s 2 -M coordinator" in out
