@@ -20,7 +20,7 @@ THERE: dict[str, str] = {
     "ding.entry": """
         collect_demo_data collect_episodic_demo_data episode_to_transitions
         episode_to_transitions_filter eval parallel_pipeline serial_pipeline
-        serial_pipeline_onpolicy
+        serial_pipeline_offline serial_pipeline_onpolicy
     """,
     "ding.entry.parallel_entry": """
         parallel_pipeline
@@ -29,15 +29,22 @@ THERE: dict[str, str] = {
         random_collect
     """,
     "ding.envs": """
-        AllinObsWrapper AsyncSubprocessEnvManager BaseEnv BaseEnvManager BaseEnvTimestep
-        ClipRewardWrapper DelayRewardWrapper DingEnvWrapper EpisodicLifeWrapper
+        ActionRepeatWrapper AllinObsWrapper AsyncSubprocessEnvManager BaseEnv BaseEnvManager
+        BaseEnvTimestep ClipRewardWrapper DelayRewardWrapper DingEnvWrapper EpisodicLifeWrapper
         EvalEpisodeReturnWrapper FireResetWrapper FrameStackWrapper MaxAndSkipWrapper
-        NoopResetWrapper ObsNormWrapper ObsPlusPrevActRewWrapper RewardNormWrapper
-        ScaledFloatFrameWrapper SubprocessEnvManagerV2 SyncSubprocessEnvManager WarpFrameWrapper
-        create_env_manager get_env_cls get_env_manager_cls get_vec_env_setting update_shape
+        NoopResetWrapper ObsNormWrapper ObsPlusPrevActRewWrapper RamWrapper RewardNormWrapper
+        ScaledFloatFrameWrapper StaticObsNormWrapper SubprocessEnvManagerV2
+        SyncSubprocessEnvManager WarpFrameWrapper create_env_manager get_env_cls
+        get_env_manager_cls get_vec_env_setting update_shape
     """,
     "ding.envs.common": """
-        affine_transform save_frames_as_gif
+        EnvElement EnvElementRunner affine_transform div_func div_one_hot save_frames_as_gif
+    """,
+    "ding.envs.common.common_function": """
+        affine_transform
+    """,
+    "ding.envs.common.env_element": """
+        EnvElement EnvElementInfo
     """,
     "ding.envs.env": """
         BaseEnv BaseEnvTimestep DingEnvWrapper check_all check_array_space
@@ -52,6 +59,9 @@ THERE: dict[str, str] = {
     "ding.envs.env_manager.base_env_manager": """
         BaseEnvManager EnvState
     """,
+    "ding.envs.env_manager.envpool_env_manager": """
+        PoolEnvManager
+    """,
     "ding.envs.env_manager.gym_vector_env_manager": """
         GymVectorEnvManager
     """,
@@ -60,6 +70,9 @@ THERE: dict[str, str] = {
     """,
     "ding.envs.env_wrappers": """
         GymToGymnasiumWrapper create_env_wrapper
+    """,
+    "ding.envs.env_wrappers.env_wrappers": """
+        AllinObsWrapper
     """,
     "ding.interaction": """
         Master Slave TaskFail
@@ -102,8 +115,8 @@ THERE: dict[str, str] = {
         MultinomialSampleWrapper TargetNetworkWrapper
     """,
     "ding.policy": """
-        C51Policy DDPGPolicy DQNPolicy IQNPolicy PPOPolicy Policy RainbowDQNPolicy SACPolicy
-        create_policy get_policy_cls single_env_forward_wrapper
+        C51Policy DDPGPolicy DQNPolicy IQNPolicy PPOOffPolicy PPOPolicy Policy RainbowDQNPolicy
+        SACPolicy create_policy get_policy_cls single_env_forward_wrapper
     """,
     "ding.policy.common_utils": """
         default_preprocess_learn
@@ -241,8 +254,8 @@ PLANNED: dict[str, str] = {
     "ding.entry": """
         serial_pipeline_bc serial_pipeline_bco serial_pipeline_dream serial_pipeline_dreamer
         serial_pipeline_dyna serial_pipeline_gail serial_pipeline_guided_cost
-        serial_pipeline_ngu serial_pipeline_offline serial_pipeline_onpolicy_ppg
-        serial_pipeline_pc serial_pipeline_preference_based_irl serial_pipeline_r2d3
+        serial_pipeline_ngu serial_pipeline_onpolicy_ppg serial_pipeline_pc
+        serial_pipeline_preference_based_irl serial_pipeline_r2d3
         serial_pipeline_reward_model_offpolicy serial_pipeline_reward_model_onpolicy
         serial_pipeline_sqil serial_pipeline_td3_vae trex_collecting_data
     """,
@@ -250,6 +263,6 @@ PLANNED: dict[str, str] = {
         DecisionTransformer FQF PPG
     """,
     "ding.policy": """
-        D4PGPolicy DTPolicy FQFPolicy IMPALAPolicy PPGOffPolicy PPGPolicy PPOOffPolicy
+        D4PGPolicy DTPolicy FQFPolicy IMPALAPolicy PPGOffPolicy PPGPolicy
     """,
 }

@@ -60,6 +60,8 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "scaled_float_frame": f"{_WRAPPER}.observations",
         "frame_stack": f"{_WRAPPER}.observations",
         "obs_norm": f"{_WRAPPER}.observations",
+        "static_obs_norm": f"{_WRAPPER}.observations",
+        "ram": f"{_WRAPPER}.observations",
         "allin_obs": f"{_WRAPPER}.observations",
         "obs_plus_prev_action_reward": f"{_WRAPPER}.observations",
         "eval_episode_return": f"{_WRAPPER}.rewards",
@@ -67,6 +69,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "delay_reward": f"{_WRAPPER}.rewards",
         "reward_norm": f"{_WRAPPER}.rewards",
         "time_limit": f"{_WRAPPER}.time_limit",
+        "action_repeat": f"{_WRAPPER}.time_limit",
     },
     "env_manager": {
         "base": f"{_MANAGER}.base_env_manager",
