@@ -70,6 +70,7 @@ def _end(pid: int, path: str, status: str, reason: str) -> None:
     try:
         with open(path, encoding="utf-8") as file:
             facts = json.load(file)
+        facts.pop("checksum", None)  # of what it was
         if facts.get("pid") == pid and facts.get("status") == "running":
             now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
             facts.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))

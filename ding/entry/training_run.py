@@ -22,6 +22,8 @@ from ding.utils.run_log import RunLog
 
 #: How long a signal lets a collection go on, so that the round can end as it would have.
 _GRACE_SECONDS = 2.0
+#: How many different warnings ``run.json`` holds, the last.
+_KEPT_WARNINGS = 50
 
 
 class TrainingRun:
@@ -60,6 +62,7 @@ class TrainingRun:
         self._keeper = StateKeeper(parts, self.warn)
         self._converged = False
         self._told_signal = False
+        self._warnings: dict[str, int] = {}
         self._evaluated_iter = -1
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
@@ -280,7 +283,9 @@ class TrainingRun:
 
     def warn(self, text: str) -> None:
         self._log.logger.warning(text)
-        self._log.note(warning=text)
+        self._warnings[text] = self._warnings.get(text, 0) + 1
+        lines = [f"{line} ({n} times)" if n > 1 else line for line, n in self._warnings.items()]
+        self._log.note(warnings=lines[-_KEPT_WARNINGS:])
 
     # ------------------------------------------------------------------ the end
 

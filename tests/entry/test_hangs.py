@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from ding.entry.run_files import read_record
 from ding.utils import read_file
 from tests.entry.runs import run_json, start_python
 
@@ -98,7 +99,7 @@ def test_env_that_keeps_the_interpreter_ends_the_run():
     code, output = run.end(within=20)
     assert code == -signal.SIGKILL, output
     assert run_json()["status"] == "failed"
-    assert run_json()["reason"].startswith("EnvTimeoutError: no answer for 2 s")
+    assert read_record("run")["reason"].startswith("EnvTimeoutError: no answer for 2 s")
 
 
 def test_run_that_is_stopped_for_a_while_goes_on():

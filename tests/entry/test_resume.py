@@ -142,6 +142,8 @@ def test_record_says_where_a_resume_is_not_exact(monkeypatch):
 def test_manager_that_does_not_make_the_same_run_again_is_told(capsys):
     run(limit=10, manager="async_subprocess")
     assert "seed 0 does not make the same run again" in capsys.readouterr().out
+    (warning,) = run_json()["warnings"]
+    assert "the env manager 'subprocess' does" in warning
 
 
 @pytest.mark.parametrize("stateful", [True, False])
