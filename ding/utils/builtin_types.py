@@ -78,6 +78,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "async_subprocess": f"{_MANAGER}.subprocess_env_manager",
         "subprocess_v2": f"{_MANAGER}.subprocess_env_manager",
         "gym_vector": f"{_MANAGER}.gym_vector_env_manager",
+        "env_pool": f"{_MANAGER}.envpool_env_manager",
     },
     "learner": {
         "base": "ding.worker.learner.base_learner",
