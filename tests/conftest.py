@@ -17,14 +17,15 @@ def _own_folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _no_leaks():
-    """Fails a test that leaves a thread or a child process behind."""
+def _no_leaks(request):
+    """Fails a test that leaves a thread, daemon or not, or a child process behind."""
+    allowed = [name for mark in request.node.iter_markers("leaves_threads") for name in mark.args]
     threads = set(threading.enumerate())
     yield
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         left_threads = [
-            t for t in threading.enumerate() if t not in threads and t.is_alive() and not t.daemon
+            t for t in threading.enumerate() if t not in threads and _is_left(t, tuple(allowed))
         ]
         left_children = multiprocessing.active_children()
         if not left_threads and not left_children:
@@ -33,3 +34,9 @@ def _no_leaks():
     for child in left_children:
         child.kill()
     pytest.fail(f"left behind: threads {left_threads}, processes {left_children}")
+
+
+def _is_left(thread, allowed):
+    # Dummies stand for threads that were not started by Python, such as those of torch.
+    is_dummy = isinstance(thread, threading._DummyThread)
+    return thread.is_alive() and not is_dummy and not thread.name.startswith(allowed)

@@ -30,7 +30,12 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("ddp_learner.py")
 
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.leaves_threads(
+        "http-client", "callbacks-", reason="the team's, which lives longer"
+    ),
+]
 
 
 def free_port():
