@@ -66,7 +66,7 @@ __all__ = [
 
 _PLANNED = (
     *("ACER", "BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC"),
-    *("ContinuousBC", "FQF", "HPT", "MAQAC", "MAVAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST"),
-    *("QMix", "QTran", "WQMix"),
+    *("ContinuousBC", "FQF", "HPT", "MAQAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
+    *("QTran", "WQMix"),
 )
 __getattr__ = with_planned(__name__, _PLANNED)
