@@ -181,7 +181,7 @@ class QActorCritic(Policy):
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"])
-        self._target_model.load_state_dict(state_dict["target_model"])
+        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
         load_optimizer(self._optimizer_critic, state_dict.get(self._critic_key))
         load_optimizer(self._optimizer_actor, state_dict.get(self._actor_key))
         self._update_count = state_dict.get("update_count", 0)
