@@ -111,9 +111,3 @@ def positional_count(fn: Callable) -> int:
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return 9
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-
-
-def _is_abnormal(info: Any) -> bool:
-    """Whether an environment reports that its step went wrong; a battle's info is a list."""
-    infos = [info] if isinstance(info, Mapping) else info
-    return any(one.get("abnormal", False) for one in infos)
