@@ -68,11 +68,15 @@ def _file_of(part: Any) -> str | None:
     return None
 
 
+def entry_point(env_id: Any) -> Any:
+    """What makes environments of an id that gymnasium knows: text, or the class or function."""
+    spec = getattr(sys.modules.get("gymnasium"), "registry", {}).get(env_id)
+    return getattr(spec, "entry_point", None)
+
+
 def _registrant(env_id: str) -> str | None:
     """The module whose import makes an id of gymnasium known; ``None`` if that is not needed."""
-    gymnasium = sys.modules.get("gymnasium")
-    spec = getattr(gymnasium, "registry", {}).get(env_id)
-    entry = getattr(spec, "entry_point", None)
+    entry = entry_point(env_id)
     if isinstance(entry, str):
         module = entry.partition(":")[0]
         is_known = module.split(".")[0] == "gymnasium" or module not in sys.modules

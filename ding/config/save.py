@@ -8,7 +8,7 @@ import yaml
 
 from ding.config.adapt import without_copies
 from ding.config.check import at
-from ding.config.origins import is_of_a_script, search_path
+from ding.config.origins import entry_point, is_of_a_script, search_path
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.source import Source, plain, without_objects
 from ding.config.system import user_part
@@ -69,7 +69,7 @@ def save_config_formatted(config_: dict, path: str = "formatted_total_config.py"
     if "main" in config_ and "system" in config_:
         _save_formatted_parallel(config_, path)
         return
-    source = _source_for(config_.get("create_config", {}))
+    source = _source_for(config_, config_.get("create_config", {}))
     main = _main_part(config_)
     main_text = source.of(main, "main_config")
     create_text = source.of(config_.get("create_config", {}), "create_config")
@@ -100,7 +100,7 @@ def runs_as_it_is(path: str) -> bool:
         return False
 
 
-def _source_for(create: Mapping[str, Any]) -> Source:
+def _source_for(main: Mapping[str, Any], create: Mapping[str, Any]) -> Source:
     """Source that finds the modules of the types, and says which types it cannot find."""
     source = Source()
     source.find_modules_in(search_path(create))
@@ -108,6 +108,9 @@ def _source_for(create: Mapping[str, Any]) -> Source:
         type_ = at(create, f"{name}.type")
         if type_ in registry and is_of_a_script(registry[type_]):
             source.lose(f"the {name} type {type_!r} is registered by a script")
+    env_id = at(main, "env.env_id")
+    if is_of_a_script(entry_point(env_id)):
+        source.lose(f"the environment {env_id!r} is registered by a script")
     return source
 
 
@@ -120,7 +123,7 @@ def _main_part(config: dict) -> dict[str, Any]:
 
 
 def _save_formatted_parallel(config: dict, path: str) -> None:
-    source = _source_for(config["main"].get("create_config", {}))
+    source = _source_for(config["main"], config["main"].get("create_config", {}))
     main = _main_part(config["main"])
     main_text = source.of(main, "main_config")
     create_text = source.of(config["main"].get("create_config", {}), "create_config")

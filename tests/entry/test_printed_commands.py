@@ -138,6 +138,25 @@ def test_with_a_model_and_environments_of_the_callers(capsys, monkeypatch):
     assert "in Python: the same call, with exp_name='run'" in printed
 
 
+def test_with_an_environment_that_a_script_registers():
+    train = "import ding.entry\n\nif __name__ == '__main__':\n    ding.entry.serial_pipeline"
+    config = CONFIG.format(env_id="env_id='Counting-v0', ", type="gymnasium")
+    call = f"{train}((main_config, create_config), max_train_iter=1)\n"
+    pathlib.Path("script.py").write_text(MODULE + config + call)
+    printed = subprocess.run(
+        [sys.executable, "script.py"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DING_CONSOLE": "plain"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    ).stdout
+    call = "ding.entry.eval((main_config, create_config), seed=0, load_path="
+    assert f"evaluate    in Python: {call}" in printed
+    saved = pathlib.Path("run/formatted_total_config.py").read_text()
+    assert "the environment 'Counting-v0' is registered by a script" in saved
+
+
 def ding_package():
     return sys.modules["ding"]
 
