@@ -45,7 +45,7 @@ def run_coordinator(
         key: The run's key.
         on_verdict: Told how the run ended.
     """
-    handle.on_orphaned(lambda: RunFolders(config).clean())  # nobody else will
+    handle.on_orphaned(RunFolders(config).clean_for_killed)  # nobody else will
     main, own = config.main, config.system.coordinator
     own.run_key = key
     own.port = 0 if own.port in (None, "auto") else own.port

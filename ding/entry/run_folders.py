@@ -103,6 +103,12 @@ class RunFolders:
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))
         self._lock.__exit__()
 
+    def clean_for_killed(self) -> None:
+        """:meth:`clean` in the stead of a process that was killed: its lock's file goes as well."""
+        with contextlib.suppress(ConfigError):
+            self._lock.__enter__()
+        self.clean()
+
 
 @contextlib.contextmanager
 def _named_errors(key: str, path: str) -> Iterator[None]:
