@@ -10,7 +10,7 @@ _PLANNED = (
     *("COMAPolicy", "CQLPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
     *("DiscreteCQLPolicy", "EDACPolicy", "FQFPolicy", "IMPALAPolicy", "IQLPolicy", "MADQNPolicy"),
     *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy"),
-    *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D2Policy", "R2D3Policy", "TD3BCPolicy"),
+    *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D2Policy", "R2D3Policy"),
     *("WQMIXPolicy",),
 )
 __getattr__ = with_planned(__name__, _PLANNED, _find)

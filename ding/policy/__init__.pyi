@@ -88,6 +88,9 @@ from .sql import (
 from .td3 import (
     TD3Policy as TD3Policy,
 )
+from .td3_bc import (
+    TD3BCPolicy as TD3BCPolicy,
+)
 from .train_columns import (
     as_train_columns as as_train_columns,
 )

@@ -25,6 +25,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "mdqn": "ding.policy.mdqn",
         "ddpg": "ding.policy.ddpg",
         "td3": "ding.policy.td3",
+        "td3_bc": "ding.policy.td3_bc",
         "sac": "ding.policy.sac",
         "discrete_sac": "ding.policy.sac",
         "a2c": "ding.policy.a2c",
