@@ -10,6 +10,11 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Tests of whole runs race with the clock, and a busy machine may lose: what fails gets one more try,
+# alone. What fails twice has failed.
+tests = $(1) -m pytest -n $(JOBS) -m '$(2)' || { echo "Once more, one at a time: what failed"; \
+	$(1) -m pytest --last-failed --last-failed-no-failures none -m '$(2)'; }
+
 .DEFAULT_GOAL := help
 .PHONY: help train test test-fast test-slow test-oldest test-newest lint format types check clean
 
@@ -38,16 +43,16 @@ train: $(VENV)/installed ## Install, and train CartPole with DQN until it is sol
 test: test-fast test-slow ## Install, and run all tests
 
 test-fast: $(VENV)/installed-test ## Run the tests that take seconds
-	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
+	$(call tests,$(BIN)/python,not slow)
 
 test-slow: $(VENV)/installed-test ## Run the tests that learn for minutes
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(call tests,$(BIN)/python,slow)
 
 test-oldest: ## Run the fast tests with the oldest numpy and gymnasium that are claimed
 	@echo "Installing into $(VENV)-oldest; the first time takes a few minutes"
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test,video]'
-	$(VENV)-oldest/bin/python -m pytest -n $(JOBS) -m 'not slow'
+	$(call tests,$(VENV)-oldest/bin/python,not slow)
 
 # For most Pythons on Linux, torch comes with CUDA: some GB to download.
 test-newest: ## Run the fast tests with the newest Python that is there
@@ -59,7 +64,7 @@ test-newest: ## Run the fast tests with the newest Python that is there
 		"$(NEWEST)" -m venv $(VENV)-newest && \
 		$(VENV)-newest/bin/python -m pip install -q -c constraints.txt -e '.[test,video]' && \
 		$(VENV)-newest/bin/python -m compileall -q ding tests configs benchmarks && \
-		$(VENV)-newest/bin/python -m pytest -n $(JOBS) -m 'not slow'; \
+		{ $(call tests,$(VENV)-newest/bin/python,not slow); }; \
 	fi
 
 lint: $(VENV)/installed-test ## Check style, and that the syntax is that of Python 3.10

@@ -231,6 +231,7 @@ class RunWatch:
         self.rest()
         self._words = words
         self._phase, self._phase_since = phase, time.monotonic()
+        self._beat()  # the next thing that the main thread does may stop every thread
 
     # ------------------------------------------------------------------ the thread
 

@@ -32,14 +32,20 @@ class _Worker:
 
 
 @pytest.fixture
-def _registries_as_before():
+def _own_registries():
+    """Registries without what other tests, which share this process, have registered."""
+    others = {}
+    for name, registry in registries.items():
+        keys = [key for key, cls in registry.items() if cls.__module__.startswith("tests.")]
+        others[name] = {key: registry.pop(key) for key in keys}
     yield
-    for registry in registries.values():
+    for name, registry in registries.items():
         for key in [key for key, cls in registry.items() if cls.__module__ == "snippet"]:
             del registry[key]
+        registry.update(others[name])
 
 
-@pytest.mark.usefixtures("_registries_as_before")
+@pytest.mark.usefixtures("_own_registries")
 @pytest.mark.parametrize(("page", "text"), BLOCKS, ids=[page for page, _ in BLOCKS])
 def test_block(page, text, monkeypatch):
     monkeypatch.setenv("DING_CONSOLE", "quiet")
