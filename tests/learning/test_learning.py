@@ -56,3 +56,10 @@ def test_dqn(config, goal, max_env_step, tmp_path):
 def test_ppo(config, goal, max_env_step, tmp_path):
     end = train(serial_pipeline_onpolicy, config, goal, max_env_step, tmp_path)
     assert end["status"] == "converged", end
+
+
+@pytest.mark.parametrize("policy", ["ddpg", "td3", "sac"])
+def test_q_actor_critic(policy, tmp_path):
+    config = f"pendulum/pendulum_{policy}_config.py"
+    end = train(serial_pipeline, config, -200, 20_000, tmp_path)
+    assert end["status"] == "converged", end
