@@ -1,0 +1,261 @@
+"""Returns of configs over seeds: stored as small JSON files, drawn and put into a table.
+
+    python benchmarks/returns.py configs/cartpole/cartpole_c51_config.py --seeds 0-4
+    python benchmarks/returns.py --draw                # pictures and docs/returns.md, of all files
+
+Each run is the command ``ding`` in a process of its own. It ends where the config's ``stop_value``
+is reached, or at the limit. ``docs/returns/<config>.json`` holds every evaluation; a seed that is
+run again replaces what stands there. The first paragraph of a config's docstring should name the
+paper and the published return: it becomes the table's last column. Drawing needs matplotlib
+(``pip install .[bench]``).
+"""
+
+import argparse
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from bisect import bisect_right
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    args = _arguments()
+    args.out.mkdir(parents=True, exist_ok=True)
+    jobs = [(path, seed) for path in args.configs for seed in args.seeds]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        runs = {pool.submit(run, *job, args): job for job in jobs}
+        for done in as_completed(runs):
+            path, seed = runs[done]
+            result = done.result()
+            print(f"{path.stem}, seed {seed}: {_words(result)}", flush=True)
+            if "failed" not in result:
+                store(args.out, path, result)
+    if args.draw:
+        results = [json.loads(file.read_text()) for file in sorted(args.out.glob("*.json"))]
+        pictures = draw(results, args.out)
+        page = args.out.with_suffix(".md")
+        page.write_text(_page(results, pictures, args.out.name))
+        print(page.read_text())
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("configs", nargs="*", type=Path, help="config files")
+    parser.add_argument("--seeds", type=_seeds, default=range(5), metavar="A-B|A,B,...")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "returns")
+    parser.add_argument("--env-step", type=int, default=200_000, help="limit of a run")
+    parser.add_argument("--train-iter", type=int, help="limit in updates, of offline runs alone")
+    parser.add_argument("--mode", help="of ding -m: serial_offline for data sets")
+    parser.add_argument("--set", action="append", default=[], help="as that of ding")
+    parser.add_argument("--draw", action="store_true", help="draw pictures and the table")
+    args = parser.parse_args()
+    if not args.configs and not args.draw:
+        parser.error("give configs to run, or --draw")
+    if missing := [str(path) for path in args.configs if not path.is_file()]:
+        parser.error(f"no such config: {', '.join(missing)}")
+    return args
+
+
+def _seeds(text: str) -> list[int]:
+    first, dash, last = text.partition("-")
+    return [*range(int(first), int(last) + 1)] if dash else [int(seed) for seed in text.split(",")]
+
+
+# ---------------------------------------------------------------------- running
+
+
+def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
+    """Train once; returns what is stored of it, or ``{'failed': reason}``."""
+    with tempfile.TemporaryDirectory() as folder:
+        exp = Path(folder) / "run"
+        command = [sys.executable, "-m", "ding.entry.cli", "--quiet", "-c", str(path.resolve())]
+        command += ["-s", str(seed), "--exp-name", str(exp)]
+        command += ["-m", args.mode] if args.mode else []
+        if args.mode != "serial_offline":
+            command += ["--env-step", str(args.env_step)]
+        if args.train_iter:
+            command += ["--train-iter", str(args.train_iter)]
+        for setting in args.set:
+            command += ["--set", setting]
+        path_list = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        env = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(path_list)}
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+        if done.returncode:
+            return {"failed": done.stderr.strip()[-2000:] or f"status {done.returncode}"}
+        return _read_run(exp, seed, args.set)
+
+
+def _read_run(exp: Path, seed: int, settings: list[str]) -> dict[str, Any]:
+    record = json.loads((exp / "run.json").read_text())
+    evaluations = _evaluations(exp / "metrics.jsonl")
+    return {
+        "seed": seed,
+        "status": record["status"],
+        "env_steps": record["envstep"],
+        "updates": record["train_iter"],
+        "seconds": round(record["seconds"], 1),
+        "best_return": max(evaluations["return"]),
+        "last_return": evaluations["return"][-1],
+        "settings": settings,
+        "versions": record["versions"],
+        "commit": (record["git"] or {}).get("commit"),
+        "evaluations": evaluations,
+    }
+
+
+def _evaluations(metrics: Path) -> dict[str, list[float]]:
+    """Env steps, updates and mean return of a run's evaluations, a list each."""
+    columns: dict[str, list[float]] = {"env_step": [], "update": [], "return": []}
+    for line in metrics.read_text().splitlines():
+        row = json.loads(line)
+        if "evaluator_iter/reward_mean" in row:
+            columns["update"].append(row["step"])
+            columns["return"].append(float(f"{row['evaluator_iter/reward_mean']:.6g}"))
+        elif "evaluator_step/reward_mean" in row:
+            columns["env_step"].append(row["step"])
+    return columns
+
+
+def store(out: Path, path: Path, result: dict[str, Any]) -> None:
+    """Put a run into its config's file, in the place of one of the same seed."""
+    from ding.config import read_config
+
+    main_config, create_config = read_config(str(path))
+    file = out / f"{path.stem.removesuffix('_config')}.json"
+    runs = json.loads(file.read_text())["runs"] if file.exists() else []
+    runs = [*(other for other in runs if other["seed"] != result["seed"]), result]
+    facts = {
+        "config": str(path.resolve().relative_to(ROOT)),
+        "policy": create_config.policy.type,
+        "env": main_config.env.get("env_id") or create_config.env.type,
+        "goal": main_config.env.get("stop_value"),
+        "about": _about(path),
+    }
+    head = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in facts.items())
+    rows = [json.dumps(other) for other in sorted(runs, key=lambda other: other["seed"])]
+    file.write_text("{" + head + '"runs": [\n' + ",\n".join(rows) + "\n]}\n")
+
+
+def _about(path: Path) -> str:
+    """The first paragraph of a config's docstring, as one line."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def _words(result: dict[str, Any]) -> str:
+    shown = ("failed", "status", "env_steps", "updates", "seconds", "best_return", "last_return")
+    return ", ".join(f"{key} {result[key]}" for key in shown if key in result)
+
+
+# ---------------------------------------------------------------------- pictures and table
+
+
+def draw(results: list[dict[str, Any]], out: Path) -> dict[str, str]:
+    """A picture per environment: median and range over the seeds. Returns file names by env."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    # The same curves make the same file.
+    matplotlib.rcParams.update({"svg.hashsalt": "returns", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    by_env: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for result in results:
+        by_env[result["env"]].append(result)
+    files = {}
+    for env, configs in by_env.items():
+        figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+        for config in configs:
+            steps, middle, low, high = band(config["runs"])
+            (line,) = axes.plot(steps, middle, linewidth=1.3, label=_label(config, configs))
+            axes.fill_between(steps, low, high, alpha=0.15, color=line.get_color(), linewidth=0)
+        for goal in {config["goal"] for config in configs if config["goal"] is not None}:
+            axes.axhline(goal, color="grey", linestyle=":", linewidth=1)
+        offline = all(_axis(config["runs"]) == "update" for config in configs)
+        axes.set_xlabel("updates" if offline else "env steps")
+        axes.set_ylabel("mean return of an evaluation")
+        axes.set_title(f"{env}: median and range over seeds")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="x-small", ncols=2)
+        files[env] = f"{env.replace('/', '_')}.svg"
+        figure.savefig(out / files[env], metadata={"Date": None})
+        pyplot.close(figure)
+    return files
+
+
+def band(runs: list[dict[str, Any]]) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Steps, and the runs' median, least and greatest return there.
+
+    A run that has ended keeps its last return, one without an evaluation so far its first.
+    """
+    axis = _axis(runs)
+    curves = [(run["evaluations"][axis], run["evaluations"]["return"]) for run in runs]
+    steps = sorted({step for at, _ in curves for step in at})
+    columns = [[values[max(bisect_right(at, s) - 1, 0)] for at, values in curves] for s in steps]
+    return steps, [median(c) for c in columns], [min(c) for c in columns], [max(c) for c in columns]
+
+
+def _axis(runs: list[dict[str, Any]]) -> str:
+    """What goes on along the curves: updates, where nothing is collected."""
+    return "env_step" if any(run["env_steps"] for run in runs) else "update"
+
+
+def _label(config: dict[str, Any], beside: list[dict[str, Any]]) -> str:
+    """The policy, or the config's name where others have the same policy."""
+    alone = sum(other["policy"] == config["policy"] for other in beside) == 1
+    return config["policy"] if alone else Path(config["config"]).stem.removesuffix("_config")
+
+
+HEADER = """\
+| config | policy | goal | reached | env steps to the goal: median [min .. max] | best return: \
+median [min .. max] | last return: median | seconds: median | about |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) -> str:
+    parts = [
+        "# Returns over seeds",
+        "Made by `python benchmarks/returns.py --draw` from the runs in "
+        f"[`{folder}/`]({folder}). A run ends at the first evaluation whose mean return is the "
+        "goal; where a seed misses it, its steps to the goal count as those of the whole run (≥). "
+        "Seconds are of one core that others share.",
+    ]
+    for env, file in pictures.items():
+        rows = [_row(result) for result in results if result["env"] == env]
+        parts += [f"## {env}", f"![returns of {env}]({folder}/{file})", "\n".join([HEADER, *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(result: dict[str, Any]) -> str:
+    runs = result["runs"]
+    axis, key = ("", "env_steps") if _axis(runs) == "env_step" else (" updates", "updates")
+    reached = [run["status"] == "converged" for run in runs]
+    steps = [run[key] for run in runs]
+    best = [run["best_return"] for run in runs]
+    sign = "" if all(reached) else "≥ "
+    cells = [
+        f"[{Path(result['config']).stem.removesuffix('_config')}](../{result['config']})",
+        result["policy"],
+        "-" if result["goal"] is None else f"{result['goal']:g}",
+        f"{sum(reached)} of {len(runs)}",
+        f"{sign}{median(steps):,.0f} [{min(steps):,} .. {max(steps):,}]{axis}",
+        f"{median(best):.4g} [{min(best):.4g} .. {max(best):.4g}]",
+        f"{median(run['last_return'] for run in runs):.4g}",
+        f"{median(run['seconds'] for run in runs):.0f}",
+        result["about"],
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()
