@@ -50,6 +50,8 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",
         "coin_race": "ding.envs.games.coin_race",
+        "grid_spread": "ding.envs.games.grid_spread",
+        "matrix_game": "ding.envs.games.matrix_game",
     },
     "env_wrapper": {
         "noop_reset": f"{_WRAPPER}.atari",

@@ -1,0 +1,143 @@
+"""What games of a team have in common: one reward for all, and observations by part."""
+
+import copy
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+from gymnasium import spaces
+
+from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
+from ding.utils.errors import ActionError
+
+
+class CooperativeGame(BaseEnv):
+    """Agents who act at once and share a reward, float32 ``[1]``.
+
+    The observation is a dict of float32 arrays: ``agent_state`` ``[agents, n]``, what each agent
+    sees; ``global_state`` ``[m]``, what a critic or a mixer may know while training;
+    ``action_mask`` ``[agents, actions]``, zero where an action is not to be had. Games whose agents
+    see each other add ``agent_alone_state`` ``[agents, k]`` without what they see of the others,
+    and ``agent_alone_padding_state`` ``[agents, n]`` with zeros there. An action is int64
+    ``[agents]``.
+
+    A game says how it begins (`_begin`), goes on (`_advance`) and looks (`_obs`), and sets its
+    limit of steps, ``_max_steps``.
+    """
+
+    config: dict[str, Any] = {}
+
+    _max_steps: int
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = cls.__name__ + "Dict"
+        return cfg
+
+    def __init__(self, cfg: dict) -> None:
+        self._cfg = {**self.config, **cfg}
+        self._seed: int | None = None
+        self._dynamic_seed = True
+        self._rng = np.random.default_rng()
+        self._set_up()
+        self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Read the config; set the spaces and ``_max_steps``."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start an episode."""
+
+    @abstractmethod
+    def _advance(self, actions: list[int]) -> tuple[float, bool]:
+        """Play one step; returns the team's reward and whether the game is over."""
+
+    @abstractmethod
+    def _obs(self) -> dict[str, np.ndarray]:
+        """What is to be seen now."""
+
+    def _set_spaces(self, actions: int) -> None:
+        """Spaces of observations as those that `_obs` gives, and of one action for each agent."""
+        self._begin()
+        obs = self._obs()
+        self.observation_space = spaces.Dict(
+            {key: spaces.Box(-np.inf, np.inf, part.shape, np.float32) for key, part in obs.items()}
+        )
+        self.agent_num = len(obs["agent_state"])
+        self.action_space = spaces.MultiDiscrete([actions] * self.agent_num)
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """Seed the episodes to come.
+
+        Args:
+            seed: Of what the game draws.
+            dynamic_seed: If false, every episode draws the same.
+        """
+        self._seed, self._dynamic_seed = int(seed), dynamic_seed
+        self._rng = np.random.default_rng(self._seed)
+        self.action_space.seed(self._seed)
+
+    def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+        if self._seed is not None and not self._dynamic_seed:
+            self._rng = np.random.default_rng(self._seed)
+        self._steps, self._return = 0, 0.0
+        self._begin()
+        return self._obs()
+
+    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
+        """
+        Args:
+            action: One action for each agent.
+
+        Raises:
+            ActionError: Not as many actions as agents, or one that there is not.
+        """
+        reward, terminated = self._advance(self._checked(action))
+        self._steps += 1
+        self._return += reward
+        done = terminated or self._steps >= self._max_steps
+        info: dict[str, Any] = {}
+        if done:
+            info = {
+                "eval_episode_return": self._return,
+                "terminated": terminated,
+                "truncated": not terminated,
+            }
+        return BaseEnvTimestep(self._obs(), np.array([reward], np.float32), done, info)
+
+    def close(self) -> None:
+        pass
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next episode depends on."""
+        return {
+            "seed": self._seed,
+            "dynamic_seed": self._dynamic_seed,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
+        self._rng.bit_generator.state = state_dict["rng"]
+
+    def _checked(self, action: Any) -> list[int]:
+        counts = self.action_space.nvec  # type: ignore[attr-defined]
+        try:
+            actions = [int(one) for one in np.ravel(action)]
+        except (TypeError, ValueError):
+            actions = []
+        if len(actions) != len(counts) or not all(0 <= a < n for a, n in zip(actions, counts)):
+            raise ActionError(
+                f"{type(self).__name__} got the action {action!r}; expected one for each of "
+                f"{len(counts)} agents, each 0 to {counts[0] - 1}"
+            )
+        return actions
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.agent_num} agents)"
+
+    __str__ = __repr__  # gymnasium.Env has one of its own
