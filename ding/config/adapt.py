@@ -25,6 +25,8 @@ TWINS: tuple[tuple[str, str], ...] = (
 )
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
 _SPACES = (None, "discrete", "continuous", "hybrid")
+#: Replay buffers that know no priorities.
+UNIFORM_BUFFERS = ("naive", "elastic", "sequence", "episode")
 # A path beside those above that is to be there even if nobody wrote it.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
 
@@ -120,6 +122,11 @@ def _replay(cfg: EasyDict, notes: Notes) -> None:
             "policy.priority_IS_weight=True without policy.priority=True: there are no priorities "
             "to weigh, so it is off"
         )
+    kind = at(policy, "other.replay_buffer.type")
+    if policy.get("priority") and not policy.get("on_policy") and kind in UNIFORM_BUFFERS:
+        for section in (policy, policy.other.replay_buffer):
+            section.update({key: False for key in section if key.startswith("priority")})
+        notes.adapt(f"policy.priority=True: the replay buffer {kind!r} has no priorities")
     size, batch = (
         at(policy, "other.replay_buffer.replay_buffer_size"),
         at(policy, "learn.batch_size"),

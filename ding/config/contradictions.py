@@ -31,7 +31,6 @@ _COUNTS = (
     *("policy.learn.learner.send_policy_freq", "policy.other.commander.learner_task_space"),
     "env.collector_episode_num",
 )
-_WITHOUT_PRIORITIES = ("naive", "elastic", "sequence", "episode")
 
 
 def find_contradictions(
@@ -46,7 +45,6 @@ def find_contradictions(
     """
     _check_ranges(cfg, problems)
     _check_shapes(cfg, problems)
-    _check_replay(cfg, problems)
     if parallel:
         _check_parallel(cfg, problems)
     else:
@@ -132,16 +130,4 @@ def _check_collection(cfg: Mapping[str, Any], complete: bool, problems: Problems
         problems.add(
             f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
             "between two rounds of training"
-        )
-
-
-def _check_replay(cfg: Mapping[str, Any], problems: Problems) -> None:
-    policy = cfg.get("policy", {})
-    buffer = at(cfg, "policy.other.replay_buffer") or {}
-    if policy.get("on_policy") or not buffer:
-        return
-    if policy.get("priority") and buffer.get("type") in _WITHOUT_PRIORITIES:
-        problems.add(
-            "policy.priority=True needs policy.other.replay_buffer.type='advanced' (or 'deque'), "
-            f"got {buffer.get('type')!r}, which draws uniformly"
         )

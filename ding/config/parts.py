@@ -120,8 +120,9 @@ def find_parts(
     """
     problems = Problems()
     parts = Parts(parallel=parallel)
+    notes = Notes() if notes is None else notes
     if look_up_env and env is None:
-        _replace_env(create, user, Notes() if notes is None else notes)
+        _replace_env(create, user, notes)
     for name, (_, place) in parts.components.items():
         if place and (name != "env" or look_up_env):
             _settle_type(name, place, create, user, problems)
@@ -134,6 +135,8 @@ def find_parts(
     on_policy = at(user, "policy.on_policy")
     if on_policy is None:
         on_policy = at(default_config(parts.policy), "on_policy")
+    if not on_policy:
+        _prioritise(create, user, parts.policy, notes)
     for name, type_ in (_PARALLEL_DEFAULT_TYPES if parallel else _DEFAULT_TYPES).items():
         if name == "replay_buffer" and on_policy and name not in create:
             continue
@@ -146,6 +149,20 @@ def find_parts(
     if env is None and look_up_env and at(create, "env.type"):
         parts.env = _lookup("env", create, parts)
     return parts
+
+
+def _prioritise(create: EasyDict, user: EasyDict, policy: type, notes: Notes) -> None:
+    """Take the buffer that draws by priority if that is what the policy is to learn from."""
+    priority = at(user, "policy.priority")
+    if priority is None:
+        priority = at(default_config(policy), "priority")
+    kind = at(create, "replay_buffer.type")
+    if priority and kind in ("naive", "elastic"):
+        create.replay_buffer.type = _DEFAULT_TYPES["replay_buffer"]
+        notes.adapt(
+            f"policy.priority=True: samples are drawn by priority from the replay buffer "
+            f"{create.replay_buffer.type!r}; {kind!r}, which create_config names, draws uniformly"
+        )
 
 
 def given_parts(
@@ -276,6 +293,8 @@ def _replace_env(create: EasyDict, user: EasyDict, notes: Notes) -> None:
     type_ = section.get("type")
     if _is_built_in(ENV_REGISTRY, section):
         what = f"the type {type_!r} of this package"
+    elif type_ in ENV_REGISTRY:
+        what = f"the type {type_!r} that is registered"
     elif (
         missing.split(".")[0] == "dizoo" and type_ in ENV_IDS and isinstance(user.get("env"), dict)
     ):

@@ -30,22 +30,25 @@ class Registry(dict):
     Attributes:
         label: What is registered here, for error messages (``'policy'``).
         import_key: The config key that lists the modules to import for more types.
+        gives_way: Whether what was only announced may be replaced without ``force_overwrite``:
+            environments of users are often called what built-in ones are called.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.label = ""
         self.import_key = "import_names"
+        self.gives_way = False
         self._lazy: dict[str, str] = {}
         self._replaced: set[str] = set()
         self._origins: dict[str, _Origin] = {}
         self._deriver: tuple[str, str, str] | None = None
 
     @classmethod
-    def named(cls, label: str, import_key: str) -> "Registry":
+    def named(cls, label: str, import_key: str, gives_way: bool = False) -> "Registry":
         """An empty registry whose error messages say what it holds."""
         registry = cls()
-        registry.label, registry.import_key = label, import_key
+        registry.label, registry.import_key, registry.gives_way = label, import_key, gives_way
         return registry
 
     def register(
@@ -136,7 +139,12 @@ class Registry(dict):
         if name in self._lazy and _is_within(origin.module, self._lazy[name]):
             if name in self._replaced:
                 return obj  # the user's type came first and was told to replace this one
-        elif name in self and not force_overwrite and not self._is_same(name, obj, origin):
+        elif (
+            name in self
+            and not force_overwrite
+            and not (self.gives_way and name in self._lazy and name not in self._replaced)
+            and not self._is_same(name, obj, origin)
+        ):
             holder = self._origins.get(name) or self._lazy.get(name) or repr(self[name])
             raise DuplicateTypeError(
                 f"{self.label or 'type'} {name!r} is already registered, by {holder}; "

@@ -6,7 +6,7 @@ from ding.utils.registry import Registry
 POLICY_REGISTRY = Registry.named("policy", "create_config.policy.import_names")
 # The pipelines ask for the command mode of every policy.
 POLICY_REGISTRY.derive("_command", "ding.policy.command_mode_policy_instance", "with_command_mode")
-ENV_REGISTRY = Registry.named("env", "create_config.env.import_names")
+ENV_REGISTRY = Registry.named("env", "create_config.env.import_names", gives_way=True)
 ENV_WRAPPER_REGISTRY = Registry.named("env wrapper", "create_config.env.import_names")
 LEARNER_REGISTRY = Registry.named("learner", "create_config.learner.import_names")
 COMM_LEARNER_REGISTRY = Registry.named("comm learner", "create_config.comm_learner.import_names")

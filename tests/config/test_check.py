@@ -10,6 +10,7 @@ from ding.config.check import at, one_edit_apart
 from ding.config.compile import compile_run_config
 from ding.config.notes import Notes
 from ding.policy import create_policy
+from ding.utils import ENV_REGISTRY
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, UnknownTypeError
 
@@ -303,10 +304,20 @@ def test_nstep_may_be_longer_than_an_unroll(main, create):
     assert noted(main, create)[1].text == ""
 
 
-def test_priority_needs_a_buffer_with_priorities(main, create):
+@pytest.mark.parametrize(("kind", "becomes", "priority"), [
+    ("naive", "advanced", True),
+    ("elastic", "advanced", True),
+    ("episode", "episode", False),
+])  # fmt: skip
+def test_priority_needs_a_buffer_with_priorities(main, create, kind, becomes, priority):
     main["policy"]["priority"] = True
-    create["replay_buffer"] = dict(type="naive")
-    assert "draws uniformly" in message(main, create)
+    create["replay_buffer"] = dict(type=kind)
+    cfg, notes = noted(main, create)
+    assert cfg.policy.other.replay_buffer.type == becomes
+    assert cfg.policy.priority == priority
+    (line,) = notes.adapted
+    assert "policy.priority=True" in line
+    assert kind in line
 
 
 def test_the_same_window_fits_with_more_samples(main, create):
@@ -370,6 +381,9 @@ def test_environments_of_a_collection_that_is_not_installed(main, create):
     assert cfg.env.type == "coin_race"
     (line,) = notes.adapted
     assert "no module 'not_installed'; the type 'coin_race' of this package" in line
+    ENV_REGISTRY.register("registered_battle", object, force_overwrite=True)
+    create["env"] = dict(type="registered_battle", import_names=["dizoo.star.battle"])
+    assert "the type 'registered_battle' that is registered" in noted(main, create)[1].text
     create["env"] = dict(type="star_battle", import_names=["dizoo.star.battle"])
     text = message(main, create)
     assert "'dizoo' is not part of this package" in text

@@ -135,6 +135,14 @@ class TestLazy:
         __import__("toy_home")
         assert registry.get("toy") is int
 
+    def test_where_built_in_types_give_way_a_users_is_taken(self, registry):
+        registry.gives_way = True
+        assert registry.get("toy").__name__ == "ToyType"
+        registry.register("toy", int)
+        assert registry.get("toy") is int
+        with pytest.raises(DuplicateTypeError, match="'toy' is already registered"):
+            registry.register("toy", float)
+
 
 def test_module_that_does_not_register_what_was_announced(registry):
     registry.register_lazy("x", "json")

@@ -58,9 +58,10 @@ def check_one(space: Any, env_id: int, action: Any) -> None:
                 check_one(space, env_id, of_player)
             return
         value = np.asarray(action)
-        if value.size != 1 or value.dtype.kind not in "iub":
-            raise _refused(env_id, action, f"expected one whole number, for {space}")
-        if not 0 <= int(value.reshape(-1)[0]) - int(space.start) < int(space.n):
+        # Several numbers: of an environment's agents, whose space it says.
+        if value.size == 0 or value.dtype.kind not in "iub":
+            raise _refused(env_id, action, f"expected a whole number, for {space}")
+        if ((value < space.start) | (value >= space.start + space.n)).any():
             raise _refused(env_id, action, f"it is not in {space}")
     elif isinstance(space, spaces.Box):
         value = np.asarray(action)
@@ -94,13 +95,12 @@ def _discrete_check(start: int, count: int) -> BatchCheck:
                 f"actions of dtype {actions.dtype} came, whole numbers were expected: "
                 f"the action space is Discrete({count}, start={start})"
             )
-        if actions.ndim != 1:
-            if actions.size != len(actions):
-                raise ActionError(
-                    f"actions of shape {actions.shape} came; one number for each of "
-                    f"{len(actions)} environments was expected"
-                )
-            actions = actions.reshape(-1)
+        shape = actions.shape
+        if len(shape) > 1 and actions.size != len(actions):
+            # Environments of several agents often say the space of one of them.
+            agents = np.repeat(env_ids, math.prod(shape[1:]))
+            return check(actions.reshape(-1), agents).reshape(shape)
+        actions = actions.reshape(-1)
         whole = actions if actions.dtype == np.int64 else actions.astype(np.int64)
         if len(whole) <= _FEW:
             values = whole.tolist()

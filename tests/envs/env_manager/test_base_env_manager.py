@@ -199,6 +199,21 @@ def test_discrete_actions_are_checked(launch, action):
     assert manager.ready_obs[0][2] == 0  # nothing was stepped
 
 
+def test_actions_of_several_agents_in_the_space_of_one(launch):
+    class TwoAgents(CountEnv):
+        def step(self, action):
+            assert action.shape == (2,)
+            return super().step(action[:1])
+
+    manager = launch(env_fns(TwoAgents))
+    manager.step_columns(np.zeros((4, 2), int), np.arange(4))
+    manager.step({env_id: np.zeros(2, int) for env_id in range(4)})
+    with pytest.raises(ActionError, match="env 1 cannot take action"):
+        manager.step_columns(np.array([[0, 0], [0, 9], [0, 0], [0, 0]]), np.arange(4))
+    with pytest.raises(ActionError, match="env 1 cannot take action"):
+        manager.step({0: np.zeros(2, int), 1: np.array([0, 9])})
+
+
 def test_continuous_actions_are_checked_and_not_changed(launch):
     manager = launch(env_fns(BoxActionEnv))
     actions = np.ones((4, 2), np.float32)
