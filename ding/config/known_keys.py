@@ -71,8 +71,10 @@ POLICY_KEYS: dict[str, Any] = {
         "multi_gpu": False,
         "resume_training": False,
         "ignore_done": False,
-        # Of training from a data set: how often it is gone through.
+        # Of training from a data set: how often it is gone through; old places of its path.
         "train_epoch": None,
+        "data_path": None,
+        "dataset_path": None,
         "learner": {
             **_COMPONENT,
             "load_path": None,

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.offline.saved_items import ROWS_FOLDER, STATE_FILE
 from ding.data.row_journal import RowJournal
 from ding.entry.changed_config import changes, config_facts
 from ding.entry.components import Components
@@ -23,19 +24,18 @@ from ding.utils.file_helper import temporary_name
 
 logger = logging.getLogger(__name__)
 
-FILE_NAME = "resume.pth.tar"
 #: The state before; it is taken up if the last one is damaged.
 PREVIOUS_NAME = "resume_previous.pth.tar"
 
 
 def state_path(exp_name: str) -> str:
     """Where a run's state is kept."""
-    return os.path.join(exp_name, "ckpt", FILE_NAME)
+    return os.path.join(exp_name, STATE_FILE)
 
 
 def rows_path(exp_name: str) -> str:
     """The folder of the replay buffer's rows that a run's state refers to."""
-    return os.path.join(exp_name, "ckpt", "rows")
+    return os.path.join(exp_name, ROWS_FOLDER)
 
 
 def save_run_state(parts: Components, journal: RowJournal | None = None) -> None:

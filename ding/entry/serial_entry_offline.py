@@ -8,7 +8,8 @@ import torch
 
 from ding.config.compile import Strict
 from ding.config.notes import Notes
-from ding.data import Columns, as_columns, create_dataset
+from ding.data import Columns, create_dataset
+from ding.data.offline.transition_dataset import transitions_of
 from ding.entry.components import Components, InputConfig, load_config
 from ding.entry.serial_entry import IN_MEMORY, train
 from ding.entry.training_run import TrainingRun
@@ -26,8 +27,10 @@ def serial_pipeline_offline(
 ) -> Policy:
     """Train a policy on a data set until it is good enough or a limit is reached.
 
-    The data set is that of ``policy.collect.data_path``, of the registered type
-    ``policy.collect.data_type`` (``naive`` by default: what `ding.entry.collect_demo_data` saves).
+    The data set is that of ``policy.collect.data_path`` (or ``policy.learn.data_path``), of the
+    registered type ``policy.collect.data_type``. ``naive`` (the default) is what
+    `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` has saved, or the folder of a
+    run, whose replay buffer is taken.
     It is gone through ``policy.learn.train_epoch`` times, in another order each time.
     Environments serve evaluation alone.
 
@@ -84,15 +87,15 @@ class Batches:
     def __init__(self, dataset: Any, batch_size: int, seed: int) -> None:
         if not isinstance(batch_size, int) or batch_size < 1:
             raise ConfigError(f"policy.learn.batch_size is {batch_size!r}; expected a number > 0")
-        rows = [dataset[i] for i in range(len(dataset))]
-        if not rows or not all(isinstance(row, dict) for row in rows):
+        rows = transitions_of(dataset)
+        if not isinstance(rows, Columns) and not all(isinstance(row, dict) for row in rows or [0]):
             what = f"a {type(rows[0]).__name__}" if rows else "nothing"
             raise DataError(
                 f"the data set holds {what}; expected transitions, dicts such as "
                 "ding.entry.collect_demo_data saves"
             )
         self._length = len(rows)
-        self._rows: Any = as_columns(rows) or rows
+        self._rows = rows
         self._batch_size = batch_size
         self._seed = seed
         self._epoch = -1

@@ -123,7 +123,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "league_exploiter": "ding.league.starcraft_player",
     },
     "dataset": {
-        "naive": "ding.utils.data.dataset",
+        "naive": "ding.data.offline.naive_dataset",
     },
     "buffer": {
         "naive": f"{_BUFFER}.naive_buffer",

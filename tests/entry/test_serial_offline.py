@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from easydict import EasyDict
 
-from ding.entry import eval, serial_pipeline_offline
+from ding.data import create_dataset
+from ding.data.offline.transition_dataset import transitions_of
+from ding.entry import eval, serial_pipeline, serial_pipeline_offline
 from ding.entry.cli import main as cli
 from ding.entry.serial_entry_offline import Batches
 from ding.utils import read_file, save_file
@@ -144,6 +147,27 @@ class TestPipeline:
             cli, ["-m", "serial_offline", "-c", "config.py", "--env-step", "5"]
         )
         assert done.exit_code == 1
+
+
+@pytest.mark.parametrize("buffer", ["naive", "advanced", "deque"])
+def test_the_replay_buffer_of_a_run_is_a_data_set(buffer):
+    main, create = configs()
+    main["exp_name"] = "online"
+    main["policy"]["collect"] = dict(n_sample=20)
+    main["policy"]["other"] = dict(replay_buffer=dict(replay_buffer_size=70))
+    create["replay_buffer"] = dict(type=buffer)
+    serial_pipeline((main, create), seed=0, max_env_step=100)
+    data = transitions_of(create_dataset(EasyDict(main_with("online"))))
+    assert len(data) == 70
+    # The newest 70 steps of one environment, in their order.
+    follows = (data.column("obs")[1:] == data.column("next_obs")[:-1]).all(-1)
+    assert follows.sum() >= 60
+    serial_pipeline_offline(configs("online", learn=dict(train_epoch=1)), seed=0)
+    assert run_facts()["train_iter"] == 5
+
+
+def main_with(data_path):
+    return configs(data_path)[0]
 
 
 def test_a_missing_or_empty_data_set_leaves_no_folder():

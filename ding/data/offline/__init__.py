@@ -1,0 +1,1 @@
+"""Data sets of transitions: what is read from files, checked, and put into columns."""

@@ -1,0 +1,68 @@
+"""The items of replay buffers that were saved: in files of their own, or with a run's state."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ding.data.columns import Columns
+from ding.data.item_ring import ItemRing
+from ding.data.row_journal import RowJournal
+from ding.utils.errors import DataError
+from ding.utils.file_helper import read_file
+
+#: In a run's folder: the run's state, and the rows of its replay buffer.
+STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
+ROWS_FOLDER = os.path.join("ckpt", "rows")
+
+
+def items_of_ring(state: Mapping[str, Any], rows_folder: str | None = None) -> Columns | list[Any]:
+    """The items of a saved ring, the oldest first.
+
+    Args:
+        state: What :meth:`ItemRing.state_dict` gave.
+        rows_folder: Where its rows are if they are not in the state.
+    """
+    ring = ItemRing(max(int(state["filled"]), 1), columnar=state["objects"] is None)
+    if rows_folder is not None:
+        ring.journal = RowJournal(rows_folder)
+    ring.load_state_dict(state)
+    return ring.take(ring.by_age())
+
+
+def items_of_run(folder: str) -> Columns | list[Any]:
+    """The items that are in the replay buffer of a run, by the state that it has saved.
+
+    Raises:
+        DataError: It is no run's folder, or the run has no replay buffer.
+        CheckpointError: The state or the rows are damaged.
+    """
+    path = os.path.join(folder, STATE_FILE)
+    if not os.path.exists(path):
+        raise DataError(
+            f"{folder} is no folder of a run: it has no {STATE_FILE}. Expected one, or a file of "
+            "transitions"
+        )
+    state = read_file(path)
+    buffer = state.get("buffer") if isinstance(state, Mapping) else None
+    if not isinstance(buffer, Mapping) or "ring" not in buffer:
+        raise DataError(
+            f"the run {folder} has no replay buffer: expected one of an off-policy policy (serial)"
+        )
+    items = items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))
+    return items if "numbers" not in buffer else _kept(items, buffer)
+
+
+def _kept(items: Columns | list[Any], buffer: Mapping[str, Any]) -> Columns | list[Any]:
+    """Without those that the advanced buffer had let go of."""
+    ring = buffer["ring"]
+    slots = np.arange(ring["filled"])
+    if ring["filled"] == ring["capacity"]:
+        slots = (slots + ring["head"]) % ring["capacity"]
+    kept = np.asarray(buffer["numbers"])[slots[ring["forgotten"] :]] >= 0
+    if kept.all():
+        return items
+    if isinstance(items, Columns):
+        return items.take(kept)
+    return [item for item, stays in zip(items, kept) if stays]

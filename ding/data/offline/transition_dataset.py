@@ -1,0 +1,80 @@
+"""What all kinds of data sets are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from ding.data.columns import Columns, as_columns
+from ding.data.tree import tree_map
+from ding.utils.errors import ConfigError
+
+#: Where configs have the path of a data set; the first that is set counts.
+PATH_KEYS = ("policy.collect.data_path", "policy.learn.data_path", "policy.learn.dataset_path")
+
+
+class TransitionDataset(Dataset):
+    """Transitions in columns; of kinds that have no columns, a list.
+
+    Args:
+        data: ``Columns``, or a list of transitions.
+    """
+
+    def __init__(self, data: list[Any]) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: int) -> Any:
+        if not isinstance(self._data, Columns) or not self._data.is_columnar:
+            return self._data[idx]
+        # Not through the container, which would turn all of it into rows.
+        columns = self._data.columns_or_none() or {}
+        return {name: tree_map(lambda leaf: leaf[idx], column) for name, column in columns.items()}
+
+
+def transitions_of(dataset: Any) -> Any:
+    """All items of a data set: columns where they have one shape, otherwise a list."""
+    if getattr(type(dataset), "__getitem__", None) is TransitionDataset.__getitem__:
+        data = dataset._data
+    else:
+        data = [dataset[i] for i in range(len(dataset))]
+    return as_columns(data) or data
+
+
+def collect_section(cfg: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``policy.collect`` of a config, which may lack it."""
+    return (cfg.get("policy") or {}).get("collect") or {}
+
+
+def path_key(cfg: Mapping[str, Any]) -> str | None:
+    """The key under which a config has its data set's path, if there is one."""
+    return next((key for key in PATH_KEYS if _at(cfg, key)), None)
+
+
+def data_path(cfg: str | Mapping[str, Any]) -> str:
+    """The data set's path: the config itself, or what is under the first of the keys.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if isinstance(cfg, str):
+        return cfg
+    key = path_key(cfg)
+    if key is None:
+        raise ConfigError(
+            f"{PATH_KEYS[0]} is not set (nor {' or '.join(PATH_KEYS[1:])}): give the data set's "
+            "file, or the folder of a run, whose replay buffer is taken"
+        )
+    path = _at(cfg, key)
+    if not isinstance(path, str):
+        raise ConfigError(f"{key} is {path!r}; expected the path of a file or of a run's folder")
+    return path
+
+
+def _at(cfg: Mapping[str, Any], key: str) -> Any:
+    value: Any = cfg
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

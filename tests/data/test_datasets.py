@@ -1,0 +1,74 @@
+"""Data sets in the formats of this package: what comes out is what went in."""
+
+import numpy as np
+import pytest
+import torch
+
+from ding.data import Columns, create_dataset
+from ding.data.offline.transition_dataset import transitions_of
+from ding.utils.data import NaiveRLDataset
+from ding.utils.errors import CheckpointError, ConfigError, DataError
+from ding.worker import AdvancedReplayBuffer, NaiveReplayBuffer
+
+
+def transitions(count, start=0):
+    number = np.arange(start, start + count, dtype=np.float32)
+    return Columns(
+        {
+            "obs": torch.from_numpy(np.stack([number, -number], 1)),
+            "next_obs": torch.from_numpy(np.stack([number + 1, -number - 1], 1)),
+            "action": torch.from_numpy(number[:, None] % 2),
+            "reward": number[:, None],
+            "done": np.zeros(count, bool),
+        }
+    )
+
+
+def first_numbers(dataset):
+    return transitions_of(dataset).column("obs")[:, 0].tolist()
+
+
+class TestSavedBuffers:
+    @pytest.mark.parametrize("buffer_cls", [NaiveReplayBuffer, AdvancedReplayBuffer])
+    def test_what_is_in_the_ring_the_oldest_first(self, tmp_path, buffer_cls):
+        buffer = buffer_cls({**buffer_cls.default_config(), "replay_buffer_size": 10}, None)
+        buffer.push(transitions(14))
+        path = str(tmp_path / "buffer.pkl")
+        buffer.save_data(path)
+        buffer.close()
+        data = NaiveRLDataset(path)
+        assert len(data) == 10
+        assert first_numbers(data) == list(range(4, 14))
+        row = data[3]
+        assert (row["obs"].tolist(), row["reward"].tolist(), row["done"]) == ([7, -7], [7], False)
+        # A row that was asked for leaves the rest in columns.
+        assert isinstance(transitions_of(data), Columns)
+
+    def test_items_without_columns(self, tmp_path):
+        buffer = NaiveReplayBuffer({**NaiveReplayBuffer.default_config()}, None)
+        buffer.push([{"obs": torch.zeros(i + 1)} for i in range(3)])
+        buffer.save_data(str(tmp_path / "buffer.pkl"))
+        data = NaiveRLDataset(str(tmp_path / "buffer.pkl"))
+        assert [len(data[i]["obs"]) for i in range(len(data))] == [1, 2, 3]
+
+    def test_a_folder_that_is_no_runs(self, tmp_path):
+        with pytest.raises(DataError, match=r"is no folder of a run: it has no ckpt.resume"):
+            NaiveRLDataset(str(tmp_path))
+
+
+class TestPaths:
+    @pytest.mark.parametrize("key", ["collect.data_path", "learn.data_path", "learn.dataset_path"])
+    def test_each_place_is_read(self, tmp_path, key):
+        section, name = key.split(".")
+        path = str(tmp_path / "absent.pkl")
+        with pytest.raises(CheckpointError, match="absent"):
+            create_dataset({"policy": {section: {name: path}}})
+
+    def test_the_collectors_counts(self, tmp_path):
+        cfg = {"policy": {"collect": {"data_path": "one"}, "learn": {"data_path": "two"}}}
+        with pytest.raises(CheckpointError, match="one"):
+            create_dataset(cfg)
+
+    def test_no_path(self):
+        with pytest.raises(ConfigError, match=r"policy\.learn\.data_path is 3; expected the path"):
+            create_dataset({"policy": {"learn": {"data_path": 3}}})
