@@ -154,7 +154,8 @@ def _collection(cfg: EasyDict, notes: Notes) -> None:
     # Collectors of parallel runs choose how long trajectories are.
     if kind in PARALLEL_COLLECTOR_REGISTRY or counted != "n_sample":
         return
-    if at(cfg, "policy.traj_len_inf") or not all(map(_is_count, (nstep, envs, n_sample))):
+    whole_episodes = at(cfg, "policy.traj_len_inf") or collect.get("traj_len_inf")
+    if whole_episodes or not all(map(_is_count, (nstep, envs, n_sample))):
         return
     length = max(collect.get("unroll_len") or 1, math.ceil(n_sample / envs))
     if nstep > length:

@@ -78,6 +78,10 @@ class Policy(RowAdapter):
     #: Policy outputs, beside the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 
+    #: Whether acting depends on what an environment showed before: the batched cores are told which
+    #: ones the observations are of (``env_ids``), and samples may be sequences (`sequences`).
+    _recurrent = False
+
     @classmethod
     def default_config(cls) -> EasyDict:
         """Defaults of this class, merged over those of its base classes."""
@@ -170,12 +174,15 @@ class Policy(RowAdapter):
             self._load_collect,
         )
         rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
-        if self._get_unroll_len() == 1 and self._has_core("_forward_collect_batch", *rows_only):
+        single = self._recurrent or self._get_unroll_len() == 1
+        if single and self._has_core("_forward_collect_batch", *rows_only):
             mode.batched = modes.BatchedCollect(
                 self._collect_columns,
                 self._transition_outputs,
                 self._get_train_columns,
                 self._overrides("_reset_collect"),
+                self._recurrent,
+                self._count_train_samples,
             )
         return mode
 
@@ -190,7 +197,8 @@ class Policy(RowAdapter):
             self._load_eval,
         )
         if self._has_core("_forward_eval_batch", "_forward_eval"):
-            mode.batched = modes.BatchedEval(self._eval_columns, self._overrides("_reset_eval"))
+            resets = self._overrides("_reset_eval")
+            mode.batched = modes.BatchedEval(self._eval_columns, resets, self._recurrent)
         return mode
 
     def _save_learn(self) -> dict[str, Any]:
@@ -256,6 +264,10 @@ class Policy(RowAdapter):
 
     def _get_unroll_len(self) -> int:
         return self._cfg.collect.get("unroll_len", 1)
+
+    def _get_traj_len_inf(self) -> bool:
+        cfg = self._cfg
+        return bool(cfg.get("traj_len_inf") or cfg.collect.get("traj_len_inf", False))
 
     def _get_priority(self) -> bool:
         return self._cfg.get("priority", False)
@@ -330,6 +342,7 @@ class Policy(RowAdapter):
 
         Args:
             obs: float32 ``[n, *obs_shape]`` on the policy's device, or a nested dict of them.
+            kwargs: Those of the collector; of a recurrent policy also ``env_ids``, n of them.
 
         Returns:
             Tensors ``[n, ...]``: ``action`` and the ``_transition_outputs``.
@@ -349,6 +362,10 @@ class Policy(RowAdapter):
             The columns of the samples, ``reward`` as ``[N, nstep]``.
         """
         return {**columns, "reward": columns["reward"][:, None]}
+
+    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
+        """How many samples :meth:`_get_train_columns` makes of each trajectory."""
+        return lengths
 
     def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         try:
@@ -372,14 +389,16 @@ class Policy(RowAdapter):
     def _init_eval(self) -> None:
         """Set up what evaluation needs: a greedy wrapper of the model."""
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        """Act on a batch, greedily; shapes as in :meth:`_forward_collect_batch`."""
+    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        """Act on a batch, greedily; arguments as of :meth:`_forward_collect_batch`."""
         raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
 
-    def _eval_columns(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _eval_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         try:
             with torch.no_grad():
-                return self._to_cpu(self._forward_eval_batch(self._model_input(obs)))
+                return self._to_cpu(
+                    self._forward_eval_batch(self._model_input(obs), *args, **kwargs)
+                )
         except DataError as error:
             raise DataError(f"{type(self).__name__}, evaluating: {error}") from error
 

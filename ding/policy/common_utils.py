@@ -1,6 +1,6 @@
 """What several policies do with their data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,14 +46,7 @@ def default_preprocess_learn(
         DataError: No samples, or samples without ``reward``, ``done`` or the ``IS`` asked for.
         ConfigError: Weights without priorities.
     """
-    batch = flatten_numbers(_batched(data))
-    if device != "cpu":
-        batch = {
-            name: tree_map(lambda leaf: _moved(leaf, device), col) for name, col in batch.items()
-        }
-    missing = [name for name in ("obs", "reward", "done") if name not in batch]
-    if missing:
-        raise DataError(f"samples need {missing}, they have {sorted(batch)}")
+    batch = flatten_numbers(as_batch(data, ("obs", "reward", "done"), device))
     for name in ("obs", "next_obs"):
         if name in batch:
             batch[name] = tree_map(_float, batch[name])
@@ -63,7 +56,28 @@ def default_preprocess_learn(
     if use_nstep:
         reward = reward.unsqueeze(0) if reward.dim() == 1 else reward.transpose(0, 1).contiguous()
     batch["reward"] = reward
-    batch["weight"] = _weight(batch, use_priority, use_priority_IS_weight)
+    batch["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)
+    return batch
+
+
+def as_batch(data: Any, required: Sequence[str], device: str = "cpu") -> dict[str, Any]:
+    """Samples as one dict of tensors with a leading length B, on ``device``.
+
+    Args:
+        data: Columns, a list of row dicts, or a batch that is already a dict of tensors.
+        required: Columns without which nobody can go on.
+
+    Raises:
+        DataError: No samples, or samples without something required.
+    """
+    batch = _batched(data)
+    if device != "cpu":
+        batch = {
+            name: tree_map(lambda leaf: _moved(leaf, device), col) for name, col in batch.items()
+        }
+    missing = [name for name in required if name not in batch]
+    if missing:
+        raise DataError(f"samples need {missing}, they have {sorted(batch)}")
     return batch
 
 
@@ -87,7 +101,8 @@ def _plain(rows: Any) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in drop} for row in rows] if drop else list(rows)
 
 
-def _weight(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> Any:
+def sample_weights(batch: Mapping[str, Any], use_priority: bool, use_weight: bool) -> Any:
+    """The weights ``[B]`` of samples, or None; arguments as of `default_preprocess_learn`."""
     if not use_weight:
         return batch.get("weight")
     if not use_priority:

@@ -16,16 +16,20 @@ class BatchedCollect:
 
     Attributes:
         forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: array or CPU
-            tensor [n, ...]}`` with at least ``action``.
+            tensor [n, ...] or a tree of them}`` with at least ``action``.
         transition_outputs: Policy outputs, beside ``action``, that belong to a transition.
         get_train_columns: See :meth:`Policy._get_train_columns`.
         resets: Whether ``reset`` does anything; without, collectors need not call it.
+        recurrent: Whether ``forward`` takes ``env_ids``, those of the observations, besides.
+        count_samples: See :meth:`Policy._count_train_samples`.
     """
 
     forward: Callable[..., dict[str, Any]]
     transition_outputs: tuple[str, ...]
     get_train_columns: Callable[[dict[str, Any], np.ndarray], dict[str, Any]]
     resets: bool
+    recurrent: bool
+    count_samples: Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class BatchedEval:
 
     forward: Callable[..., dict[str, Any]]
     resets: bool
+    recurrent: bool
 
 
 def _mode(name: str, fields: Sequence[str]) -> type:

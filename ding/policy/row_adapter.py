@@ -8,9 +8,11 @@ import torch
 
 from ding.data import Columns, tree_map
 from ding.envs import is_truncated
+from ding.policy.sequences import unstack_states
 from ding.policy.train_columns import as_train_columns, flatten_numbers
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
+from ding.utils.data.collate_fn import STATE_KEYS
 
 
 class RowAdapter:
@@ -24,9 +26,10 @@ class RowAdapter:
     _eval_columns: Any
     _get_train_columns: Any
     _get_unroll_len: Any
+    _recurrent: bool
 
     def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
-        output = self._collect_columns(_collate_obs(data), *args, **kwargs)
+        output = self._collect_columns(_collate_obs(data), *args, **kwargs, **self._ids(data))
         return _rows_of(data, output)
 
     def _process_transition(
@@ -48,11 +51,15 @@ class RowAdapter:
         columns["reward"] = columns["reward"].astype(np.float32, copy=False)
         lengths = np.array([len(transitions)])
         samples = Columns(as_train_columns(self._get_train_columns(columns, lengths)))
-        unroll_len = self._get_unroll_len()
-        return samples if unroll_len == 1 else get_train_sample(list(samples), unroll_len)
+        if self._recurrent or self._get_unroll_len() == 1:
+            return samples
+        return get_train_sample(list(samples), self._get_unroll_len())
 
     def _forward_eval(self, data: Mapping[int, Any]) -> dict[int, Any]:
-        return _rows_of(data, self._eval_columns(_collate_obs(data)))
+        return _rows_of(data, self._eval_columns(_collate_obs(data), **self._ids(data)))
+
+    def _ids(self, data: Mapping[int, Any]) -> dict[str, Any]:
+        return {"env_ids": list(data)} if self._recurrent else {}
 
 
 def _collate_obs(data: Mapping[int, Any]) -> Any:
@@ -65,7 +72,11 @@ def _as_array(leaf: Any) -> Any:
 
 def _rows_of(data: Mapping[int, Any], output: Mapping[str, Any]) -> dict[int, Any]:
     """A batch's output by environment, in tensors."""
-    return dict(zip(data, default_decollate(tree_map(_as_tensor, output))))
+    parts = tree_map(_as_tensor, output)
+    for name in STATE_KEYS:
+        if name in parts:
+            parts[name] = unstack_states(parts[name])
+    return dict(zip(data, default_decollate(parts)))
 
 
 def _as_tensor(leaf: Any) -> Any:

@@ -76,3 +76,12 @@ def test_sampling_around_it_resets_it():
 def test_ids_and_numbers_that_do_not_fit_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(wrap())
+
+
+def test_environments_may_come_without_having_been_announced():
+    wrapper = model_wrap(Counter(), "hidden_state", state_num=None)
+    assert wrapper.state_of(7) is None
+    wrapper.forward({"x": 1}, data_id=[7, 2])
+    assert wrapper.state_of(7) is not None
+    wrapper.reset(data_id=[7])
+    assert wrapper.state_of(7) is None

@@ -16,7 +16,7 @@ class HiddenStateWrapper(IModelWrapper):
     batch, all of them unless given; the states of ids outside ``valid_id`` are left as they were.
 
     Args:
-        state_num: Number of environments.
+        state_num: Number of environments; None for any, each beginning when its id first comes.
         save_prev_state: Put the states that went in into the output, as ``prev_state``.
         init_fn: Makes the state of an environment that begins.
     """
@@ -24,7 +24,7 @@ class HiddenStateWrapper(IModelWrapper):
     def __init__(
         self,
         model: Any,
-        state_num: int,
+        state_num: int | None,
         save_prev_state: bool = False,
         init_fn: Callable = lambda: None,
     ) -> None:
@@ -32,7 +32,7 @@ class HiddenStateWrapper(IModelWrapper):
         self._state_num = state_num
         self._save_prev_state = save_prev_state
         self._init_fn = init_fn
-        self._state: dict[int, Any] = {i: init_fn() for i in range(state_num)}
+        self._state: dict[int, Any] = {i: init_fn() for i in range(state_num or 0)}
 
     def forward(self, data: dict, **kwargs: Any) -> dict:
         state_id = kwargs.pop("data_id", None)
@@ -78,9 +78,16 @@ class HiddenStateWrapper(IModelWrapper):
             if valid_id is None or i in valid_id:
                 self._state[i] = state
 
+    def state_of(self, state_id: int) -> Any:
+        """The state with which an environment goes on; None where it begins."""
+        return self._state.get(state_id)
+
     def _known(self, state_id: Sequence[int] | None) -> list[int]:
         if state_id is None:
             return list(self._state)
+        if self._state_num is None:
+            for i in state_id:
+                self._state.setdefault(i, self._init_fn())
         unknown = [i for i in state_id if i not in self._state]
         if unknown:
             raise ValueError(

@@ -62,7 +62,8 @@ class EvalRollout:
         actions = []
         for player, policy in enumerate(self._policies):
             own = self._of_player(obs, player)
-            actions.append(np.asarray(policy.batched.forward(own)["action"]))
+            kwargs = {"env_ids": env_ids.tolist()} if policy.batched.recurrent else {}
+            actions.append(np.asarray(policy.batched.forward(own, **kwargs)["action"]))
         joined = np.stack(actions, axis=1).view(PlayerActions) if self._battle else actions[0]
         step = self._env.step_columns(joined, env_ids)
         ended = {i: self._infos(step.infos[i]) for i in env_ids[step.done].tolist()}

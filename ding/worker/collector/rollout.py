@@ -117,7 +117,6 @@ def make_rollout(
         and getattr(env, "in_lockstep", True)
         and getattr(env, "supports_columns", False)
         and all(getattr(policy, "batched", None) is not None for policy in policies)
-        and all(policy.get_attribute("unroll_len") == 1 for policy in policies)
     )
     if columnar:
         return ColumnRollout(env, policies, battle, traj_len)

@@ -80,6 +80,8 @@ class ColumnRollout(Rollout):
     def _act(self, player: int, env_ids: np.ndarray, obs: Any, kwargs: dict[str, Any]) -> Any:
         """Log one player's observation and decision; returns its actions ``[n, ...]``."""
         batched = self._policies[player].batched
+        if batched.recurrent:
+            kwargs = {**kwargs, "env_ids": env_ids.tolist()}
         output = batched.forward(obs, **kwargs)
         action = _array(output["action"])
         if len(action) != len(env_ids):
@@ -166,8 +168,9 @@ class ColumnRollout(Rollout):
         if not train_samples:
             columns["reward"] = columns["reward"][:, None]
             return Columns(as_train_columns(columns)), lengths.tolist()
-        columns = self._policies[player].batched.get_train_columns(columns, lengths)
-        return Columns(as_train_columns(columns)), lengths.tolist()
+        batched = self._policies[player].batched
+        samples = Columns(as_train_columns(batched.get_train_columns(columns, lengths)))
+        return samples, batched.count_samples(lengths).tolist()
 
     def drop_running(self) -> int:
         dropped = int(self._traj_steps.sum())

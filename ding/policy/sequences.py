@@ -1,0 +1,175 @@
+"""Sequences of transitions as training samples, for policies whose networks have a memory.
+
+A sample holds ``burnin + length`` consecutive steps of one trajectory: what comes before the part
+that is learned from lets the network's state grow out of its present weights (Kapturowski et al.
+2019). In columns time is the second dimension, in batches the first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import tree_length, tree_map, tree_take
+from ding.policy.common_utils import as_batch, sample_weights
+from ding.utils.data.collate_fn import STATE_KEYS
+
+#: Columns that say one thing of a whole sequence; all others have a dimension of time.
+PER_SEQUENCE = frozenset(
+    {
+        *STATE_KEYS,
+        *("collect_iter", "seed", "weight", "IS", "priority_IS", "priority", "use", "staleness"),
+        *("replay_unique_id", "replay_buffer_idx"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceWindows:
+    """Which rows of consecutive trajectories make up each sequence.
+
+    Attributes:
+        rows: int64 ``[n, burnin + length]``; at padding, some row of the same trajectory.
+        null: bool, the same shape: True at padding.
+        first: int64 ``[n]``, the first row that is no padding: whose state the network starts with.
+    """
+
+    rows: np.ndarray
+    null: np.ndarray
+    first: np.ndarray
+
+
+def sequence_counts(lengths: np.ndarray, length: int) -> np.ndarray:
+    """How many sequences trajectories of these lengths make."""
+    return np.maximum(-(-np.asarray(lengths) // length), 1)
+
+
+def sequence_windows(lengths: np.ndarray, length: int, burnin: int = 0) -> SequenceWindows:
+    """Cut trajectories into sequences so that each step is learned from.
+
+    The learned parts lie end to end; the last of a trajectory ends with it and may begin before the
+    one before it ends. A trajectory shorter than ``length`` is followed by padding. The ``burnin``
+    steps before a learned part are padding where the trajectory does not have as many.
+
+    Args:
+        lengths: int64 ``[n_traj]``, lengths of the trajectories, which follow each other.
+        length: Steps that are learned from.
+        burnin: Steps before them.
+    """
+    lengths = np.asarray(lengths)
+    counts = sequence_counts(lengths, length)
+    of_traj = np.repeat(np.arange(len(lengths)), counts)
+    number = np.arange(len(of_traj)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = (np.cumsum(lengths) - lengths)[of_traj]
+    stop = begin + lengths[of_traj]
+    start = begin + np.minimum(number * length, np.maximum(lengths[of_traj] - length, 0))
+    rows = start[:, None] + np.arange(-burnin, length)
+    null = rows >= stop[:, None]
+    warms_up = start - burnin >= begin
+    null[:, :burnin] |= ~warms_up[:, None]
+    first = np.where(warms_up, start - burnin, start)
+    return SequenceWindows(np.clip(rows, begin[:, None], stop[:, None] - 1), null, first)
+
+
+def sequence_columns(
+    columns: Mapping[str, Any], lengths: np.ndarray, length: int, burnin: int = 0
+) -> dict[str, Any]:
+    """Training samples of trajectories; arguments as of `sequence_windows`.
+
+    Args:
+        columns: Transitions ``[N, ...]`` of consecutive trajectories, in time, with ``obs``,
+            ``next_obs``, ``reward`` and ``done``; states may be among them (``prev_state``).
+
+    Returns:
+        Columns ``[n, T, ...]`` with T = ``burnin + length``, zero reward and no ``done`` at
+        padding; bool ``null`` ``[n, T]``, true there. ``obs`` has one step more, ``T + 1``: what
+        the last transition led to, in place of ``next_obs``. States are those before the first step
+        that is no padding, ``[n, ...]``.
+    """
+    windows = sequence_windows(lengths, length, burnin)
+    rows, null = windows.rows, windows.null
+    out: dict[str, Any] = {}
+    for name, column in columns.items():
+        if name in PER_SEQUENCE:
+            out[name] = tree_take(column, windows.first)
+        elif name not in ("obs", "next_obs"):
+            out[name] = tree_map(lambda leaf: leaf.take(rows, axis=0), column)
+    out["obs"] = _joined(columns["obs"], columns["next_obs"], windows)
+    out["reward"] = np.where(_widened(null, out["reward"]), np.float32(0), out["reward"])
+    out["done"] = out["done"] & ~null
+    out["null"] = null
+    return out
+
+
+def _joined(obs: Any, next_obs: Any, windows: SequenceWindows) -> Any:
+    if isinstance(obs, Mapping):
+        return {name: _joined(part, next_obs[name], windows) for name, part in obs.items()}
+    rows = np.concatenate([windows.rows, windows.rows[:, -1:]], axis=1)
+    joined = obs.take(rows, axis=0)
+    final = windows.null.shape[1] - 1 - np.argmin(windows.null[:, ::-1], axis=1)
+    sequence = np.arange(len(rows))
+    joined[sequence, final + 1] = next_obs[rows[sequence, final]]
+    return joined
+
+
+def _widened(mask: np.ndarray, like: np.ndarray) -> np.ndarray:
+    return mask.reshape(*mask.shape, *[1] * (like.ndim - mask.ndim))
+
+
+def sequence_batch(
+    data: Any,
+    device: str = "cpu",
+    use_priority: bool = False,
+    use_priority_IS_weight: bool = False,
+    ignore_done: bool = False,
+) -> dict[str, Any]:
+    """Make a batch of sequences, time first.
+
+    Args:
+        data: Samples as `sequence_columns` makes them: columns, a list of rows, or a dict.
+
+    Returns:
+        ``obs`` float32 ``[T + 1, B, ...]``; ``reward``, ``done`` and ``mask`` (0 at padding)
+        float32 ``[T, B]``; ``weight`` ``[B]`` or None; the other columns ``[T, B, ...]``, but
+        those of `PER_SEQUENCE`, which are ``[B, ...]``.
+    """
+    batch = as_batch(data, ("obs", "reward", "done", "null"), device)
+    out = {
+        name: column if name in PER_SEQUENCE else tree_map(_time_first, column)
+        for name, column in batch.items()
+    }
+    out["obs"] = tree_map(lambda leaf: leaf.float(), out["obs"])
+    out["reward"] = out["reward"].float()
+    out["done"] = out["done"].float() * (0.0 if ignore_done else 1.0)
+    out["mask"] = 1.0 - out.pop("null").float()
+    out["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)
+    return out
+
+
+def _time_first(leaf: torch.Tensor) -> torch.Tensor:
+    return leaf.transpose(0, 1).contiguous()
+
+
+def stack_states(states: Sequence[Any], like: Any) -> Any:
+    """States of a batch as one tree of tensors ``[B, ...]``; None, one that begins, as zeros.
+
+    Args:
+        states: Trees of tensors, nested dicts of one structure, or None.
+        like: Some state, for its structure.
+    """
+    if isinstance(like, Mapping):
+        return {
+            name: stack_states([None if s is None else s[name] for s in states], part)
+            for name, part in like.items()
+        }
+    return torch.stack([torch.zeros_like(like) if s is None else s for s in states])
+
+
+def unstack_states(states: Any) -> list[Any]:
+    """The states of each row, as recurrent networks take them in a list."""
+    if isinstance(states, Mapping):
+        parts = {name: unstack_states(part) for name, part in states.items()}
+        return [{name: part[i] for name, part in parts.items()} for i in range(tree_length(states))]
+    return list(states.unbind(0))
