@@ -133,6 +133,7 @@ def compile_run_config(
     renew_dir: bool = True,
     notes: Notes | None = None,
     strict: Strict = False,
+    collects: bool = True,
 ) -> EasyDict:
     """:func:`compile_config` for a run that is built from the config, and whose gaps are errors.
 
@@ -148,6 +149,7 @@ def compile_run_config(
         renew_dir: As for :func:`compile_config`.
         notes: Told of unknown keys and the like.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
+        collects: Whether the run collects, so that it has to be said how much.
     """
     notes = Notes() if notes is None else notes
     user, create = copied(main_config, "main_config"), copied(create_config, "create_config")
@@ -164,7 +166,7 @@ def compile_run_config(
         require_envs(merged, problems)
     if not own_model:
         require_model(merged, parts, problems)
-    check_values(merged, True, problems, notes=notes)
+    check_values(merged, collects, problems, notes=notes)
     return _settled(merged, save_cfg, "total_config.py", renew_dir)
 
 

@@ -46,6 +46,7 @@ def serial_pipeline_offline(
         on_policy=False,
         notes=notes,
         strict=strict,
+        collects=False,
         **IN_MEMORY,
     )
     _adapt(cfg.policy, notes)

@@ -34,6 +34,12 @@ from .common_utils import (
 from .common_utils import (
     single_env_forward_wrapper as single_env_forward_wrapper,
 )
+from .cql import (
+    CQLPolicy as CQLPolicy,
+)
+from .cql import (
+    DiscreteCQLPolicy as DiscreteCQLPolicy,
+)
 from .ddpg import (
     DDPGPolicy as DDPGPolicy,
 )

@@ -130,6 +130,9 @@ class SACPolicy(_SoftActorCritic):
 
     config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
 
+    #: Whether what the next state is worth has its action's entropy.
+    _entropy_in_targets = True
+
     def default_model(self) -> tuple[str, list[str]]:
         if self._cfg.multi_agent:
             return "continuous_maqac", ["ding.model.template.maqac"]
@@ -150,7 +153,8 @@ class SACPolicy(_SoftActorCritic):
         obs = batch["next_obs"]
         # The current actor's actions: there is no target of the actor.
         action, log_prob = squashed(self._model(obs, mode="compute_actor")["logit"])
-        return least(self._judge(self._target_model, obs, action)) - self._alpha_value * log_prob
+        q_value = least(self._judge(self._target_model, obs, action))
+        return q_value - self._alpha_value * log_prob if self._entropy_in_targets else q_value
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action, log_prob = squashed(self._model(batch["obs"], mode="compute_actor")["logit"])

@@ -1,0 +1,49 @@
+"""Conservative Q-learning on what a run of DQN has seen (Kumar et al. 2020).
+
+The data: `ding -m serial -c configs/cartpole/cartpole_dqn_config.py -s 0`. The folder of that run
+is the data set.
+"""
+
+from easydict import EasyDict
+
+main_config = EasyDict(
+    exp_name="exp/cartpole_discrete_cql",
+    env=dict(
+        env_id="CartPole-v1",
+        collector_env_num=1,
+        evaluator_env_num=10,
+        n_evaluator_episode=10,
+        stop_value=475,
+    ),
+    policy=dict(
+        cuda=False,
+        discount_factor=0.99,
+        nstep=1,
+        model=dict(
+            obs_shape=4,
+            action_shape=2,
+            encoder_hidden_size_list=[128, 128, 64],
+            num_quantiles=32,
+        ),
+        learn=dict(
+            train_epoch=60,
+            batch_size=64,
+            learning_rate=0.001,
+            target_update_freq=100,
+            min_q_weight=1.0,
+        ),
+        collect=dict(data_type="naive", data_path="exp/cartpole_dqn"),
+        eval=dict(evaluator=dict(eval_freq=500)),
+    ),
+)
+
+create_config = EasyDict(
+    env=dict(type="gymnasium"),
+    env_manager=dict(type="base"),
+    policy=dict(type="discrete_cql"),
+)
+
+if __name__ == "__main__":
+    from ding.entry import serial_pipeline_offline
+
+    serial_pipeline_offline([main_config, create_config], seed=0)

@@ -1,0 +1,140 @@
+"""Conservative Q-learning, for offline data (Kumar et al. 2020)."""
+
+import math
+from typing import Any
+
+import torch
+
+from ding.data import tree_map
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.qrdqn import QRDQNPolicy
+from ding.policy.sac import SACPolicy, squashed
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("cql")
+class CQLPolicy(SACPolicy):
+    """SAC whose critics rate actions that the data do not have lower than those that it has.
+
+    To the loss of each critic comes ``learn.min_q_weight`` times the mean over states of
+    ``log ∫ exp Q(s, a) da - Q(s, a of the data)`` (CQL(H), equation 4). The integral is an average
+    over ``learn.num_actions`` uniform actions, as many of the policy at ``s`` and as many of the
+    policy at ``s'``, each weighed with the inverse of its density (appendix F).
+
+    With ``learn.with_lagrange`` the weight is multiplied by one that is learned, at the critics'
+    learning rate, so that the difference comes to ``learn.lagrange_thresh``.
+    """
+
+    config: dict[str, Any] = dict(
+        type="cql",
+        model=dict(actor_head_hidden_size=256, critic_head_hidden_size=256),
+        learn=dict(
+            num_actions=10,
+            min_q_weight=1.0,
+            with_lagrange=False,
+            lagrange_thresh=-1,
+            # Whether targets have the entropy of the next action, as SAC's do.
+            with_q_entropy=False,
+        ),
+    )
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        cfg = self._cfg.learn
+        if cfg.num_actions < 1:
+            raise ConfigError(f"policy.learn.num_actions is {cfg.num_actions}; expected at least 1")
+        if self._cfg.multi_agent:
+            raise ConfigError(f"{type(self).__name__} is for one agent: set multi_agent to False")
+        self._entropy_in_targets = cfg.with_q_entropy
+        # The logarithm of what the penalty is multiplied by.
+        self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=cfg.with_lagrange)
+        if cfg.with_lagrange:
+            self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
+
+    def _critic_loss(
+        self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, td_error = super()._critic_loss(batch, q_values, target)
+        cfg = self._cfg.learn
+        gap = self._soft_maximum(batch).mean(-1) - torch.stack([q.mean() for q in q_values])
+        if not cfg.with_lagrange:
+            return loss + cfg.min_q_weight * gap.sum(), td_error
+        excess = cfg.min_q_weight * (gap - cfg.lagrange_thresh)
+        multiplier = self._log_multiplier.exp().clamp(max=_LARGEST_MULTIPLIER)
+        self._optimizer_multiplier.zero_grad()
+        (-multiplier * excess.detach().mean()).sum().backward()
+        self._optimizer_multiplier.step()
+        return loss + (multiplier.detach() * excess).sum(), td_error
+
+    def _soft_maximum(self, batch: dict[str, Any]) -> torch.Tensor:
+        """``log ∫ exp Q(s, a) da`` of each critic and state, ``[critics, B]``."""
+        with torch.no_grad():
+            actions, log_density = self._proposals(batch)
+        size, number = log_density.shape
+        obs = tree_map(lambda leaf: leaf.repeat_interleave(number, 0), batch["obs"])
+        values = self._judge(self._model, obs, actions.flatten(0, 1))
+        q_values = torch.stack([value.view(size, number) for value in values])
+        return torch.logsumexp(q_values - log_density, -1) - math.log(number)
+
+    def _proposals(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Actions ``[B, 3 num_actions, A]``, and the logarithms of their densities
+        ``[B, 3 num_actions]``: uniform ones, the policy's, the policy's at the next state."""
+        number, like = self._cfg.learn.num_actions, batch["action"]
+        uniform = like.new_empty(len(like), number, like.shape[-1]).uniform_(-1, 1)
+        flat = torch.full((len(like), number), -math.log(2) * like.shape[-1], device=like.device)
+        actions, log_densities = [uniform], [flat]
+        for obs in (batch["obs"], batch["next_obs"]):
+            mu, sigma = self._model(obs, mode="compute_actor")["logit"]
+            many = [part.repeat_interleave(number, 0) for part in (mu, sigma)]
+            action, log_density = squashed(many)
+            actions.append(action.unflatten(0, (-1, number)))
+            log_densities.append(log_density.unflatten(0, (-1, number)))
+        return torch.cat(actions, 1), torch.cat(log_densities, 1)
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        state = super()._state_dict_learn()
+        if self._cfg.learn.with_lagrange:
+            state["log_multiplier"] = self._log_multiplier.detach().clone()
+            state["optimizer_multiplier"] = self._optimizer_multiplier.state_dict()
+        return state
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        if self._cfg.learn.with_lagrange and "log_multiplier" in state_dict:
+            with torch.no_grad():
+                self._log_multiplier.copy_(state_dict["log_multiplier"])
+            load_optimizer(self._optimizer_multiplier, state_dict.get("optimizer_multiplier"))
+
+
+#: A threshold that cannot be reached must not bring infinite losses.
+_LARGEST_MULTIPLIER = 1e6
+
+
+@POLICY_REGISTRY.register("cql_discrete")
+@POLICY_REGISTRY.register("discrete_cql")
+class DiscreteCQLPolicy(QRDQNPolicy):
+    """QR-DQN whose values are lower for actions that the data do not have.
+
+    To the loss comes ``learn.min_q_weight`` times the mean of ``log Σ exp Q(s, a) - Q(s, a of the
+    data)``, with Q the mean of the quantiles (CQL(H), equation 4).
+    """
+
+    config: dict[str, Any] = dict(
+        type="discrete_cql",
+        learn=dict(update_per_collect=1, min_q_weight=1.0),
+    )
+
+    def _branch_loss(
+        self,
+        batch: dict[str, Any],
+        action: torch.Tensor,
+        output: dict[str, torch.Tensor],
+        target: dict[str, torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, priority = super()._branch_loss(batch, action, output, target)
+        q_value = output["logit"]
+        taken = q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        gap = (q_value.logsumexp(-1) - taken).mean()
+        return loss + self._cfg.learn.min_q_weight * gap, priority

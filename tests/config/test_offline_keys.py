@@ -1,0 +1,99 @@
+"""Configs that set every key that public configs of offline policies set are known."""
+
+import pytest
+from easydict import EasyDict
+
+from ding.config.compile import compile_run_config
+
+CONTINUOUS = dict(obs_shape=3, action_shape=1)
+HIDDEN = dict(actor_head_hidden_size=32, critic_head_hidden_size=32)
+EVAL = dict(evaluator=dict(eval_freq=100))
+DATA = dict(data_type="naive", data_path="data.pkl")
+BUFFER = dict(replay_buffer=dict(replay_buffer_size=1000))
+SAC_LEARN = dict(
+    data_path=None,
+    train_epoch=3,
+    batch_size=32,
+    learning_rate_q=3e-4,
+    learning_rate_policy=1e-4,
+    learning_rate_alpha=1e-4,
+    alpha=0.2,
+    auto_alpha=False,
+)
+CONFIGS = {
+    "cql": dict(
+        command=dict(),
+        model=dict(**CONTINUOUS, **HIDDEN, twin_critic=True, action_space="reparameterization"),
+        learn=dict(
+            **SAC_LEARN,
+            lagrange_thresh=-1.0,
+            min_q_weight=5.0,
+            with_lagrange=False,
+            discount_factor=0.99,
+            ignore_done=False,
+            target_theta=0.005,
+        ),
+        collect=dict(**DATA, unroll_len=1, collector_logit=False),
+    ),
+    "td3_bc": dict(
+        command=dict(),
+        priority=False,
+        random_collect_size=100,
+        model=dict(**CONTINUOUS, **HIDDEN, twin_critic=True, action_space="regression"),
+        learn=dict(
+            train_epoch=3,
+            batch_size=32,
+            learning_rate_actor=1e-3,
+            learning_rate_critic=1e-3,
+            actor_update_freq=2,
+            noise=True,
+            noise_sigma=0.2,
+            noise_range=dict(min=-0.5, max=0.5),
+            alpha=2.5,
+            discount_factor=0.99,
+            ignore_done=False,
+            target_theta=0.005,
+        ),
+        collect=dict(**DATA, unroll_len=1, noise_sigma=0.1),
+    ),
+    "cql_discrete": dict(
+        priority=False,
+        discount_factor=0.97,
+        nstep=1,
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16], num_quantiles=8),
+        learn=dict(
+            train_epoch=3,
+            update_per_collect=1,
+            batch_size=32,
+            learning_rate=1e-3,
+            target_update_freq=100,
+            min_q_weight=10.0,
+            kappa=1.0,
+        ),
+        collect=dict(**DATA, n_sample=8),
+        other=dict(eps=dict(type="exp", start=0.95, end=0.1, decay=10000)),
+    ),
+}
+CONFIGS["discrete_cql"] = CONFIGS["cql_discrete"]
+
+
+@pytest.mark.parametrize("type_", CONFIGS)
+def test_all_counted_keys(type_):
+    discrete = type_.endswith("discrete") or type_.startswith("discrete")
+    env = dict(
+        env_id="CartPole-v1" if discrete else "Pendulum-v1",
+        collector_env_num=1,
+        evaluator_env_num=2,
+        n_evaluator_episode=2,
+        stop_value=1000,
+    )
+    policy = EasyDict(cuda=False, eval=EVAL, other=BUFFER)
+    policy.update({**CONFIGS[type_], "other": {**BUFFER, **CONFIGS[type_].get("other", {})}})
+    create = dict(
+        env=dict(type="gymnasium"),
+        env_manager=dict(type="base"),
+        policy=dict(type=type_, import_names=["ding.policy.cql"]),
+    )
+    main = dict(exp_name="run", env=env, policy=policy)
+    cfg = compile_run_config(main, create, on_policy=False, strict=True, collects=False)
+    assert cfg.policy.learn.batch_size == 32

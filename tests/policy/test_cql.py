@@ -1,0 +1,224 @@
+"""Conservative Q-learning against numbers worked out by hand and by quadrature."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.data import Columns
+from ding.policy import create_policy
+from ding.policy.cql import CQLPolicy, DiscreteCQLPolicy
+from ding.policy.qrdqn import QRDQNPolicy
+from ding.policy.sac import SACPolicy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError
+
+STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, auto_alpha=False)
+
+
+def build(cls, network=None, **overrides):
+    overrides.setdefault("model", {"obs_shape": 1, "action_shape": 1})
+    set_pkg_seed(0, use_cuda=False)
+    cfg = deep_merge_dicts(cls.default_config(), EasyDict(overrides))
+    return cls(cfg, model=network)
+
+
+class Gaussian(nn.Module):
+    """Actor ``N(w s, 1)``, critics ``Q = c s + d a``; states and actions are numbers."""
+
+    def __init__(self, critics=((1.0, 2.0), (0.5, -1.0))):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(0.3))
+        self.c = nn.Parameter(torch.tensor(critics))
+        self.actor, self.critic = nn.ParameterList([self.w]), nn.ParameterList([self.c])
+
+    def forward(self, inputs, mode):
+        if mode == "compute_actor":
+            mean = self.w * inputs
+            return {"logit": [mean, torch.ones_like(mean)]}
+        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
+        return {"q_value": [c[0] * obs + c[1] * action for c in self.c]}
+
+
+def transitions(n=2):
+    rng = np.random.default_rng(0)
+    columns = {
+        name: torch.from_numpy(rng.uniform(-1, 1, (n, 1)).astype(np.float32))
+        for name in ("obs", "next_obs", "action", "reward")
+    }
+    return Columns({**columns, "done": np.arange(n) % 2 == 1})
+
+
+def by_quadrature(critics, data, gaps_to=0.0):
+    """What is added to the critics' loss: the sum over critics of the gap."""
+    actions = np.linspace(-1, 1, 20_001)
+    gaps = []
+    for _, d in critics:
+        soft_maximum = np.log(2 * np.exp(d * actions).mean())
+        gaps.append(np.mean(soft_maximum - d * data.columns["action"].numpy()) - gaps_to)
+    return sum(gaps)
+
+
+def losses(**learn):
+    network, data = Gaussian(), transitions()
+    policy = build(CQLPolicy, network, learn={**STILL, "num_actions": 20_000, **learn})
+    return policy.learn_mode.forward(data)["critic_loss"], network, data, policy
+
+
+def test_penalty_is_the_integral_over_actions():
+    plain, *_ = losses(min_q_weight=0.0, num_actions=1, with_q_entropy=False)
+    loss, network, data, _ = losses(min_q_weight=2.0)
+    # The TD part draws the next action anew: with discount 0 it would be exact.
+    loss0, network, data, _ = losses(min_q_weight=2.0, discount_factor=0.0)
+    plain0, *_ = losses(min_q_weight=0.0, discount_factor=0.0, num_actions=1)
+    expected = 2 * by_quadrature(network.c.tolist(), data)
+    assert loss0 - plain0 == pytest.approx(expected, abs=0.02)
+    assert loss == pytest.approx(plain + expected, abs=3)
+
+
+def test_penalty_moves_q_down_where_there_are_no_data():
+    _, network, data, policy = losses(min_q_weight=1.0, discount_factor=0.0)
+    batch = {name: data.columns[name] for name in ("obs", "next_obs", "action")}
+    for parameter in network.parameters():
+        parameter.grad = None
+    policy._soft_maximum(batch).mean(-1).sum().backward()
+    # d/dd log ∫ exp(d a) da = E[a] under exp(d a), and of c it is the mean of s.
+    actions = np.linspace(-1, 1, 20_001)
+    for row, (_, d) in zip(network.c.grad.tolist(), network.c.tolist()):
+        weight = np.exp(d * actions)
+        assert row[0] == pytest.approx(data.columns["obs"].mean().item(), abs=1e-3)
+        assert row[1] == pytest.approx((weight * actions).sum() / weight.sum(), abs=0.02)
+    assert network.w.grad is None
+
+
+def test_lagrange_multiplier_follows_the_gap():
+    for threshold, rises in ((-5.0, True), (5.0, False)):
+        _, network, data, policy = losses(with_lagrange=True, lagrange_thresh=threshold)
+        policy = build(
+            CQLPolicy,
+            Gaussian(),
+            learn=dict(STILL, learning_rate_q=1e-3, with_lagrange=True, lagrange_thresh=threshold),
+        )
+        for _ in range(5):
+            policy.learn_mode.forward(data)
+        assert (policy._log_multiplier.item() > 1e-3) == rises
+    # At multiplier 1 the first loss has the gap beyond the threshold.
+    with_, network, data, _ = losses(with_lagrange=True, lagrange_thresh=0.5, discount_factor=0.0)
+    plain, *_ = losses(min_q_weight=0.0, discount_factor=0.0, num_actions=1)
+    assert with_ - plain == pytest.approx(
+        by_quadrature(network.c.tolist(), data, gaps_to=0.5), abs=0.02
+    )
+
+
+def test_targets_have_no_entropy_unless_wanted():
+    learn = dict(STILL, min_q_weight=0.0, alpha=0.7, num_actions=1)
+    targets = {}
+    for name, cls, more in (
+        ("sac", SACPolicy, {}),
+        ("with", CQLPolicy, dict(with_q_entropy=True)),
+        ("without", CQLPolicy, {}),
+    ):
+        own = {} if cls is SACPolicy else more
+        keys = learn if cls is CQLPolicy else dict(STILL, alpha=0.7)
+        policy = build(cls, Gaussian(), learn={**keys, **own})
+        torch.manual_seed(3)
+        targets[name] = policy.learn_mode.forward(transitions())["target_q_value"]
+    assert targets["with"] == pytest.approx(targets["sac"])
+    assert abs(targets["without"] - targets["sac"]) > 1e-3
+
+
+def test_reloaded_policy_learns_the_same():
+    cfg = dict(
+        model=dict(obs_shape=1, action_shape=1, critic_head_hidden_size=16),
+        learn=dict(with_lagrange=True, num_actions=3),
+    )
+    policy, other = build(CQLPolicy, **cfg), build(CQLPolicy, **cfg)
+    data = transitions(8)
+    for _ in range(3):
+        policy.learn_mode.forward(data)
+    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+    logs = []
+    for each in (policy, other):
+        torch.manual_seed(5)
+        logs.append([each.learn_mode.forward(data)["total_loss"] for _ in range(2)])
+    assert logs[0] == logs[1]
+
+
+def test_mistakes():
+    with pytest.raises(ConfigError, match="num_actions is 0"):
+        build(CQLPolicy, learn=dict(num_actions=0))
+    model = dict(agent_obs_shape=2, global_obs_shape=3, action_shape=1)
+    with pytest.raises(ConfigError, match="one agent"):
+        build(CQLPolicy, model=model, multi_agent=True)
+
+
+class TableQuantiles(nn.Module):
+    """Two quantiles of the return, by state and action."""
+
+    def __init__(self, quantiles):
+        super().__init__()
+        self.quantiles = nn.Parameter(torch.tensor(quantiles))
+
+    def forward(self, x):
+        q = self.quantiles[x[:, 0].long()]
+        tau = torch.tensor([[0.25], [0.75]]).expand(len(x), -1, -1)
+        return {"logit": q.mean(-1), "q": q, "tau": tau}
+
+
+def test_discrete_cql_by_hand():
+    table = [[[0.0, 2.0], [3.0, 5.0]]]
+    data = Columns(
+        {
+            "obs": torch.zeros(2, 1),
+            "next_obs": torch.zeros(2, 1),
+            "action": torch.tensor([0, 1]),
+            "reward": torch.tensor([[1.0], [0.0]]),
+            "done": np.array([True, True]),
+        }
+    )
+    logs = []
+    for cls, learn in ((QRDQNPolicy, {}), (DiscreteCQLPolicy, dict(min_q_weight=3.0))):
+        policy = build(cls, TableQuantiles(table), learn=learn)
+        logs.append(policy.learn_mode.forward(data))
+    # Values 1 and 4: the soft maximum is log(e + e^4), of which the data's have 1 and 4.
+    gap = math.log(math.e + math.exp(4)) - (1 + 4) / 2
+    assert logs[1]["total_loss"] - logs[0]["total_loss"] == pytest.approx(3 * gap, rel=1e-5)
+    assert logs[1]["priority"].tolist() == logs[0]["priority"].tolist()
+
+
+def test_discrete_cql_avoids_what_the_data_lack():
+    policy = build(
+        DiscreteCQLPolicy,
+        discount_factor=0.9,
+        model=dict(obs_shape=1, action_shape=3, encoder_hidden_size_list=[16]),
+        learn=dict(learning_rate=0.01),
+    )
+    data = Columns(
+        {
+            "obs": torch.ones(32, 1),
+            "next_obs": torch.ones(32, 1),
+            "action": torch.arange(32) % 2,
+            "reward": torch.stack([torch.zeros(32), torch.ones(32)])[torch.arange(32) % 2, 0][
+                :, None
+            ],
+            "done": np.ones(32, bool),
+        }
+    )
+    for _ in range(150):
+        policy.learn_mode.forward(data)
+    q_value = policy._forward_eval_batch(torch.ones(1, 1))["logit"][0]
+    assert q_value.argmax() == 1
+    assert q_value[2] < q_value[:2].min() - 0.5
+
+
+def test_by_name():
+    for name in ("discrete_cql", "cql_discrete"):
+        cfg = deep_merge_dicts(
+            DiscreteCQLPolicy.default_config(),
+            EasyDict(type=name, model=dict(obs_shape=2, action_shape=2)),
+        )
+        assert type(create_policy(cfg)) is DiscreteCQLPolicy
