@@ -148,3 +148,6 @@ from .vector_step import (
 from .vector_step import (
     WholeAction as WholeAction,
 )
+from .vector_step import (
+    composite_actions as composite_actions,
+)

@@ -1,5 +1,6 @@
 """What a vector of environments answers to one batch of actions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,24 @@ def number_as_action(number: Any) -> np.ndarray:
     """A single number in the form in which environments get their actions."""
     array = np.atleast_1d(number)
     return array.view(WholeAction) if array.dtype.kind in "iu" else array
+
+
+def composite_actions(columns: Mapping[str, Any]) -> np.ndarray:
+    """Actions of several parts, one by one: an object array ``[n]`` of dicts.
+
+    Args:
+        columns: The parts, ``[n, ...]`` each, or nested dicts of such: ``action_type`` int64
+            ``[n]`` and ``action_args`` float32 ``[n, A]`` of a hybrid action space, for example.
+    """
+    parts = [
+        composite_actions(col)
+        if isinstance(col, Mapping)
+        else [number_as_action(part.copy()) for part in np.asarray(col)]
+        for col in columns.values()
+    ]
+    actions = np.empty(len(parts[0]), object)
+    actions[:] = [dict(zip(columns, row)) for row in zip(*parts)]
+    return actions
 
 
 class PlayerActions(np.ndarray):

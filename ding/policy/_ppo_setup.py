@@ -23,7 +23,8 @@ def init_parameters(model: nn.Module) -> None:
             nn.init.orthogonal_(layer.weight, 2**0.5)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
-    _scale_last(getattr(model, "actor_head", None), 0.01)
+    for name in ("actor_head", "head"):  # `head`: of a network without a critic
+        _scale_last(getattr(model, name, None), 0.01)
     _scale_last(getattr(model, "critic_head", None), 1.0)
     for name, parameter in model.named_parameters():
         if name.endswith("log_sigma_param"):
@@ -33,8 +34,12 @@ def init_parameters(model: nn.Module) -> None:
 def _scale_last(head: nn.Module | None, gain: float) -> None:
     if head is None:
         return
-    for part in getattr(head, "pred", ()):  # a head for each of several actions
+    # A head for each of several actions, or for an action's choice and its arguments.
+    parts = head if isinstance(head, nn.ModuleList) else getattr(head, "pred", ())
+    for part in parts:
         _scale_last(part, gain)
+    if len(parts):
+        return
     mean = getattr(head, "mu", None)
     layers = [mean] if mean is not None else list(head.modules())
     linear = [layer for layer in layers if isinstance(layer, nn.Linear)]

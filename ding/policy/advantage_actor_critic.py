@@ -1,7 +1,5 @@
-"""What on-policy actor-critic methods share: advantages, minibatches, acting."""
+"""What on-policy actor-critic methods share: a critic, and advantages by it."""
 
-import math
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,33 +7,29 @@ import torch
 from easydict import EasyDict
 
 from ding.data import tree_map, tree_take
-from ding.model import model_wrap
-from ding.policy.base_policy import Policy
-from ding.policy.checks import check_loss, require_mode, to_floats
-from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.checks import require_mode
+from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils.columnar import gae_columns
-from ding.utils import allreduce_data
 from ding.utils.default_helper import RunningMeanStd
-from ding.utils.errors import ConfigError
 
 
-class AdvantageActorCritic(Policy):
+class AdvantageActorCritic(PolicyGradient):
     """An actor that learns from how much better an action was than its critic expected.
 
-    With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
-    ``[B, K]``; its ``logit`` in samples holds those of all choices side by side. With
-    ``multi_agent`` all that the critic says is ``[B, agents]``, and so are advantages.
+    With ``multi_agent`` all that the critic says is ``[B, agents]``, and so are advantages.
 
     Where ``learn.value_norm`` is set, the critic predicts returns divided by the standard
     deviation of the returns seen so far; everything else is in the units of the reward.
 
-    An algorithm says what its losses are (``_losses``) and sets up ``_optimizer``.
+    In the data that it learns from, a trajectory ends where ``traj_flag`` is set (``done`` without
+    it), and wherever ``step_id`` does not go on by one.
     """
 
-    _optimizer: Any
     #: Whether advantages are estimated anew at the start of each pass over the data.
     _recompute_adv = False
     _transition_outputs = ("logit", "value")
+    _learn_options = {"mode": "compute_actor_critic"}
+    _eval_options = {"mode": "compute_actor"}
 
     def default_model(self) -> tuple[str, list[str]]:
         if self._cfg.multi_agent:
@@ -43,18 +37,6 @@ class AdvantageActorCritic(Policy):
         return "vac", ["ding.model.template.vac"]
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.action_space not in ("discrete", "continuous"):
-            raise ConfigError(
-                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
-                "'discrete' and 'continuous'"
-            )
-        if model is None:
-            cfg = EasyDict({**cfg, "model": {"action_space": cfg.action_space, **cfg.model}})
-            if cfg.model.action_space != cfg.action_space:
-                raise ConfigError(
-                    f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "
-                    f"{cfg.model.action_space!r}: they must be the same"
-                )
         built = super()._create_model(cfg, model)
         require_mode(built, "compute_actor, compute_critic and compute_actor_critic")
         return built
@@ -77,31 +59,9 @@ class AdvantageActorCritic(Policy):
         """The critic's unit, in the units of the reward."""
         return float(self._running_mean_std.std) if self._value_norm else 1.0
 
-    def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
-        """``learn.epoch_per_collect`` passes over ``data``, or one, in shuffled minibatches.
-
-        Args:
-            data: Samples of trajectories, in time: whole ones, parts, one after the other. One
-                ends where ``traj_flag`` is set (``done`` without it), and wherever ``step_id``
-                does not go on by one.
-
-        Returns:
-            One log for each minibatch.
-
-        Raises:
-            DataError: A loss is not finite.
-        """
-        batch = default_preprocess_learn(
-            data, ignore_done=self._cfg.learn.ignore_done, device=self._device
-        )
-        batch = one_action(batch)
-        self._train_mode(True)
-        logs = []
-        for epoch in range(self._cfg.learn.get("epoch_per_collect", 1)):
-            if self._recompute_adv or epoch == 0:
-                self._estimate_returns(batch, first=epoch == 0)
-            logs += [self._update(minibatch) for minibatch in self._minibatches(batch)]
-        return logs
+    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+        if self._recompute_adv or epoch == 0:
+            self._estimate_returns(batch, first=epoch == 0)
 
     def _estimate_returns(self, batch: dict[str, Any], first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
@@ -157,68 +117,8 @@ class AdvantageActorCritic(Policy):
             value * scale, next_value * scale, reward, done, lengths, self._gamma, self._gae_lambda
         )
 
-    def _minibatches(self, batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
-        names = ("obs", "action", "logit", "value", "adv", "return", "weight")
-        used = {name: batch[name] for name in names if batch.get(name) is not None}
-        count = float(len(batch["return"]))
-        order = torch.randperm(int(count)).to(self._device)
-        if self._cfg.get("multi_gpu", False):
-            # Each rank must sync as often as the others, whatever the size of its own data.
-            count = float(allreduce_data(count, "avg"))
-        for index in order.tensor_split(math.ceil(count / self._cfg.learn.batch_size)):
-            yield tree_take(used, index)
-
-    def _update(self, batch: dict[str, Any]) -> dict[str, Any]:
-        output = self._model(batch["obs"], mode="compute_actor_critic")
-        adv = batch["adv"]
-        if self._cfg.learn.adv_norm:
-            # The uncorrected deviation, so that a minibatch of one is zero and not NaN.
-            adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
-        total_loss, log = self._losses(batch, output, adv)
-        log.update(self._log_values(total_loss, output, adv))
-        check_loss(self, log["total_loss"], batch)
-        self._optimizer.zero_grad()
-        total_loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
-        return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
-
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
-        """What is to be minimised, and what to log of it.
-
-        Args:
-            batch: What was collected, and ``return`` ``[B]`` in the critic's unit.
-            output: What the network says now: ``logit`` and ``value``.
-            adv: ``[B]``.
-        """
-        raise NotImplementedError
-
-    def _log_values(
-        self, total_loss: torch.Tensor, output: dict[str, Any], adv: torch.Tensor
-    ) -> dict[str, float]:
-        value = output["value"].detach()
-        values = {
-            "total_loss": total_loss,
-            "adv_max": adv.max(),
-            "adv_mean": adv.mean(),
-            "value_mean": value.mean(),
-            "value_max": value.max(),
-        }
-        if self._cfg.action_space == "continuous":
-            values["mu_mean"] = output["logit"]["mu"].detach().mean()
-            values["sigma_mean"] = output["logit"]["sigma"].detach().mean()
-        return dict(zip(values, to_floats(*values.values())))
-
     def _monitor_vars_learn(self) -> list[str]:
-        names = ["cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss"]
-        names += ["adv_max", "adv_mean", "value_mean", "value_max"]
-        if self._cfg.action_space == "continuous":
-            names += ["mu_mean", "sigma_mean"]
-        return names
+        return [*super()._monitor_vars_learn(), "value_loss", "value_mean", "value_max"]
 
     def _state_dict_learn(self) -> dict[str, Any]:
         state = super()._state_dict_learn()
@@ -232,17 +132,8 @@ class AdvantageActorCritic(Policy):
     # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        sample = "multinomial" if self._cfg.action_space == "discrete" else "reparam"
-        self._collect_model = model_wrap(self._model, f"{sample}_sample")
+        super()._init_collect()
         self._init_returns()
-        # Policies whose samples meet in one batch begin at numbers that are far apart.
-        self._next_step_id = int(np.random.randint(1 << 22)) << 40
-
-    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        """Actions drawn from the policy, with the ``logit`` and ``value`` that belong to them."""
-        self._train_mode(False)
-        return one_action(self._collect_model.forward(obs, mode="compute_actor_critic"))
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         ends = np.cumsum(lengths) - 1
@@ -264,16 +155,6 @@ class AdvantageActorCritic(Policy):
             "step_id": self._step_ids(lengths),
         }
 
-    def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
-        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``.
-
-        They tell the neighbours of a trajectory from others when data is cut and joined.
-        """
-        number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
-        number += self._next_step_id
-        self._next_step_id = int(number[-1]) + 2
-        return number
-
     def _state_dict_collect(self) -> dict[str, Any]:
         return {
             **super()._state_dict_collect(),
@@ -284,26 +165,6 @@ class AdvantageActorCritic(Policy):
         super()._load_state_dict_collect(state_dict)
         if "value_norm" in state_dict:
             self._running_mean_std.load_state_dict(state_dict["value_norm"])
-
-    # ------------------------------------------------------------------ eval
-
-    def _init_eval(self) -> None:
-        sample = "argmax" if self._cfg.action_space == "discrete" else "deterministic"
-        self._eval_model = model_wrap(self._model, f"{sample}_sample")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        self._train_mode(False)
-        return one_action(self._eval_model.forward(obs, mode="compute_actor"))
-
-
-def one_action(output: dict[str, Any]) -> dict[str, Any]:
-    """Actions and logits of several choices, where they come as lists, as one tensor each."""
-    joined = dict(output)
-    if isinstance(output.get("action"), list | tuple):
-        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
-    if isinstance(output.get("logit"), list | tuple):
-        joined["logit"] = torch.cat(list(output["logit"]), dim=-1)
-    return joined
 
 
 def _trajectory_ends(

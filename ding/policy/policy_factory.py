@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -66,8 +66,7 @@ class _Draw:
     def columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         while isinstance(obs, Mapping):
             obs = next(iter(obs.values()))
-        actions = np.stack([np.asarray(self._space.sample()) for _ in range(len(obs))])
-        return {"action": torch.from_numpy(_plain_dtype(actions))}
+        return {"action": _stacked([self._space.sample() for _ in range(len(obs))])}
 
     def _action(self) -> Any:
         sample = self._space.sample()
@@ -75,6 +74,13 @@ class _Draw:
             return sample
         # The shape in which the network's own actions are handed out.
         return torch.from_numpy(np.atleast_1d(_plain_dtype(np.asarray(sample))))
+
+
+def _stacked(samples: Sequence[Any]) -> Any:
+    """Draws as a tensor ``[n, ...]``, or a dict of them where an action has several parts."""
+    if isinstance(samples[0], Mapping):
+        return {name: _stacked([sample[name] for sample in samples]) for name in samples[0]}
+    return torch.from_numpy(_plain_dtype(np.stack([np.asarray(sample) for sample in samples])))
 
 
 def _plain_dtype(action: np.ndarray) -> np.ndarray:

@@ -7,90 +7,61 @@ import torch
 from easydict import EasyDict
 
 from ding.model import model_wrap
-from ding.policy._ppo_setup import init_parameters, linear_decay, load_pretrained
-from ding.policy.advantage_actor_critic import AdvantageActorCritic, one_action
+from ding.policy._clipped import Clipped
+from ding.policy._ppo_setup import linear_decay, load_pretrained
+from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
 from ding.policy.common_utils import default_preprocess_learn
-from ding.rl_utils import ppo_data, ppo_data_continuous, ppo_error, ppo_error_continuous
-from ding.torch_utils import Adam
+from ding.policy.policy_gradient import one_action
+from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
 
 
-class _Clipped(AdvantageActorCritic):
-    """The clipped losses, and the optimiser that follows them."""
-
-    _pretrained_model: torch.nn.Module | None = None
+class _ClippedActorCritic(Clipped, AdvantageActorCritic):
+    """The clipped losses of an actor and of its critic."""
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.nstep_return:
             raise ConfigError("policy.nstep_return=True: PPO does not have it; remove the key")
+        if cfg.multi_agent and cfg.action_space == "hybrid":
+            raise ConfigError(
+                "policy.multi_agent=True with policy.action_space='hybrid': agents have discrete "
+                "or continuous actions"
+            )
         return super()._create_model(cfg, model)
-
-    def _init_update(self) -> None:
-        cfg = self._cfg.learn
-        if cfg.ppo_param_init:
-            init_parameters(self._model)
-            if self._cfg.get("multi_gpu", False):
-                self._broadcast_model(self._model)
-        self._optimizer = Adam(
-            self._model.parameters(),
-            lr=cfg.learning_rate,
-            weight_decay=cfg.get("weight_decay", 0.0),
-            grad_clip_type=cfg.grad_clip_type,
-            clip_value=cfg.grad_clip_value,
-        )
 
     def _losses(
         self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
     ) -> tuple[torch.Tensor, dict[str, float]]:
         cfg = self._cfg.learn
-        loss, info = self._ppo_error(batch, output, adv)
+        policy, info = self._clipped_error(batch, output, adv)
+        value_data = ppo_value_data(
+            output["value"], batch["value"], batch["return"], batch.get("weight")
+        )
+        value_loss = ppo_value_error(value_data, cfg.clip_ratio)
         total_loss = (
-            loss.policy_loss
-            + cfg.value_weight * loss.value_loss
-            - cfg.entropy_weight * loss.entropy_loss
+            policy.policy_loss
+            + cfg.value_weight * value_loss
+            - cfg.entropy_weight * policy.entropy_loss
         )
-        names = ["policy_loss", "value_loss", "entropy_loss"]
+        losses = {
+            "policy_loss": policy.policy_loss,
+            "value_loss": value_loss,
+            "entropy_loss": policy.entropy_loss,
+        }
         if self._pretrained_model is not None:
-            total_loss = total_loss + cfg.kl_beta * loss.kl_div
-            names.append("kl_div")
-        log = dict(zip(names, to_floats(*(getattr(loss, name) for name in names))))
+            total_loss = total_loss + cfg.kl_beta * policy.kl_div
+            losses["kl_div"] = policy.kl_div
+        log = dict(zip(losses, to_floats(*losses.values())))
         return total_loss, {**log, "approx_kl": info.approx_kl, "clipfrac": info.clipfrac}
-
-    def _ppo_error(self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor) -> Any:
-        pretrained = None
-        if self._pretrained_model is not None:
-            with torch.no_grad():
-                pretrained = self._pretrained_model(batch["obs"], mode="compute_actor")["logit"]
-        discrete = self._cfg.action_space == "discrete"
-        old_logit = batch["logit"]
-        if isinstance(output["logit"], list):
-            old_logit = old_logit.split([part.shape[-1] for part in output["logit"]], dim=-1)
-        data = (ppo_data if discrete else ppo_data_continuous)(
-            output["logit"],
-            old_logit,
-            batch["action"],
-            output["value"],
-            batch["value"],
-            adv,
-            batch["return"],
-            batch.get("weight"),
-            pretrained,
-        )
-        error = ppo_error if discrete else ppo_error_continuous
-        return error(data, self._cfg.learn.clip_ratio, kl_type=self._cfg.learn.get("kl_type", "k1"))
-
-    def _monitor_vars_learn(self) -> list[str]:
-        names = [*super()._monitor_vars_learn(), "approx_kl", "clipfrac"]
-        return names if self._pretrained_model is None else [*names, "kl_div"]
 
 
 @POLICY_REGISTRY.register("ppo")
-class PPOPolicy(_Clipped):
-    """PPO for discrete actions (``action_space='discrete'``) or a vector of real ones."""
+class PPOPolicy(_ClippedActorCritic):
+    """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
 
     config: dict[str, Any] = dict(
         type="ppo",
@@ -100,7 +71,7 @@ class PPOPolicy(_Clipped):
         priority_IS_weight=False,
         # Estimate advantages anew, with the current critic, at the start of each epoch.
         recompute_adv=True,
-        # 'discrete' or 'continuous'.
+        # 'discrete', 'continuous' or 'hybrid'.
         action_space="discrete",
         nstep_return=False,
         multi_agent=False,
@@ -174,7 +145,7 @@ class PPOPolicy(_Clipped):
 
 
 @POLICY_REGISTRY.register("ppo_offpolicy")
-class PPOOffPolicy(_Clipped):
+class PPOOffPolicy(_ClippedActorCritic):
     """PPO's update on samples of a replay buffer: those of policies that were not long ago.
 
     Advantages are those of the critic at the time of collecting. Keep the buffer small, or
@@ -187,7 +158,7 @@ class PPOOffPolicy(_Clipped):
         on_policy=False,
         priority=False,
         priority_IS_weight=False,
-        # 'discrete' or 'continuous'.
+        # 'discrete', 'continuous' or 'hybrid'.
         action_space="discrete",
         nstep_return=False,
         nstep=3,

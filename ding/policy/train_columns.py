@@ -43,13 +43,17 @@ def _as_vectors(col: Any) -> Any:
 def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:
     """``[N, 1]`` columns of what is one number per sample as ``[N]``; the others as they are.
 
-    Rows carry such a number as a scalar or as an array of shape ``(1,)``. An action is one number
-    if it is an index; a float action of one dimension stays ``[N, 1]``.
+    Rows carry such a number as a scalar or as an array of shape ``(1,)``. An action, or a part of
+    one, is one number if it is an index; a float action of one dimension stays ``[N, 1]``.
     """
-    return {
-        name: col[:, 0] if getattr(col, "shape", ())[1:] == (1,) and _is_number(name, col) else col
-        for name, col in columns.items()
-    }
+
+    def flat(name: str, col: Any) -> Any:
+        if name == "action" and isinstance(col, Mapping):
+            return {part: flat(name, value) for part, value in col.items()}
+        is_vector = getattr(col, "shape", ())[1:] == (1,)
+        return col[:, 0] if is_vector and _is_number(name, col) else col
+
+    return {name: flat(name, col) for name, col in columns.items()}
 
 
 def _is_number(name: str, col: Any) -> bool:

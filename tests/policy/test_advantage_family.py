@@ -137,8 +137,8 @@ class TestFamily:
             policy.learn_mode.forward(data)
 
     def test_unknown_action_space(self, cls):
-        with pytest.raises(ConfigError, match="'hybrid'"):
-            build(cls, action_space="hybrid")
+        with pytest.raises(ConfigError, match="'general'"):
+            build(cls, action_space="general")
 
 
 @pytest.mark.parametrize("policy", ["a2c", "ppo_offpolicy"])

@@ -168,3 +168,45 @@ def test_advantages_of_agents_by_hand():
         }
     )
     assert all(np.isfinite(log["total_loss"]) for log in logs)
+
+
+def test_ppo_of_agents_with_continuous_actions_by_hand():
+    """Two agents, N(0, 1) then and N(1, 1) now; each has its own advantage."""
+
+    class Fixed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mu = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x, mode):
+            shape = (*x["agent_state"].shape[:-1], 1)
+            mu = self.mu.expand(shape)
+            return {"logit": {"mu": mu, "sigma": torch.ones(shape)}, "value": mu[..., 0] * 0}
+
+    learn = dict(
+        learning_rate=0.0,
+        value_norm=False,
+        ppo_param_init=False,
+        adv_norm=False,
+        entropy_weight=1.0,
+        epoch_per_collect=1,
+    )
+    config = EasyDict(multi_agent=True, action_space="continuous", recompute_adv=False, learn=learn)
+    policy = PPOPolicy(deep_merge_dicts(PPOPolicy.default_config(), config), model=Fixed())
+    obs = {"agent_state": torch.zeros(1, 2, 2), "global_state": torch.zeros(1, 3)}
+    (log,) = policy.learn_mode.forward(
+        {
+            "obs": obs,
+            "next_obs": obs,
+            "action": torch.tensor([[[0.6], [1.5]]]),
+            "logit": {"mu": torch.zeros(1, 2, 1), "sigma": torch.ones(1, 2, 1)},
+            "value": torch.zeros(1, 2),
+            "adv": torch.tensor([[2.0, 4.0]]),
+            "reward": torch.zeros(1),
+            "done": torch.zeros(1),
+        }
+    )
+    # Ratios exp(a - 1/2): 1.105, and 2.718 of which 1.2 count.
+    assert log["policy_loss"] == pytest.approx(-(np.exp(0.1) * 2 + 1.2 * 4) / 2, rel=1e-5)
+    assert log["value_loss"] == pytest.approx(0.5 * (2**2 + 4**2) / 2)
+    assert log["entropy_loss"] == pytest.approx(0.5 * np.log(2 * np.pi * np.e), rel=1e-5)

@@ -342,7 +342,7 @@ def test_pretrained_model_must_fit(make_ppo, tmp_path):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"action_space": "hybrid"}, "hybrid"),
+        ({"action_space": "general"}, "'general'; .* 'hybrid'"),
         ({"action_space": "continuous", "model": {"action_space": "discrete"}}, "must be the same"),
         ({"priority": True}, "policy.priority"),
         ({"nstep_return": True}, "policy.nstep_return"),

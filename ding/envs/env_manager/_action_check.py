@@ -77,7 +77,8 @@ def each_action(actions: Any) -> list[Any]:
     """
     if isinstance(actions, PlayerActions):
         own = np.array(actions)  # no PlayerActions
-        return [list(row) for row in (_numbers(own) if own.ndim == 2 else own)]
+        plain = own.ndim == 2 and own.dtype != object
+        return [list(row) for row in (_numbers(own) if plain else own)]
     if isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype != object:
         return list(_numbers(actions.copy()))
     return list(actions)

@@ -7,6 +7,10 @@ from torch import nn
 
 from ding.model.wrapper.base import BaseModelWrapper, IModelWrapper
 from ding.model.wrapper.hidden_state import HiddenStateWrapper
+from ding.model.wrapper.hybrid_sample import (
+    HybridDeterministicArgmaxSampleWrapper,
+    HybridReparamMultinomialSampleWrapper,
+)
 from ding.model.wrapper.noise import ActionNoiseWrapper
 from ding.model.wrapper.sample import (
     ArgmaxSampleWrapper,
@@ -28,6 +32,8 @@ __all__ = [
     "EpsGreedyMultinomialSampleWrapper",
     "EpsGreedySampleWrapper",
     "HiddenStateWrapper",
+    "HybridDeterministicArgmaxSampleWrapper",
+    "HybridReparamMultinomialSampleWrapper",
     "IModelWrapper",
     "MultinomialSampleWrapper",
     "ReparamSampleWrapper",
@@ -47,6 +53,8 @@ wrapper_name_map: dict[str, type[IModelWrapper]] = {
     "eps_greedy_multinomial_sample": EpsGreedyMultinomialSampleWrapper,
     "deterministic_sample": DeterministicSampleWrapper,
     "reparam_sample": ReparamSampleWrapper,
+    "hybrid_reparam_multinomial_sample": HybridReparamMultinomialSampleWrapper,
+    "hybrid_deterministic_argmax_sample": HybridDeterministicArgmaxSampleWrapper,
     "action_noise": ActionNoiseWrapper,
     "target": TargetNetworkWrapper,
 }

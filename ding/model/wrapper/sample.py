@@ -31,12 +31,12 @@ def sample_action(logit: Tensor | None = None, prob: Tensor | None = None) -> Te
     exponential = torch.empty_like(logit).exponential_()
     # Its log must be finite: an impossible action (-inf) has to stay one.
     noise = exponential.clamp_min_(torch.finfo(logit.dtype).tiny).log_()
-    return (_refuse_nan(logit) - noise).argmax(-1)
+    return (refuse_nan(logit) - noise).argmax(-1)
 
 
 def argmax_action(logit: Tensor) -> Tensor:
     """The best action of each row: ``[*, n]`` to int64 ``[*]``; the first one of equals."""
-    return _refuse_nan(logit).argmax(-1)
+    return refuse_nan(logit).argmax(-1)
 
 
 class _DiscreteSampleWrapper(IModelWrapper):
@@ -48,7 +48,7 @@ class _DiscreteSampleWrapper(IModelWrapper):
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
         options = self._pop_options(kwargs)
-        output = _checked(self._model(*args, **kwargs), self._model)
+        output = checked(self._model(*args, **kwargs), self._model)
         logit = output["logit"]
         mask = output.get("action_mask")
         if mask is None and args and isinstance(args[0], Mapping):
@@ -121,9 +121,9 @@ class DeterministicSampleWrapper(IModelWrapper):
     """Adds ``action``, the mean of the model's Gaussian, float32 ``[B, action_shape]``."""
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = _checked(self._model(*args, **kwargs), self._model)
-        mu, _ = _gaussian(output)
-        output["action"] = _refuse_nan(mu)
+        output = checked(self._model(*args, **kwargs), self._model)
+        mu, _ = gaussian(output)
+        output["action"] = refuse_nan(mu)
         return output
 
 
@@ -134,13 +134,13 @@ class ReparamSampleWrapper(IModelWrapper):
     """
 
     def forward(self, *args: Any, **kwargs: Any) -> dict:
-        output = _checked(self._model(*args, **kwargs), self._model)
-        mu, sigma = _gaussian(output)
-        output["action"] = _refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
+        output = checked(self._model(*args, **kwargs), self._model)
+        mu, sigma = gaussian(output)
+        output["action"] = refuse_nan(torch.addcmul(mu, sigma, torch.randn_like(mu)))
         return output
 
 
-def _checked(output: Any, model: Any) -> dict:
+def checked(output: Any, model: Any) -> dict:
     if not isinstance(output, Mapping) or "logit" not in output:
         what = (
             f"a dict of {sorted(output)}" if isinstance(output, Mapping) else type(output).__name__
@@ -152,7 +152,7 @@ def _checked(output: Any, model: Any) -> dict:
     return output  # type: ignore[return-value]
 
 
-def _gaussian(output: dict) -> tuple[Tensor, Tensor]:
+def gaussian(output: dict) -> tuple[Tensor, Tensor]:
     logit = output["logit"]
     return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
 
@@ -196,7 +196,7 @@ def _eps_per_row(eps: Any, action: Tensor) -> float | Tensor:
     return eps.reshape(eps.shape + (1,) * (action.dim() - eps.dim()))
 
 
-def _refuse_nan(value: Tensor) -> Tensor:
+def refuse_nan(value: Tensor) -> Tensor:
     # A NaN makes the sum one. Infinities can too, so only then every value is looked at.
     total = value.sum().item()
     if total != total and bool(value.isnan().any()):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import tree_map, tree_take
-from ding.envs import PlayerActions
+from ding.envs import PlayerActions, composite_actions
 from ding.worker.collector.env_rows import ready_rows, step_rows
 from ding.worker.collector.row_actions import row_action
 
@@ -63,7 +63,9 @@ class EvalRollout:
         for player, policy in enumerate(self._policies):
             own = self._of_player(obs, player)
             kwargs = {"env_ids": env_ids.tolist()} if policy.batched.recurrent else {}
-            actions.append(np.asarray(policy.batched.forward(own, **kwargs)["action"]))
+            action = policy.batched.forward(own, **kwargs)["action"]
+            composite = isinstance(action, Mapping)
+            actions.append(composite_actions(action) if composite else np.asarray(action))
         joined = np.stack(actions, axis=1).view(PlayerActions) if self._battle else actions[0]
         step = self._env.step_columns(joined, env_ids)
         ended = {i: self._infos(step.infos[i]) for i in env_ids[step.done].tolist()}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ding.data import Columns, tree_map, tree_take
-from ding.envs import PlayerActions, VectorStep
+from ding.envs import PlayerActions, VectorStep, composite_actions
 from ding.policy import as_train_columns
 from ding.utils.errors import DataError
 from ding.worker.collector.rollout import NO_SEED, FinishedEpisode, Rollout, StepResult
@@ -83,10 +83,11 @@ class ColumnRollout(Rollout):
         if batched.recurrent:
             kwargs = {**kwargs, "env_ids": env_ids.tolist()}
         output = batched.forward(obs, **kwargs)
-        action = _array(output["action"])
-        if len(action) != len(env_ids):
+        action = tree_map(_array, output["action"])
+        taken = composite_actions(action) if isinstance(action, dict) else action
+        if len(taken) != len(env_ids):
             raise DataError(
-                f"the policy returned {len(action)} actions for {len(env_ids)} environments"
+                f"the policy returned {len(taken)} actions for {len(env_ids)} environments"
             )
         log = self._logs[player]
         log.open(len(env_ids))
@@ -94,7 +95,7 @@ class ColumnRollout(Rollout):
         log.put("action", action)
         for name in batched.transition_outputs:
             log.put(name, tree_map(_array, output[name]))
-        return action
+        return taken
 
     def _of_player(self, tree: Any, player: int) -> Any:
         return tree_map(lambda leaf: leaf[:, player], tree) if self._battle else tree

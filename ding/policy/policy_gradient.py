@@ -1,0 +1,202 @@
+"""What policies share that learn from what their own actions brought: acting, minibatches."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.data import tree_take
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.common_utils import default_preprocess_learn
+from ding.utils import allreduce_data
+from ding.utils.errors import ConfigError
+
+#: Wrappers that draw an action from the policy, and that take its best, by action space.
+_SAMPLED = {
+    "discrete": "multinomial_sample",
+    "continuous": "reparam_sample",
+    "hybrid": "hybrid_reparam_multinomial_sample",
+}
+_GREEDY = {
+    "discrete": "argmax_sample",
+    "continuous": "deterministic_sample",
+    "hybrid": "hybrid_deterministic_argmax_sample",
+}
+
+
+class PolicyGradient(Policy):
+    """An actor that does more often what turned out well.
+
+    With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
+    ``[B, K]``; its ``logit`` in samples holds those of all choices side by side. With
+    ``action_space='hybrid'`` an action is a choice and its arguments: ``{'action_type': int64 [B],
+    'action_args': float32 [B, A]}``.
+
+    An algorithm says how good actions were (``_prepare``), what its losses are (``_losses``) and
+    sets up ``_optimizer``.
+    """
+
+    _optimizer: Any
+    #: What this algorithm can serve.
+    _action_spaces: tuple[str, ...] = ("discrete", "continuous")
+    _transition_outputs: tuple[str, ...] = ("logit",)
+    #: What the model's ``forward`` is told when the policy learns or collects, and when it is
+    #: evaluated.
+    _learn_options: Mapping[str, Any] = {}
+    _eval_options: Mapping[str, Any] = {}
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.action_space not in self._action_spaces:
+            raise ConfigError(
+                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
+                + " and ".join(map(repr, self._action_spaces))
+            )
+        if model is None:
+            cfg = EasyDict({**cfg, "model": {"action_space": cfg.action_space, **cfg.model}})
+            if cfg.model.action_space != cfg.action_space:
+                raise ConfigError(
+                    f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "
+                    f"{cfg.model.action_space!r}: they must be the same"
+                )
+        return super()._create_model(cfg, model)
+
+    # ------------------------------------------------------------------ learn
+
+    def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
+        """``learn.epoch_per_collect`` passes over ``data``, or one, in shuffled minibatches.
+
+        Args:
+            data: Samples of trajectories, in time: whole ones, parts, one after the other.
+
+        Returns:
+            One log for each minibatch.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        batch = self._batch(data)
+        self._train_mode(True)
+        logs = []
+        for epoch in range(self._cfg.learn.get("epoch_per_collect", 1)):
+            self._prepare(batch, epoch)
+            logs += [self._update(minibatch) for minibatch in self._minibatches(batch)]
+        return logs
+
+    def _batch(self, data: Any) -> dict[str, Any]:
+        batch = default_preprocess_learn(
+            data, ignore_done=self._cfg.learn.ignore_done, device=self._device
+        )
+        return one_action(batch)
+
+    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+        """Set ``adv`` ``[N]``, how much better than others actions were, before a pass."""
+        raise NotImplementedError
+
+    def _minibatches(self, batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
+        names = ("obs", "action", "logit", "value", "adv", "return", "weight")
+        used = {name: batch[name] for name in names if batch.get(name) is not None}
+        count = float(len(batch["adv"]))
+        order = torch.randperm(int(count)).to(self._device)
+        if self._cfg.get("multi_gpu", False):
+            # Each rank must sync as often as the others, whatever the size of its own data.
+            count = float(allreduce_data(count, "avg"))
+        for index in order.tensor_split(math.ceil(count / self._cfg.learn.batch_size)):
+            yield tree_take(used, index)
+
+    def _update(self, batch: dict[str, Any]) -> dict[str, Any]:
+        output = self._model(batch["obs"], **self._learn_options)
+        adv = batch["adv"]
+        if self._cfg.learn.adv_norm:
+            # The uncorrected deviation, so that a minibatch of one is zero and not NaN.
+            adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
+        total_loss, log = self._losses(batch, output, adv)
+        log.update(self._log_values(total_loss, output, adv))
+        check_loss(self, log["total_loss"], batch)
+        self._optimizer.zero_grad()
+        total_loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
+        return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
+
+    def _losses(
+        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """What is to be minimised, and what to log of it.
+
+        Args:
+            batch: What was collected.
+            output: What the network says now: ``logit``, and ``value`` if there is a critic.
+            adv: ``[B]``.
+        """
+        raise NotImplementedError
+
+    def _log_values(
+        self, total_loss: torch.Tensor, output: dict[str, Any], adv: torch.Tensor
+    ) -> dict[str, float]:
+        values = {"total_loss": total_loss, "adv_max": adv.max(), "adv_mean": adv.mean()}
+        if "value" in output:
+            value = output["value"].detach()
+            values |= {"value_mean": value.mean(), "value_max": value.max()}
+        if self._cfg.action_space != "discrete":
+            logit = output["logit"]
+            gaussian = logit["action_args"] if self._cfg.action_space == "hybrid" else logit
+            values["mu_mean"] = gaussian["mu"].detach().mean()
+            values["sigma_mean"] = gaussian["sigma"].detach().mean()
+        return dict(zip(values, to_floats(*values.values())))
+
+    def _monitor_vars_learn(self) -> list[str]:
+        names = ["cur_lr", "total_loss", "policy_loss", "entropy_loss", "adv_max", "adv_mean"]
+        if self._cfg.action_space != "discrete":
+            names += ["mu_mean", "sigma_mean"]
+        return names
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(self._model, _SAMPLED[self._cfg.action_space])
+        self._gamma = self._cfg.collect.discount_factor
+        # Policies whose samples meet in one batch begin at numbers that are far apart.
+        self._next_step_id = int(np.random.randint(1 << 22)) << 40
+
+    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        """Actions drawn from the policy, with the ``_transition_outputs`` that belong to them."""
+        self._train_mode(False)
+        return one_action(self._collect_model.forward(obs, **self._learn_options))
+
+    def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
+        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``.
+
+        They tell the neighbours of a trajectory from others when data is cut and joined.
+        """
+        number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
+        number += self._next_step_id
+        self._next_step_id = int(number[-1]) + 2
+        return number
+
+    # ------------------------------------------------------------------ eval
+
+    def _init_eval(self) -> None:
+        wrappers = _GREEDY if self._cfg.get("deterministic_eval", True) else _SAMPLED
+        self._eval_model = model_wrap(self._model, wrappers[self._cfg.action_space])
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return one_action(self._eval_model.forward(obs, **self._eval_options))
+
+
+def one_action(output: dict[str, Any]) -> dict[str, Any]:
+    """Actions and logits of several choices, where they come as lists, as one tensor each."""
+    joined = dict(output)
+    if isinstance(output.get("action"), list | tuple):
+        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
+    if isinstance(output.get("logit"), list | tuple):
+        joined["logit"] = torch.cat(list(output["logit"]), dim=-1)
+    return joined
