@@ -99,7 +99,7 @@ def _discrete_check(start: int, count: int) -> BatchCheck:
         shape = actions.shape
         if len(shape) > 1 and actions.size != len(actions):
             # Environments of several agents often say the space of one of them.
-            agents = np.repeat(env_ids, math.prod(shape[1:]))
+            agents = np.repeat(env_ids, math.prod(shape[1:])).tolist()
             return check(actions.reshape(-1), agents).reshape(shape)
         actions = actions.reshape(-1)
         whole = actions if actions.dtype == np.int64 else actions.astype(np.int64)
