@@ -252,11 +252,29 @@ def _list_types(name: str) -> None:
         raise click.BadParameter(
             f"{name!r} is no registry; there are {', '.join(registries)}", param_hint="-q"
         )
+    if name == "policy":
+        _list_policies()
+        return
     for key in sorted(registries[name].query()):
-        if name == "policy" and key.endswith("_command"):
-            continue  # chosen by the pipelines, not by users
         module = BUILTIN_TYPES.get(name, {}).get(key, "")
         click.echo(f"{key:<24} {module}".rstrip())
+
+
+def _list_policies() -> None:
+    """What each policy chooses, and where it comes from."""
+    from ding.utils import POLICY_REGISTRY
+
+    # The pipelines choose command modes, not users.
+    types = sorted(key for key in POLICY_REGISTRY.query() if not key.endswith("_command"))
+    rows = [("type", "actions", "paper", "module")]
+    for key in types:
+        policy: Any = POLICY_REGISTRY.get(key)
+        actions = ", ".join(getattr(policy, "actions", ()))
+        rows.append((key, actions, getattr(policy, "paper", ""), policy.__module__))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
 
 
 def _fail(message: str) -> None:

@@ -16,6 +16,8 @@ from ding.utils import POLICY_REGISTRY
 class A2CPolicy(AdvantageActorCritic):
     """One pass over what was collected, in minibatches of ``learn.batch_size``."""
 
+    paper = "Mnih et al. 2016"
+    actions = ("discrete", "multi-discrete", "continuous")
     config: dict[str, Any] = dict(
         type="a2c",
         cuda=False,

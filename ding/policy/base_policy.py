@@ -71,6 +71,11 @@ class Policy(RowAdapter):
         other=dict(),
     )
 
+    #: Where the algorithm comes from.
+    paper: str = ""
+    #: Actions that it can choose, of `ding.policy.fit.KINDS`; empty if it does not say.
+    actions: tuple[str, ...] = ()
+
     #: By what the environments of its run normalise, if they do; part of every state. What a
     #: policy has learned is worth nothing with other statistics.
     _env_statistics: dict[str, Any] | None = None

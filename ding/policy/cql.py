@@ -27,6 +27,7 @@ class CQLPolicy(SACPolicy):
     learning rate, so that the difference comes to ``learn.lagrange_thresh``.
     """
 
+    paper = "Kumar et al. 2020"
     config: dict[str, Any] = dict(
         type="cql",
         model=dict(actor_head_hidden_size=256, critic_head_hidden_size=256),
@@ -121,6 +122,7 @@ class DiscreteCQLPolicy(QRDQNPolicy):
     data)``, with Q the mean of the quantiles (CQL(H), equation 4).
     """
 
+    paper = "Kumar et al. 2020"
     config: dict[str, Any] = dict(
         type="discrete_cql",
         learn=dict(update_per_collect=1, min_q_weight=1.0),

@@ -19,6 +19,8 @@ class DDPGPolicy(QActorCritic):
     critics, as `TD3Policy` does by default.
     """
 
+    paper = "Lillicrap et al. 2016"
+    actions = ("continuous",)
     config: dict[str, Any] = dict(
         type="ddpg",
         cuda=False,

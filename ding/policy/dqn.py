@@ -40,6 +40,8 @@ class DQNPolicy(Policy):
     ``None``, it follows the online network by ``learn.target_theta`` at each update.
     """
 
+    paper = "Mnih et al. 2015"
+    actions = ("discrete", "multi-discrete")
     config: dict[str, Any] = dict(
         type="dqn",
         cuda=False,
@@ -284,6 +286,7 @@ class C51Policy(DQNPolicy):
     in Rainbow (Hessel et al. 2018). A sample's priority is its cross-entropy.
     """
 
+    paper = "Bellemare et al. 2017"
     config: dict[str, Any] = dict(type="c51", model=dict(v_min=-10, v_max=10, n_atom=51))
 
     def default_model(self) -> tuple[str, list[str]]:

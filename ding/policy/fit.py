@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
+#: Kinds of actions; hybrid ones are a choice (``action_type``) and its numbers (``action_args``).
+KINDS = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
 
@@ -22,13 +25,45 @@ def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
         env: A launched env manager.
 
     Raises:
-        ConfigError: They differ; names the key, its value and what the environments have.
+        ConfigError: They differ, or the policy does not choose such actions; names the key, its
+            value and what the environments have.
     """
     model = cfg.get("model") or {}
     if cfg.get("multi_agent") or "agent_num" in model:
         return
+    space = getattr(env, "action_space", None)
+    _check_kind(cfg.get("type"), space)
     _check_observations(model.get("obs_shape"), _first_obs(env))
-    _check_actions(model, getattr(env, "action_space", None), cfg.get("action_space"))
+    _check_actions(model, space, cfg.get("action_space"))
+
+
+def policies_for(kind: str) -> list[str]:
+    """Types of policies that say they choose actions of a kind of `KINDS`."""
+    types = (name for name in POLICY_REGISTRY.query() if not name.endswith("_command"))
+    return sorted(
+        name for name in types if kind in getattr(POLICY_REGISTRY.get(name), "actions", ())
+    )
+
+
+def _check_kind(type_: Any, space: Any) -> None:
+    if type_ not in POLICY_REGISTRY or (kind := _kind_of(space)) is None:
+        return
+    served = getattr(POLICY_REGISTRY.get(type_), "actions", ())
+    if served and kind not in served:
+        raise ConfigError(
+            f"policy {type_.removesuffix('_command')!r} chooses {' or '.join(served)} actions, and "
+            f"the environments' action space is {space}, which is {kind}; policies for it: "
+            f"{', '.join(policies_for(kind))}"
+        )
+
+
+def _kind_of(space: Any) -> str | None:
+    name = type(space).__name__
+    if name == "Box":
+        return "continuous" if np.dtype(space.dtype).kind == "f" else None
+    if name == "Dict":
+        return "hybrid" if "action_type" in space.spaces else None
+    return {"Discrete": "discrete", "MultiDiscrete": "multi-discrete"}.get(name)
 
 
 def _first_obs(env: Any) -> Any:
@@ -61,7 +96,7 @@ def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> N
                 f"policy.model.action_space={model.get('action_space') or action_space!r} does not "
                 f"fit the environments: their action space is {space}, and that takes 'discrete'"
             )
-        return  # environments may cut a box into discrete actions
+        return  # a network may have its own words for it
     wanted = _as_list(shape)
     if wanted != expected and [math.prod(wanted)] != [math.prod(expected)] * (kind == "Box"):
         raise ConfigError(

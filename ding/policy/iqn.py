@@ -14,6 +14,7 @@ class IQNPolicy(QRDQNPolicy):
     that the same observation gives the same values.
     """
 
+    paper = "Dabney et al. 2018b"
     config: dict[str, Any] = dict(type="iqn")
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -21,6 +21,7 @@ class MDQNPolicy(DQNPolicy):
     first of the rewards gets the addition.
     """
 
+    paper = "Vieillard et al. 2020"
     config: dict[str, Any] = dict(
         type="mdqn", entropy_tau=0.03, m_alpha=0.9, collect=dict(n_sample=4)
     )

@@ -63,6 +63,8 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
 class PPOPolicy(_ClippedActorCritic):
     """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
 
+    paper = "Schulman et al. 2017"
+    actions = ("discrete", "multi-discrete", "continuous")
     config: dict[str, Any] = dict(
         type="ppo",
         cuda=False,
@@ -152,6 +154,8 @@ class PPOOffPolicy(_ClippedActorCritic):
     ``other.replay_buffer.max_use``, so that the clipped ratio has something to go by.
     """
 
+    paper = "Schulman et al. 2017"
+    actions = ("discrete", "multi-discrete", "continuous")
     config: dict[str, Any] = dict(
         type="ppo_offpolicy",
         cuda=False,

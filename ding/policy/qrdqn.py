@@ -16,6 +16,7 @@ class QRDQNPolicy(DQNPolicy):
     The online network chooses the next action. A sample's priority is its quantile Huber loss.
     """
 
+    paper = "Dabney et al. 2018a"
     config: dict[str, Any] = dict(
         type="qrdqn",
         # Up to this error the loss is quadratic.

@@ -14,6 +14,7 @@ from ding.utils import POLICY_REGISTRY
 class RainbowDQNPolicy(C51Policy):
     """C51 with double and dueling Q-learning, n-step returns, priorities and noisy layers."""
 
+    paper = "Hessel et al. 2018"
     config: dict[str, Any] = dict(
         type="rainbow",
         priority=True,

@@ -128,6 +128,8 @@ class SACPolicy(_SoftActorCritic):
     The actor's Gaussian is squashed by tanh (Haarnoja et al. 2018, appendix C).
     """
 
+    paper = "Haarnoja et al. 2018"
+    actions = ("continuous", "multi-agent")
     config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
 
     #: Whether what the next state is worth has its action's entropy.
@@ -193,6 +195,8 @@ class DiscreteSACPolicy(_SoftActorCritic):
     ``multi_agent`` each agent acts on its ``agent_state``, the critics on ``global_state``.
     """
 
+    paper = "Christodoulou 2019"
+    actions = ("discrete", "multi-agent")
     config: dict[str, Any] = dict(type="discrete_sac")
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -19,6 +19,7 @@ class SQLPolicy(DQNPolicy):
     with probabilities proportional to ``exp(Q / alpha)``, or with probability ε at random.
     """
 
+    paper = "Haarnoja et al. 2017"
     config: dict[str, Any] = dict(type="sql", learn=dict(alpha=0.1))
 
     def _init_learn(self) -> None:

@@ -10,6 +10,7 @@ from ding.utils import POLICY_REGISTRY
 class TD3Policy(DDPGPolicy):
     """DDPG with the lesser of two critics, smoothed targets and a slower actor."""
 
+    paper = "Fujimoto et al. 2018"
     config: dict[str, Any] = dict(
         type="td3",
         model=dict(twin_critic=True),

@@ -16,6 +16,7 @@ class TD3BCPolicy(TD3Policy):
     of Q, so that both parts keep their proportion whatever the rewards are.
     """
 
+    paper = "Fujimoto and Gu 2021"
     config: dict[str, Any] = dict(
         type="td3_bc",
         model=dict(

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pstats
+import re
 import signal
 import subprocess
 import sys
@@ -94,7 +95,8 @@ def test_query():
     assert run("-q", "all") == run("-q")
     status, out, _ = run("-q", "policy")
     assert status == 0
-    assert out.split()[0] == "dqn" or "\ndqn " in out
+    (line,) = re.findall("^dqn .*", out, re.MULTILINE)
+    assert re.split("  +", line)[1:3] == ["discrete, multi-discrete", "Mnih et al. 2015"]
     assert "_command" not in out
     status, _, err = run("-q", "polcy")
     assert status == 2

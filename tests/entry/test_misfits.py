@@ -13,7 +13,7 @@ CREATE = dict(env=dict(type="gymnasium"), env_manager=dict(type="base"))
 
 
 def train(policy="dqn", env_id="CartPole-v1", model=None, network=None, seed=0, **settings):
-    pipeline = serial_pipeline if policy == "dqn" else serial_pipeline_onpolicy
+    pipeline = serial_pipeline if policy != "ppo" else serial_pipeline_onpolicy
     main = dict(
         exp_name="run",
         env=dict(env_id=env_id, collector_env_num=1, evaluator_env_num=1, n_evaluator_episode=1),
@@ -48,6 +48,17 @@ def test_length_of_real_actions():
     model = dict(obs_shape=3, action_shape=2, action_space="continuous")
     with pytest.raises(ConfigError, match=r"action_shape=2 .*an action has 1 numbers; set it to 1"):
         train("ppo", "Pendulum-v1", model)
+
+
+@pytest.mark.parametrize(("policy", "env_id", "words"), [
+    ("dqn", "Pendulum-v1", "'dqn' chooses discrete or multi-discrete .*continuous; .*: .*sac"),
+    ("sac", "CartPole-v1",
+     r"'sac' chooses continuous actions, .*Discrete\(2\), .*: .*discrete_sac"),
+])  # fmt: skip
+def test_policies_for_other_actions(policy, env_id, words):
+    model = dict(obs_shape=3 if env_id.startswith("P") else 4, action_shape=1)
+    with pytest.raises(ConfigError, match=words):
+        train(policy, env_id, model)
 
 
 class Manager:
