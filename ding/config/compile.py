@@ -221,7 +221,9 @@ def merge_parts(
     model_cls = model_class(parts, user)
     known = known_keys(defaults, model_cls)
     opened = open_paths(parts, model_cls)
-    KeyChecker(known, opened, problems, notes, strict, SILENT, COUNTS).check(user)
+    own = getattr(parts.policy, "_silent_keys", ())
+    silent = SILENT.union(f"policy.{key}" for key in own)
+    KeyChecker(known, opened, problems, notes, strict, silent, COUNTS).check(user)
     problems.raise_if_any()
     merged = EasyDict(deep_merge_dicts(defaults, user))
     merged.seed = seed

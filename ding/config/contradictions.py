@@ -13,7 +13,7 @@ _POSITIVE = (
     *("policy.nstep", "policy.learn.batch_size", "policy.learn.update_per_collect"),
     *("policy.learn.epoch_per_collect", "policy.learn.target_update_freq"),
     *("policy.learn.learning_rate", "policy.collect.n_sample", "policy.collect.n_episode"),
-    *("policy.collect.unroll_len", "policy.eval.evaluator.eval_freq"),
+    *("policy.collect.unroll_len", "policy.unroll_len", "policy.eval.evaluator.eval_freq"),
     *("policy.other.replay_buffer.replay_buffer_size", "policy.other.eps.decay"),
 )
 _FRACTIONS = (

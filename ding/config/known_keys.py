@@ -150,7 +150,7 @@ COUNTS = frozenset(
         *("policy.learn.learner.train_iterations", "policy.learn.learner.dataloader.num_workers"),
         *("policy.learn.learner.hook.keep_ckpt", "policy.learn.learner.learner_num"),
         *("policy.learn.learner.send_policy_freq", "policy.collect.n_sample"),
-        *("policy.collect.n_episode", "policy.collect.unroll_len"),
+        *("policy.collect.n_episode", "policy.collect.unroll_len", "policy.unroll_len"),
         *("policy.collect.collector.collector_num", "policy.eval.evaluator.eval_freq"),
         *("policy.eval.evaluator.n_episode", "policy.other.replay_buffer.replay_buffer_size"),
         *("policy.other.commander.collector_task_space", "policy.model.head_layer_num"),

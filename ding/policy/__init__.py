@@ -8,7 +8,7 @@ _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
     *("ACERPolicy", "BCQPolicy", "BDQPolicy", "BehaviourCloningPolicy"),
     *("COMAPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
-    *("EDACPolicy", "FQFPolicy", "IMPALAPolicy", "IQLPolicy", "MADQNPolicy"),
+    *("EDACPolicy", "FQFPolicy", "IQLPolicy", "MADQNPolicy"),
     *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy"),
     *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D2Policy", "R2D3Policy"),
     *("WQMIXPolicy",),

@@ -49,6 +49,9 @@ from .dqn import (
 from .dqn import (
     DQNPolicy as DQNPolicy,
 )
+from .impala import (
+    IMPALAPolicy as IMPALAPolicy,
+)
 from .iqn import (
     IQNPolicy as IQNPolicy,
 )

@@ -83,6 +83,9 @@ class Policy(RowAdapter):
     #: Policy outputs, beside the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 
+    #: Keys, below ``policy``, that configs for it may hold and that have no effect on it.
+    _silent_keys: tuple[str, ...] = ()
+
     #: Whether acting depends on what an environment showed before: the batched cores are told which
     #: ones the observations are of (``env_ids``), and samples may be sequences (`sequences`).
     _recurrent = False
@@ -179,8 +182,7 @@ class Policy(RowAdapter):
             self._load_collect,
         )
         rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
-        single = self._recurrent or self._get_unroll_len() == 1
-        if single and self._has_core("_forward_collect_batch", *rows_only):
+        if self._cuts_samples() and self._has_core("_forward_collect_batch", *rows_only):
             mode.batched = modes.BatchedCollect(
                 self._collect_columns,
                 self._transition_outputs,
@@ -367,6 +369,10 @@ class Policy(RowAdapter):
             The columns of the samples, ``reward`` as ``[N, nstep]``.
         """
         return {**columns, "reward": columns["reward"][:, None]}
+
+    def _cuts_samples(self) -> bool:
+        """Whether samples are what `_get_train_columns` makes: it counts them, or one is a step."""
+        return self._get_unroll_len() == 1 or self._overrides("_count_train_samples")
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
         """How many samples :meth:`_get_train_columns` makes of each trajectory."""

@@ -26,6 +26,7 @@ class RowAdapter:
     _eval_columns: Any
     _get_train_columns: Any
     _get_unroll_len: Any
+    _cuts_samples: Any
     _recurrent: bool
 
     def _forward_collect(self, data: Mapping[int, Any], *args: Any, **kwargs: Any) -> dict:
@@ -51,7 +52,7 @@ class RowAdapter:
         columns["reward"] = columns["reward"].astype(np.float32, copy=False)
         lengths = np.array([len(transitions)])
         samples = Columns(as_train_columns(self._get_train_columns(columns, lengths)))
-        if self._recurrent or self._get_unroll_len() == 1:
+        if self._cuts_samples():
             return samples
         return get_train_sample(list(samples), self._get_unroll_len())
 

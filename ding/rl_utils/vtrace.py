@@ -21,7 +21,7 @@ def vtrace_nstep_return(
     clipped_cs: torch.Tensor,
     reward: torch.Tensor,
     bootstrap_values: torch.Tensor,
-    gamma: float = 0.99,
+    gamma: float | torch.Tensor = 0.99,
     lambda_: float = 0.95,
 ) -> torch.Tensor:
     """The value targets v of equation 1.
@@ -31,6 +31,7 @@ def vtrace_nstep_return(
         clipped_cs: Importance weights of the trace ``[T, B]``.
         reward: ``[T, B]``.
         bootstrap_values: ``[T + 1, B]``.
+        gamma: Discount factor, or one for each step ``[T, B]``: 0 where the episode terminated.
 
     Returns:
         ``[T, B]``.
@@ -45,7 +46,7 @@ def vtrace_advantage(
     reward: torch.Tensor,
     return_: torch.Tensor,
     bootstrap_values: torch.Tensor,
-    gamma: float,
+    gamma: float | torch.Tensor,
 ) -> torch.Tensor:
     """The weighted advantages of the policy gradient.
 
@@ -63,7 +64,7 @@ def vtrace_advantage(
 
 def vtrace_error_discrete_action(
     data: Any,
-    gamma: float = 0.99,
+    gamma: float | torch.Tensor = 0.99,
     lambda_: float = 0.95,
     rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0,
@@ -75,6 +76,7 @@ def vtrace_error_discrete_action(
         data: ``vtrace_data``: logits ``[T, B, N]`` of the learned and the behaviour policy,
             ``action`` int64 ``[T, B]``, ``value`` ``[T + 1, B]``, ``reward`` ``[T, B]``,
             ``weight`` ``[T, B]`` or ``None``.
+        gamma: Discount factor, or one for each step ``[T, B]``: 0 where the episode terminated.
         rho_clip_ratio: Bound of the weights that decide the fixed point.
         c_clip_ratio: Bound of the weights that decide how fast it is reached.
         rho_pg_clip_ratio: Bound of the weights of the policy gradient.
@@ -93,7 +95,7 @@ def vtrace_error_discrete_action(
 
 def vtrace_error_continuous_action(
     data: Any,
-    gamma: float = 0.99,
+    gamma: float | torch.Tensor = 0.99,
     lambda_: float = 0.95,
     rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0,
@@ -118,7 +120,7 @@ def _losses(
     logp: torch.Tensor,
     entropy: torch.Tensor,
     log_rhos: torch.Tensor,
-    gamma: float,
+    gamma: float | torch.Tensor,
     lambda_: float,
     clips: tuple[float, float, float],
 ) -> vtrace_loss:

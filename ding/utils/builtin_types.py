@@ -32,6 +32,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "sac": "ding.policy.sac",
         "discrete_sac": "ding.policy.sac",
         "a2c": "ding.policy.a2c",
+        "impala": "ding.policy.impala",
         "ppo": "ding.policy.ppo",
         "ppo_offpolicy": "ding.policy.ppo",
         "ppo_command": _COMMAND_MODES,

@@ -1,0 +1,197 @@
+"""Importance weighted actor-learner architecture (Espeholt et al. 2018)."""
+
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.model import model_wrap
+from ding.policy.advantage_actor_critic import one_action
+from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
+from ding.rl_utils import (
+    vtrace_data,
+    vtrace_error_continuous_action,
+    vtrace_error_discrete_action,
+)
+from ding.torch_utils import Adam, RMSprop
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+_OPTIMIZERS = {"adam": Adam, "rmsprop": RMSprop}
+
+
+@POLICY_REGISTRY.register("impala")
+class IMPALAPolicy(UnrolledPolicy):
+    """An actor-critic that learns from what earlier policies did, corrected by V-trace.
+
+    With ``model.action_shape`` a list of K sizes an action is K independent choices. Images may
+    have the paper's residual encoder: ``model.impala_cnn_encoder=True``.
+    """
+
+    config: dict[str, Any] = dict(
+        type="impala",
+        cuda=False,
+        on_policy=False,
+        # Draw pieces by the mean of their one-step errors.
+        priority=False,
+        priority_IS_weight=False,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        # Transitions of a sample.
+        unroll_len=32,
+        transition_with_policy_data=True,
+        learn=dict(
+            update_per_collect=4,
+            batch_size=16,
+            learning_rate=5e-4,
+            value_weight=0.5,
+            entropy_weight=1e-4,
+            discount_factor=0.99,
+            # Weight of longer corrections, as in GAE.
+            lambda_=0.95,
+            # Upper bounds of the importance weights: of the errors (they decide whose values are
+            # learned), of the traces (how fast), and of the policy's gradient.
+            rho_clip_ratio=1.0,
+            c_clip_ratio=1.0,
+            rho_pg_clip_ratio=1.0,
+            # None, 'clip_norm' or 'clip_value' by `clip_value`.
+            grad_clip_type=None,
+            clip_value=0.5,
+            # 'adam' or 'rmsprop'.
+            optim="adam",
+            ignore_done=False,
+        ),
+        collect=dict(),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
+    )
+
+    _silent_keys = (
+        *("collect.discount_factor", "collect.gae_lambda"),
+        "other.replay_buffer.sliced",
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "vac", ["ding.model.template.vac"]
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.action_space not in ("discrete", "continuous"):
+            raise ConfigError(
+                f"policy.action_space is {cfg.action_space!r}; IMPALA knows 'discrete' and "
+                "'continuous'"
+            )
+        if model is None:
+            cfg = EasyDict({**cfg, "model": {**cfg.model, "action_space": cfg.action_space}})
+        built = super()._create_model(cfg, model)
+        require_mode(built, "compute_actor, compute_critic and compute_actor_critic")
+        return built
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        if cfg.optim not in _OPTIMIZERS:
+            raise ConfigError(
+                f"policy.learn.optim is {cfg.optim!r}; expected one of {[*_OPTIMIZERS]}"
+            )
+        self._optimizer = _OPTIMIZERS[cfg.optim](
+            self._model.parameters(),
+            lr=cfg.learning_rate,
+            grad_clip_type=cfg.grad_clip_type,
+            clip_value=cfg.clip_value,
+        )
+        self._learn_model = model_wrap(self._model, "base")
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update.
+
+        Args:
+            data: B samples; see `UnrolledPolicy`.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]``, if asked for.
+
+        Raises:
+            DataError: The loss is not finite.
+        """
+        cfg = self._cfg.learn
+        batch = self._batch_of_pieces(data)
+        self._train_mode(True)
+        shape = batch["discount"].shape
+        output = self._model(flat_steps(batch["obs"]), mode="compute_actor_critic")
+        value = output["value"].unflatten(0, (shape[0] + 1, shape[1]))
+        value = with_last_values(value, batch["mask"])
+        loss = self._vtrace_error(batch, _of_actions(output["logit"], shape), value)
+        total_loss = (
+            loss.policy_loss
+            + cfg.value_weight * loss.value_loss
+            - cfg.entropy_weight * loss.entropy_loss
+        )
+        check_loss(self, loss_value := total_loss.item(), batch)
+        self._optimizer.zero_grad()
+        total_loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
+        value = value.detach()
+        names = (*loss._fields, "value_mean")
+        log = {
+            "cur_lr": self._optimizer.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            **dict(zip(names, to_floats(*loss, value.mean()))),
+        }
+        if self._priority:
+            log["priority"] = piece_priority(batch, value)
+        return log
+
+    def _vtrace_error(self, batch: dict[str, Any], logit: Any, value: torch.Tensor) -> Any:
+        cfg = self._cfg.learn
+        behaviour = batch["logit"]
+        if isinstance(logit, list):
+            behaviour = behaviour.split([part.shape[-1] for part in logit], dim=-1)
+        discrete = self._cfg.action_space == "discrete"
+        error = vtrace_error_discrete_action if discrete else vtrace_error_continuous_action
+        return error(
+            vtrace_data(logit, behaviour, batch["action"], value, batch["reward"], batch["weight"]),
+            batch["discount"],
+            cfg.lambda_,
+            cfg.rho_clip_ratio,
+            cfg.c_clip_ratio,
+            cfg.rho_pg_clip_ratio,
+        )
+
+    def _monitor_vars_learn(self) -> list[str]:
+        losses = ["total_loss", "policy_loss", "value_loss", "entropy_loss"]
+        return ["cur_lr", *losses, "value_mean"]
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.unroll_len
+        sample = "multinomial" if self._cfg.action_space == "discrete" else "reparam"
+        self._collect_model = model_wrap(self._model, f"{sample}_sample")
+
+    def _forward_collect_batch(self, obs: Any) -> dict[str, Any]:
+        """Actions drawn from the policy, with the ``logit`` that they were drawn by."""
+        self._train_mode(False)
+        return one_action(self._collect_model.forward(obs, mode="compute_actor"))
+
+    def _init_eval(self) -> None:
+        sample = "argmax" if self._cfg.action_space == "discrete" else "deterministic"
+        self._eval_model = model_wrap(self._model, f"{sample}_sample")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        return one_action(self._eval_model.forward(obs, mode="compute_actor"))
+
+
+def _of_actions(logit: Any, shape: torch.Size) -> Any:
+    """``[(T + 1) * B, N]`` as ``[T, B, N]``: what is said of the last observation is not needed."""
+    if isinstance(logit, list):
+        return [_of_actions(part, shape) for part in logit]
+    if isinstance(logit, dict):
+        return {name: _of_actions(part, shape) for name, part in logit.items()}
+    return logit.unflatten(0, (shape[0] + 1, shape[1]))[:-1]

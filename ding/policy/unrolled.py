@@ -1,0 +1,84 @@
+"""What policies share that learn from pieces of trajectories by themselves, without a memory."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import tree_map
+from ding.policy.base_policy import Policy
+from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
+
+
+class UnrolledPolicy(Policy):
+    """A sample is a piece of a trajectory: ``T = unroll_len`` transitions, one after the other.
+
+    See `ding.policy.sequences` for its columns. ``collect.n_sample``, ``learn.batch_size`` and the
+    size of the buffer count pieces.
+    """
+
+    _transition_outputs = ("logit",)
+
+    def _get_unroll_len(self) -> int:
+        return self._cfg.unroll_len
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        return sequence_columns(columns, lengths, self._get_unroll_len())
+
+    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
+        return sequence_counts(lengths, self._get_unroll_len())
+
+    def _batch_of_pieces(self, data: Any) -> dict[str, Any]:
+        """Make a batch of B pieces, time first.
+
+        Args:
+            data: Samples; see `sequence_batch`.
+
+        Returns:
+            What `sequence_batch` gives, and ``discount`` float32 ``[T, B]``, of the value that
+            follows each transition. With it and without reward no trace comes from padding.
+            ``weight`` is ``[T, B]``, of mean 1 over the transitions, or ``None``.
+        """
+        cfg = self._cfg
+        batch = sequence_batch(
+            data,
+            self._device,
+            cfg.priority,
+            cfg.priority_IS_weight,
+            cfg.learn.get("ignore_done", False),
+        )
+        mask, weight = batch["mask"], batch["weight"]
+        batch["discount"] = torch.where(
+            mask > 0, cfg.learn.discount_factor * (1 - batch["done"]), 1.0
+        )
+        if bool(mask.all()):
+            batch["weight"] = None if weight is None else weight.expand(mask.shape)
+        else:
+            shares = mask / mask.mean()
+            batch["weight"] = shares if weight is None else shares * weight
+        return batch
+
+
+def flat_steps(tree: Any) -> Any:
+    """``[T, B, ...]`` as ``[T * B, ...]``, which is what networks take."""
+    return tree_map(lambda leaf: leaf.flatten(0, 1), tree)
+
+
+def with_last_values(value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Let padding have the value of what followed the last transition before it.
+
+    Args:
+        value: ``[T + 1, B]``.
+        mask: ``[T, B]``, 0 at padding.
+    """
+    if bool(mask.all()):
+        return value
+    length = mask.sum(0, keepdim=True).long()
+    last = value.gather(0, length)
+    return torch.cat([torch.where(mask > 0, value[:-1], last), last])
+
+
+def piece_priority(batch: dict[str, torch.Tensor], value: torch.Tensor) -> torch.Tensor:
+    """Mean absolute one-step error of the values ``[T + 1, B]`` of each piece, ``[B]``."""
+    error = batch["reward"] + batch["discount"] * value[1:] - value[:-1]
+    return (error.abs() * batch["mask"]).sum(0) / batch["mask"].sum(0)
