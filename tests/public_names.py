@@ -263,6 +263,6 @@ PLANNED: dict[str, str] = {
         DecisionTransformer FQF PPG
     """,
     "ding.policy": """
-        D4PGPolicy DTPolicy FQFPolicy IMPALAPolicy PPGOffPolicy PPGPolicy
+        D4PGPolicy DTPolicy FQFPolicy PPGOffPolicy PPGPolicy
     """,
 }

@@ -22,6 +22,8 @@ TWINS: tuple[tuple[str, str], ...] = (
     ("policy.priority_IS_weight", "policy.other.replay_buffer.priority_IS_weight"),
     ("policy.multi_gpu", "policy.learn.multi_gpu"),
     ("policy.action_space", "policy.model.action_space"),
+    ("policy.unroll_len", "policy.collect.unroll_len"),
+    ("policy.unroll_len", "policy.learn.unroll_len"),
 )
 #: What says the same of a policy and of its network; Q-value critics' networks have other words.
 _SPACES = (None, "discrete", "continuous", "hybrid")

@@ -16,6 +16,7 @@ from ding.model.common import (
     with_old_names,
 )
 from ding.model.template import (
+    ACER,
     C51DQN,
     DQN,
     DRQN,
@@ -33,6 +34,7 @@ from ding.model.wrapper import IModelWrapper, model_wrap, register_wrapper, wrap
 from ding.utils.planned_names import with_planned
 
 __all__ = [
+    "ACER",
     "C51DQN",
     "DQN",
     "DRQN",
@@ -65,7 +67,7 @@ __all__ = [
 ]
 
 _PLANNED = (
-    *("ACER", "BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC"),
+    *("BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC"),
     *("ContinuousBC", "FQF", "HPT", "MAQAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
     *("QTran", "WQMix"),
 )

@@ -1,6 +1,9 @@
 from .a2c import (
     A2CPolicy as A2CPolicy,
 )
+from .acer import (
+    ACERPolicy as ACERPolicy,
+)
 from .base_policy import (
     CommandModePolicy as CommandModePolicy,
 )

@@ -4,6 +4,11 @@ Not lazy: ``gae`` is a function here and a module below, and the function must w
 """
 
 from ding.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
+from ding.rl_utils.acer import (
+    acer_policy_error,
+    acer_trust_region_update,
+    acer_value_error,
+)
 from ding.rl_utils.adder import (
     Adder,
     get_gae,
@@ -37,6 +42,7 @@ from ding.rl_utils.ppo import (
     ppo_value_error,
     shape_fn_ppo,
 )
+from ding.rl_utils.retrace import compute_q_retraces
 from ding.rl_utils.td import (
     dist_1step_td_data,
     dist_1step_td_error,
@@ -88,7 +94,11 @@ __all__ = [
     "a2c_error",
     "a2c_error_continuous",
     "a2c_loss",
+    "acer_policy_error",
+    "acer_trust_region_update",
+    "acer_value_error",
     "calculate_kl_div",
+    "compute_q_retraces",
     "create_noise_generator",
     "dist_1step_td_data",
     "dist_1step_td_error",

@@ -32,6 +32,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "sac": "ding.policy.sac",
         "discrete_sac": "ding.policy.sac",
         "a2c": "ding.policy.a2c",
+        "acer": "ding.policy.acer",
         "impala": "ding.policy.impala",
         "ppo": "ding.policy.ppo",
         "ppo_offpolicy": "ding.policy.ppo",
@@ -50,6 +51,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "discrete_maqac": f"{_MODEL}.maqac",
         "mavac": f"{_MODEL}.mavac",
         "vac": f"{_MODEL}.vac",
+        "acer": f"{_MODEL}.acer",
     },
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",

@@ -1,5 +1,6 @@
 """Whole models, by the kind of policy that they serve."""
 
+from ding.model.template.acer import ACER
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
@@ -7,6 +8,7 @@ from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.vac import VAC
 
 __all__ = [
+    "ACER",
     "C51DQN",
     "DQN",
     "DRQN",

@@ -1,0 +1,64 @@
+"""Actor and critic of ACER."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.encoder import build_encoder
+from ding.model.common.head import DiscreteHead, RegressionHead
+from ding.model.template.actor_critic import ActorCritic
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+
+@MODEL_REGISTRY.register("acer")
+class ACER(ActorCritic):
+    """Logits of one discrete action, and the values of all actions, each from its own encoder.
+
+    ``forward(x, mode)`` with mode ``'compute_actor'`` gives ``{'logit': [B, N]}``, with
+    ``'compute_critic'`` ``{'q_value': [B, N]}``.
+    """
+
+    mode = ["compute_actor", "compute_critic"]
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 1,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        sizes = [action_shape] if isinstance(action_shape, int) else list(action_shape)
+        if len(sizes) != 1:
+            raise ConfigError(f"ACER: action_shape is {action_shape!r}; it has one discrete action")
+        options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
+        encoder = build_encoder(*options)
+        super().__init__(encoder, build_encoder(*options))
+        width = encoder.output_size
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        # The critic's first: so optimisers of old checkpoints count the parameters.
+        self.critic_head = RegressionHead(
+            width, sizes[0], critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
+        )
+        self.actor_head = DiscreteHead(
+            actor_head_hidden_size, sizes[0], actor_head_layer_num, input_size=width, **common
+        )
+
+    def forward(self, inputs: torch.Tensor | dict, mode: str) -> dict:
+        """Runs the method that ``mode`` names."""
+        return self.run_mode(mode, inputs)
+
+    def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'logit': [B, N]}``."""
+        return self.actor_head(self.actor_feature(inputs))
+
+    def compute_critic(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'q_value': [B, N]}``."""
+        return {"q_value": self.critic_head(self.critic_feature(inputs))["pred"]}

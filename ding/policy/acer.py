@@ -1,0 +1,235 @@
+"""Sample efficient actor-critic with experience replay (Wang et al. 2017)."""
+
+import copy
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.model import model_wrap
+from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
+from ding.rl_utils import (
+    acer_policy_error,
+    acer_trust_region_update,
+    acer_value_error,
+    compute_q_retraces,
+)
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("acer")
+class ACERPolicy(UnrolledPolicy):
+    """For one discrete action: Retrace for the critic, truncated importance weights for the actor.
+
+    The actor keeps near an average of its past selves (``learn.trust_region``).
+    """
+
+    _model: Any
+
+    config: dict[str, Any] = dict(
+        type="acer",
+        cuda=False,
+        on_policy=False,
+        # Draw pieces by the mean of their one-step errors.
+        priority=False,
+        priority_IS_weight=False,
+        # Transitions of a sample.
+        unroll_len=32,
+        transition_with_policy_data=True,
+        learn=dict(
+            # Another place of `unroll_len`.
+            unroll_len=32,
+            update_per_collect=4,
+            batch_size=16,
+            learning_rate_actor=5e-4,
+            learning_rate_critic=5e-4,
+            value_weight=0.5,
+            entropy_weight=1e-4,
+            discount_factor=0.9,
+            # Weight of longer corrections.
+            lambda_=0.95,
+            # Upper bound of the importance weights; what it takes away is made up for.
+            c_clip_ratio=10,
+            # How fast the divergence from the average policy may grow.
+            trust_region=True,
+            trust_region_value=1.0,
+            # How far the average policy moves towards the present one at each update.
+            target_theta=0.01,
+            # None, 'clip_norm' or 'clip_value' by `clip_value`.
+            grad_clip_type=None,
+            clip_value=None,
+            ignore_done=False,
+        ),
+        collect=dict(unroll_len=32),
+        eval=dict(evaluator=dict(eval_freq=200)),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
+    )
+
+    _silent_keys = (
+        *("collect.discount_factor", "collect.gae_lambda"),
+        *("discount_factor", "nstep"),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "acer", ["ding.model.template.acer"]
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        built = super()._create_model(cfg, model)
+        require_mode(built, "compute_actor and compute_critic")
+        return built
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        clip = {"grad_clip_type": cfg.grad_clip_type, "clip_value": cfg.clip_value}
+        self._optimizer_actor = Adam(
+            self._model.actor.parameters(), lr=cfg.learning_rate_actor, **clip
+        )
+        self._optimizer_critic = Adam(
+            self._model.critic.parameters(), lr=cfg.learning_rate_critic, **clip
+        )
+        self._target_model = model_wrap(
+            copy.deepcopy(self._model).requires_grad_(False),
+            "target",
+            update_type="momentum",
+            update_kwargs={"theta": cfg.target_theta},
+        )
+        self._learn_model = model_wrap(self._model, "base")
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update of actor and critic, and of the average policy.
+
+        Args:
+            data: B samples; see `UnrolledPolicy`.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]``, if asked for.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        cfg = self._cfg.learn
+        batch = self._batch_of_pieces(data)
+        batch["action"] = batch["action"].long()
+        self._train_mode(True)
+        steps, size = batch["discount"].shape
+        obs = flat_steps(batch["obs"])
+        logit = self._model(obs, mode="compute_actor")["logit"]
+        logit = logit.unflatten(0, (steps + 1, size))
+        q_value = self._model(obs, mode="compute_critic")["q_value"]
+        q_value = q_value.unflatten(0, (steps + 1, size))
+        with torch.no_grad():
+            value = (logit.softmax(-1) * q_value).sum(-1)
+            value = with_last_values(value, batch["mask"])
+        log_prob = logit[:-1].log_softmax(-1)
+        with torch.no_grad():
+            ratio = (log_prob - batch["logit"].log_softmax(-1)).exp()
+            # No trace comes from padding.
+            ratio = ratio * batch["mask"].unsqueeze(-1)
+        q_retrace = compute_q_retraces(
+            *(q_value.detach(), value.unsqueeze(-1), batch["reward"], batch["action"]),
+            *(batch["discount"], ratio, 1.0, cfg.lambda_),
+        )
+        critic_loss = self._mean(
+            acer_value_error(q_value[:-1], q_retrace[:-1], batch["action"]), batch
+        )
+        policy_loss, correction = acer_policy_error(
+            *(q_value[:-1].detach(), q_retrace[:-1], value[:-1].unsqueeze(-1)),
+            *(log_prob, batch["action"], ratio, cfg.c_clip_ratio),
+        )
+        entropy = -(log_prob.exp() * log_prob).sum(-1, keepdim=True)
+        actor_loss = policy_loss + correction - cfg.entropy_weight * entropy
+        names = ("actor_loss", "policy_loss", "bias_correction_loss", "entropy_loss")
+        parts = (actor_loss, policy_loss, correction, entropy)
+        means = (self._mean(part.detach(), batch) for part in parts)
+        log: dict[str, Any] = dict(zip(names, to_floats(*means)))
+        log["critic_loss"] = critic_loss.item()
+        log["total_loss"] = log["actor_loss"] + cfg.value_weight * log["critic_loss"]
+        check_loss(self, log["total_loss"], batch)
+        self._optimizer_critic.zero_grad()
+        (cfg.value_weight * critic_loss).backward()
+        self._optimizer_actor.zero_grad()
+        self._backward_actor(actor_loss, logit, obs, batch)
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer_critic.step()
+        self._optimizer_actor.step()
+        self._target_model.update(self._model)
+        if self._priority:
+            log["priority"] = piece_priority(batch, value)
+        return {
+            "cur_lr_actor": self._optimizer_actor.param_groups[0]["lr"],
+            "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
+            **log,
+        }
+
+    def _backward_actor(
+        self, loss: torch.Tensor, logit: torch.Tensor, obs: Any, batch: dict[str, Any]
+    ) -> None:
+        """Gradients of the actor's parameters, each state's within the trust region.
+
+        Args:
+            loss: ``[T, B, 1]``.
+            logit: ``[T + 1, B, N]``, of which the loss is a function.
+            obs: ``[(T + 1) * B, *obs_shape]``.
+        """
+        (descent,) = torch.autograd.grad(loss.sum(), logit)
+        if self._cfg.learn.trust_region:
+            with torch.no_grad():
+                average = self._target_model.forward(obs, mode="compute_actor")["logit"]
+            bound = self._cfg.learn.trust_region_value
+            (ascent,) = acer_trust_region_update(
+                [-descent], logit, average.unflatten(0, logit.shape[:2]), bound
+            )
+            descent = -ascent
+        if batch["weight"] is not None:
+            descent[:-1] *= batch["weight"].unsqueeze(-1)
+        logit.backward(descent / batch["mask"].numel())
+
+    def _mean(self, loss: torch.Tensor, batch: dict[str, Any]) -> torch.Tensor:
+        """Mean of ``[T, B, 1]`` over what is no padding."""
+        loss = loss.squeeze(-1)
+        return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
+
+    def _monitor_vars_learn(self) -> list[str]:
+        rates = ["cur_lr_actor", "cur_lr_critic"]
+        losses = ["total_loss", "actor_loss", "critic_loss"]
+        return [*rates, *losses, "policy_loss", "bias_correction_loss", "entropy_loss"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "target_model": self._target_model.state_dict(),
+            "optimizer_actor": self._optimizer_actor.state_dict(),
+            "optimizer_critic": self._optimizer_critic.state_dict(),
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
+        load_optimizer(self._optimizer_actor, state_dict.get("optimizer_actor"))
+        load_optimizer(self._optimizer_critic, state_dict.get("optimizer_critic"))
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.unroll_len
+        self._collect_model = model_wrap(self._model, "multinomial_sample")
+
+    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        """Actions drawn from the policy, with the ``logit`` that they were drawn by."""
+        self._train_mode(False)
+        return self._collect_model.forward(obs, mode="compute_actor")
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return self._eval_model.forward(obs, mode="compute_actor")

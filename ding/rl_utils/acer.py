@@ -1,0 +1,83 @@
+"""Losses of actor-critic with experience replay (Wang et al. 2017), for discrete actions."""
+
+from collections.abc import Sequence
+
+import torch
+
+
+def acer_policy_error(
+    q_values: torch.Tensor,
+    q_retraces: torch.Tensor,
+    v_pred: torch.Tensor,
+    target_logit: torch.Tensor,
+    actions: torch.Tensor,
+    ratio: torch.Tensor,
+    c_clip_ratio: float = 10.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The policy's loss with truncated importance weights, and the correction of their bias.
+
+    Equation 9 of the paper. Only ``target_logit`` gets a gradient.
+
+    Args:
+        q_values: ``[T, B, N]``.
+        q_retraces: See ``compute_q_retraces``; ``[T, B, 1]``.
+        v_pred: Values of the states ``[T, B, 1]``.
+        target_logit: Log-probabilities of the learned policy ``[T, B, N]``.
+        actions: int64 ``[T, B]``.
+        ratio: Probability of each action now over that at the time, ``[T, B, N]``.
+        c_clip_ratio: Bound of the importance weights.
+
+    Returns:
+        Two losses ``[T, B, 1]``, to be minimised.
+    """
+    index = actions.long().unsqueeze(-1)
+    with torch.no_grad():
+        weight = ratio.gather(-1, index).clamp(max=c_clip_ratio)
+        gain = weight * (q_retraces - v_pred)
+        # (ρ - c) / ρ where that is positive, for all actions as the policy would choose them.
+        beyond = (1 - c_clip_ratio / ratio).clamp(min=0)
+        correction = target_logit.exp() * beyond * (q_values - v_pred)
+    actor_loss = -gain * target_logit.gather(-1, index)
+    return actor_loss, -(correction * target_logit).sum(-1, keepdim=True)
+
+
+def acer_value_error(
+    q_values: torch.Tensor, q_retraces: torch.Tensor, actions: torch.Tensor
+) -> torch.Tensor:
+    """Half the squared error of the values of the actions that were done, ``[T, B, 1]``.
+
+    Args:
+        q_values: ``[T, B, N]``.
+        q_retraces: ``[T, B, 1]``; no gradient flows into them.
+        actions: int64 ``[T, B]``.
+    """
+    q_value = q_values.gather(-1, actions.long().unsqueeze(-1))
+    return 0.5 * (q_retraces.detach() - q_value).pow(2)
+
+
+def acer_trust_region_update(
+    actor_gradients: Sequence[torch.Tensor],
+    target_logit: torch.Tensor,
+    avg_logit: torch.Tensor,
+    trust_region_value: float,
+) -> list[torch.Tensor]:
+    """Take from gradients what leads too far away from the average policy.
+
+    Equation 12 of the paper, with the logits as the statistics of the policy: the gradient ``z``
+    nearest to the given one for which the divergence of the average policy from the learned one
+    grows by no more than ``trust_region_value``, to first order.
+
+    Args:
+        actor_gradients: Of what is to be maximised, with respect to the logits, ``[*, N]`` each.
+        target_logit: Logits of the learned policy ``[*, N]``.
+        avg_logit: Logits of the average policy ``[*, N]``.
+        trust_region_value: The bound δ.
+    """
+    with torch.no_grad():
+        growth = target_logit.softmax(-1) - avg_logit.softmax(-1)
+        square = growth.pow(2).sum(-1, keepdim=True).clamp(min=torch.finfo(growth.dtype).tiny)
+        updated = []
+        for gradient in actor_gradients:
+            excess = (growth * gradient).sum(-1, keepdim=True) - trust_region_value
+            updated.append(gradient - (excess / square).clamp(min=0) * growth)
+        return updated
