@@ -6,8 +6,8 @@ import torch
 from easydict import EasyDict
 
 from ding.model import model_wrap
-from ding.policy.advantage_actor_critic import one_action
 from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.policy_gradient import one_action
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     vtrace_data,
