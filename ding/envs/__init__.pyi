@@ -101,6 +101,9 @@ from .env_wrappers import (
     GymToGymnasiumWrapper as GymToGymnasiumWrapper,
 )
 from .env_wrappers import (
+    MaskObsWrapper as MaskObsWrapper,
+)
+from .env_wrappers import (
     MaxAndSkipWrapper as MaxAndSkipWrapper,
 )
 from .env_wrappers import (

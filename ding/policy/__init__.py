@@ -10,7 +10,7 @@ _PLANNED = (
     *("COMAPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
     *("EDACPolicy", "FQFPolicy", "IQLPolicy", "MADQNPolicy"),
     *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy"),
-    *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D2Policy", "R2D3Policy"),
+    *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D3Policy"),
     *("WQMIXPolicy",),
 )
 __getattr__ = with_planned(__name__, _PLANNED, _find)

@@ -85,6 +85,9 @@ from .ppo import (
 from .qrdqn import (
     QRDQNPolicy as QRDQNPolicy,
 )
+from .r2d2 import (
+    R2D2Policy as R2D2Policy,
+)
 from .rainbow import (
     RainbowDQNPolicy as RainbowDQNPolicy,
 )

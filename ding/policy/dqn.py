@@ -75,6 +75,8 @@ class DQNPolicy(Policy):
         ),
     )
 
+    _silent_keys = ("learn.alpha", "learn.discount_factor")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._quick_actors: dict[str, QuickActor] = {}
         super().__init__(*args, **kwargs)

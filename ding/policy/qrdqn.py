@@ -7,6 +7,7 @@ import torch
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("qrdqn")
@@ -19,12 +20,21 @@ class QRDQNPolicy(DQNPolicy):
     paper = "Dabney et al. 2018a"
     config: dict[str, Any] = dict(
         type="qrdqn",
+        # Another place of `learn.kappa`; counts if it is given.
+        kappa=None,
         # Up to this error the loss is quadratic.
         learn=dict(kappa=1.0),
     )
 
     def default_model(self) -> tuple[str, list[str]]:
         return "qrdqn", ["ding.model.template.q_learning"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        own = self._cfg.get("kappa")
+        self._kappa = float(self._cfg.learn.kappa if own is None else own)
+        if not self._kappa > 0:
+            raise ConfigError(f"policy.learn.kappa is {self._kappa}; it must be > 0")
 
     def _branch_loss(
         self,
@@ -44,6 +54,6 @@ class QRDQNPolicy(DQNPolicy):
             batch["weight"],
         )
         loss, error = qrdqn_nstep_td_error(
-            data, self._gamma, self._nstep, batch.get("value_gamma"), self._cfg.learn.kappa
+            data, self._gamma, self._nstep, batch.get("value_gamma"), self._kappa
         )
         return loss, error.detach()

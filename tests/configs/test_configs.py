@@ -59,6 +59,8 @@ def made_small(main_config, exp_name):
         save_random_transitions(collect.data_path, main_config.env.env_id)
     else:
         collect.n_sample = min(collect.n_sample, SAMPLES)
+    if "learn_unroll_len" in main_config.policy:  # samples are sequences of many steps
+        main_config.policy.learn.batch_size = collect.n_sample
     if "random_collect_size" in main_config.policy:
         main_config.policy.random_collect_size = SAMPLES
     return main_config

@@ -105,9 +105,10 @@ def test_qrdqn_by_hand():
     assert log["priority"].tolist() == pytest.approx([(0.25 / 2) / 2 + (0.25 / 2) / 2])
 
 
-def test_quantile_loss_is_linear_beyond_kappa():
+@pytest.mark.parametrize("place", [dict(learn=dict(kappa=0.5)), dict(kappa=0.5)])
+def test_quantile_loss_is_linear_beyond_kappa(place):
     network = TableQuantiles([[[0.0, 0.0], [0.0, 0.0]]])
-    policy = build(QRDQNPolicy, network, learn=dict(kappa=0.5))
+    policy = build(QRDQNPolicy, network, **place)
     log = policy.learn_mode.forward(samples([0.0], [0.0], [0], [[2.0]], [True]))
     # Each error is 2: Huber 0.5 * (2 - 0.25), over kappa 1.75; weights 0.25 and 0.75.
     assert log["priority"].tolist() == pytest.approx([1.75 * (0.25 + 0.75)])

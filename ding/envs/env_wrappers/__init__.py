@@ -20,6 +20,7 @@ from ding.envs.env_wrappers.gym_to_gymnasium import (
 from ding.envs.env_wrappers.observations import (
     AllinObsWrapper,
     FrameStackWrapper,
+    MaskObsWrapper,
     ObsNormWrapper,
     ObsPlusPrevActRewWrapper,
     RamWrapper,
@@ -46,6 +47,7 @@ __all__ = [
     "FireResetWrapper",
     "FrameStackWrapper",
     "GymToGymnasiumWrapper",
+    "MaskObsWrapper",
     "MaxAndSkipWrapper",
     "NoopResetWrapper",
     "ObsNormWrapper",

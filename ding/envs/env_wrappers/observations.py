@@ -1,6 +1,7 @@
 """Wrappers that change observations."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -142,6 +143,29 @@ class RamWrapper(gymnasium.ObservationWrapper):
         if self._render:
             self.env.render()
         return np.asarray(obs, np.float32).reshape(self._shape)
+
+
+@ENV_WRAPPER_REGISTRY.register("mask_obs")
+class MaskObsWrapper(gymnasium.ObservationWrapper):
+    """Leaves some entries of vector observations out: what is left does not tell everything.
+
+    Args:
+        keep: Indices of the entries that stay, in the order in which they are to come.
+    """
+
+    def __init__(self, env: gymnasium.Env, keep: Sequence[int]) -> None:
+        super().__init__(as_gymnasium(env))
+        space = _box_observations(self)
+        self._keep = list(keep)
+        known = range(int(np.prod(space.shape)))
+        if len(space.shape) != 1 or not self._keep or any(i not in known for i in self._keep):
+            raise ValueError(f"mask_obs got keep={self._keep} for observations of {space}")
+        self.observation_space = spaces.Box(
+            space.low[self._keep], space.high[self._keep], dtype=space.dtype.type
+        )
+
+    def observation(self, obs: Any) -> np.ndarray:
+        return np.asarray(obs)[self._keep]
 
 
 @ENV_WRAPPER_REGISTRY.register("allin_obs")

@@ -88,6 +88,7 @@ class HiddenStateWrapper(IModelWrapper):
         if self._state_num is None:
             for i in state_id:
                 self._state.setdefault(i, self._init_fn())
+            return list(state_id)
         unknown = [i for i in state_id if i not in self._state]
         if unknown:
             raise ValueError(

@@ -7,6 +7,7 @@ from ding.envs import (
     AllinObsWrapper,
     DingEnvWrapper,
     FrameStackWrapper,
+    MaskObsWrapper,
     ObsNormWrapper,
     ObsPlusPrevActRewWrapper,
     RamWrapper,
@@ -143,3 +144,18 @@ def test_action_repeat():
     assert env.step(0)[1:3] == (9.0, True)
     with pytest.raises(ValueError, match="action_repeat"):
         ActionRepeatWrapper(CountEnv(), 0)
+
+
+def test_mask_obs():
+    inner = CountEnv()
+    inner.observation_space = spaces.Box(
+        np.array([0, -1, 2]), np.array([3, 1, 4]), dtype=np.float32
+    )
+    inner._obs = lambda: np.array([inner.t, 0.5, 3], np.float32)
+    env = MaskObsWrapper(inner, keep=[2, 0])
+    env.reset()
+    assert env.step(0)[0].tolist() == [3, 1]
+    assert env.observation_space == spaces.Box(np.array([2, 0]), np.array([4, 3]), dtype=np.float32)
+    for keep in ([], [3]):
+        with pytest.raises(ValueError, match="keep="):
+            MaskObsWrapper(inner, keep=keep)

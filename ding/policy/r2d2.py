@@ -1,0 +1,318 @@
+"""Recurrent replay (Kapturowski et al. 2019, R2D2): deep Q-learning with a memory."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.sequences import (
+    sequence_batch,
+    sequence_columns,
+    sequence_counts,
+    stack_states,
+    unstack_states,
+)
+from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+#: Share of the largest TD error in a sequence's priority; the mean has the rest (section 2.3).
+_ETA = 0.9
+
+
+@POLICY_REGISTRY.register("r2d2")
+class R2D2Policy(Policy):
+    """Double Q-learning on sequences of ``burnin_step + learn_unroll_len`` steps.
+
+    A sequence comes with the network's state before it. The first ``burnin_step`` steps only bring
+    that state up to date with the weights; all others are learned from, with n-step targets that
+    are cut where the sequence ends. Samples are as `sequences.sequence_columns` makes them. Values
+    are squashed unless ``learn.value_rescale`` is off.
+
+    The network takes ``{'obs', 'prev_state'}`` and ``inference``, and returns ``next_state``, as
+    `DRQN` does.
+    """
+
+    config: dict[str, Any] = dict(
+        type="r2d2",
+        cuda=False,
+        on_policy=False,
+        priority=True,
+        priority_IS_weight=True,
+        discount_factor=0.997,
+        nstep=5,
+        burnin_step=20,
+        # Steps that are learned from.
+        learn_unroll_len=80,
+        # Steps of a whole sequence, of which the others are learned from, instead of the above.
+        unroll_len=None,
+        learn=dict(
+            # Updates after each collection.
+            update_per_collect=1,
+            batch_size=64,
+            learning_rate=0.0001,
+            # How far the target network follows at each update; or, if given, a copy is taken
+            # after so many updates.
+            target_update_theta=0.001,
+            target_update_freq=None,
+            value_rescale=True,
+            # For environments whose only end is a time limit that they do not report.
+            ignore_done=False,
+        ),
+        collect=dict(
+            # Sequences, not steps.
+            n_sample=32,
+            # Older name of `n_sample`.
+            each_iter_n_sample=None,
+            # Cut whole episodes into sequences; else pieces of them, as they are collected.
+            traj_len_inf=True,
+            env_num=None,
+        ),
+        eval=dict(env_num=None),
+        other=dict(
+            # ε as a function of environment steps; `type` is 'exp' or 'linear'.
+            eps=dict(type="exp", start=0.95, end=0.05, decay=10000),
+            replay_buffer=dict(replay_buffer_size=10000),
+        ),
+    )
+
+    _recurrent = True
+    _transition_outputs = ("prev_state",)
+
+    def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
+        self._burnin_step = cfg.burnin_step
+        whole = cfg.get("unroll_len")
+        self._learn_len = cfg.learn_unroll_len if whole is None else whole - cfg.burnin_step
+        if self._learn_len < 1 or self._burnin_step < 0:
+            raise ConfigError(
+                f"policy.burnin_step={cfg.burnin_step}, learn_unroll_len={cfg.learn_unroll_len}, "
+                f"unroll_len={whole}: sequences need at least one step to learn from"
+            )
+        if isinstance(cfg.model.get("action_shape", 1), list | tuple):
+            raise ConfigError(
+                f"policy.model.action_shape={list(cfg.model.action_shape)}: "
+                f"{type(self).__name__} chooses one of so many actions, a whole number"
+            )
+        super().__init__(cfg, *args, **kwargs)
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "drqn", ["ding.model.template.q_learning"]
+
+    def _get_unroll_len(self) -> int:
+        return self._burnin_step + self._learn_len
+
+    def _get_n_sample(self) -> int | None:
+        collect = self._cfg.collect
+        return collect.get("each_iter_n_sample") or collect.get("n_sample")
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg
+        self._priority = cfg.priority
+        self._priority_IS_weight = cfg.priority_IS_weight
+        if cfg.priority_IS_weight and not cfg.priority:
+            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+        self._gamma = cfg.discount_factor
+        self._nstep = cfg.nstep
+        self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
+        freq, theta = cfg.learn.get("target_update_freq"), cfg.learn.target_update_theta
+        self._target_model = model_wrap(
+            copy.deepcopy(self._model),
+            "target",
+            update_type="momentum" if freq is None else "assign",
+            update_kwargs={"theta": theta} if freq is None else {"freq": freq},
+        )
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update.
+
+        Returns:
+            The log; ``priority`` is float32 ``[B]``.
+
+        Raises:
+            DataError: The loss is not finite.
+        """
+        batch = sequence_batch(
+            data,
+            self._device,
+            self._priority,
+            self._priority_IS_weight,
+            self._cfg.learn.ignore_done,
+        )
+        self._train_mode(True)
+        q = self._q_values(self._model, batch)  # [L + 1, B, N]
+        with torch.no_grad():
+            target_q = self._q_values(self._target_model.forward, batch)
+        loss, priority = self._sequence_loss(batch, q, target_q)
+
+        check_loss(self, loss_value := loss.item(), batch)
+        self._optimizer.zero_grad()
+        loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
+        self._target_model.update(self._model)
+        q_mean, target_q_mean = to_floats(q.detach().mean(), target_q.mean())
+        return {
+            "cur_lr": self._optimizer.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            "q_value": q_mean,
+            "target_q_value": target_q_mean,
+            "priority": priority,
+        }
+
+    def _q_values(self, network: Any, batch: dict[str, Any]) -> torch.Tensor:
+        """A network's values from the first learned step to the one after the last."""
+        obs, burnin = batch["obs"], self._burnin_step
+        states = unstack_states(batch["prev_state"])
+        if burnin:
+            with torch.no_grad():
+                warm = network({"obs": _steps(obs, 0, burnin), "prev_state": states})["next_state"]
+            # Where an episode begins there is nothing to warm up with.
+            warmed = batch["mask"][0].bool().tolist()
+            states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
+        return network({"obs": _steps(obs, burnin, None), "prev_state": states})["logit"]
+
+    def _sequence_loss(
+        self, batch: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Loss, and the priority of each sequence ``[B]``."""
+        learned = slice(self._burnin_step, None)
+        mask = batch["mask"][learned]
+        error = self._td_errors(
+            q,
+            target_q,
+            batch["action"][learned],
+            batch["reward"][learned],
+            batch["done"][learned],
+            mask,
+            self._nstep,
+        )
+        steps = mask.sum(0)
+        loss = (error * mask).sum(0) / steps
+        if batch["weight"] is not None:
+            loss = loss * batch["weight"]
+        distance = error.detach().sqrt() * mask
+        return loss.mean(), _ETA * distance.amax(0) + (1 - _ETA) * distance.sum(0) / steps
+
+    def _td_errors(
+        self,
+        q: torch.Tensor,
+        target_q: torch.Tensor,
+        action: torch.Tensor,
+        reward: torch.Tensor,
+        done: torch.Tensor,
+        mask: torch.Tensor,
+        nstep: int,
+    ) -> torch.Tensor:
+        """Squared n-step errors ``[L, B]``; those of padding say nothing.
+
+        A target reaches as far as the sequence does: its value is then that of the observation
+        after the sequence's last step.
+
+        Args:
+            q: The network's values of L + 1 observations, ``[L + 1, B, N]``.
+            target_q: The target network's, likewise.
+            action: int64 ``[L, B]``.
+            reward: ``[L, B]``, 0 at padding; ``done`` likewise.
+            mask: ``[L, B]``, 0 at padding, which comes last.
+        """
+        length = len(action)
+        left = mask.sum(0).long() - torch.arange(length, device=mask.device)[:, None]
+        taken = left.clamp(1, nstep)
+        # Of padding: any step within reach.
+        after = (torch.arange(length, device=mask.device)[:, None] + taken).clamp(max=length)
+        greedy = q.detach().argmax(-1)
+        at = after.unsqueeze(-1).expand(-1, -1, q.shape[-1])
+        data = q_nstep_td_data(
+            q[:-1].flatten(0, 1),
+            target_q.gather(0, at).flatten(0, 1),
+            action.flatten(),
+            greedy.gather(0, after).flatten(),
+            _windows(reward, nstep).flatten(1),
+            _windows(done, nstep).amax(0).flatten(),
+            None,
+        )
+        td_error = (
+            q_nstep_td_error_with_rescale if self._cfg.learn.value_rescale else q_nstep_td_error
+        )
+        gamma = self._gamma ** taken.flatten().to(q.dtype)
+        _, error = td_error(data, self._gamma, nstep, value_gamma=gamma)
+        return error.view(length, -1)
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss", "q_value", "target_q_value"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "target_model": self._target_model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "target_update_count": self._target_model.update_count,
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        # One that holds weights alone: the target starts from them, as at a run's start.
+        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
+        load_optimizer(self._optimizer, state_dict.get("optimizer"))
+        self._target_model.reset_state(state_dict.get("target_update_count"))
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        self._nstep = self._cfg.nstep
+        self._collect_states = model_wrap(
+            self._model, "hidden_state", state_num=None, save_prev_state=True
+        )
+        self._collect_model = model_wrap(self._collect_states, "eps_greedy_sample")
+
+    def _forward_collect_batch(
+        self, obs: Any, eps: Any, env_ids: list[int]
+    ) -> dict[str, torch.Tensor]:
+        """ε-greedy actions; ``eps`` is one number, or one for each environment."""
+        self._train_mode(False)
+        output = self._collect_model.forward({"obs": obs}, data_id=env_ids, inference=True, eps=eps)
+        like = self._collect_states.state_of(env_ids[0])
+        return {**output, "prev_state": stack_states(output["prev_state"], like)}
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        return sequence_columns(columns, lengths, self._learn_len, self._burnin_step)
+
+    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
+        return sequence_counts(lengths, self._learn_len)
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        self._collect_states.reset(data_id=data_id)
+
+    # ------------------------------------------------------------------ eval
+
+    def _init_eval(self) -> None:
+        self._eval_states = model_wrap(self._model, "hidden_state", state_num=None)
+        self._eval_model = model_wrap(self._eval_states, "argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        return self._eval_model.forward({"obs": obs}, data_id=env_ids, inference=True)
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        self._eval_states.reset(data_id=data_id)
+
+
+def _steps(obs: Any, start: int, stop: int | None) -> Any:
+    if isinstance(obs, dict):
+        return {name: _steps(part, start, stop) for name, part in obs.items()}
+    return obs[start:stop]
+
+
+def _windows(per_step: torch.Tensor, nstep: int) -> torch.Tensor:
+    """``[nstep, L, B]``: each step's value and those after it, zeros beyond the end."""
+    padded = torch.cat([per_step, per_step.new_zeros(nstep - 1, *per_step.shape[1:])])
+    return torch.stack([padded[k : k + len(per_step)] for k in range(nstep)])
