@@ -24,8 +24,10 @@ from ding.model.template import (
     MAVAC,
     QRDQN,
     VAC,
+    ContinuousBC,
     ContinuousMAQAC,
     ContinuousQAC,
+    DiscreteBC,
     DiscreteMAQAC,
     DiscreteQAC,
     RainbowDQN,
@@ -42,9 +44,11 @@ __all__ = [
     "MAVAC",
     "QRDQN",
     "VAC",
+    "ContinuousBC",
     "ContinuousMAQAC",
     "ContinuousQAC",
     "ConvEncoder",
+    "DiscreteBC",
     "DiscreteHead",
     "DiscreteMAQAC",
     "DiscreteQAC",
@@ -67,8 +71,8 @@ __all__ = [
 ]
 
 _PLANNED = (
-    *("BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer", "DiscreteBC"),
-    *("ContinuousBC", "FQF", "HPT", "MAQAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
+    *("BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer"),
+    *("FQF", "HPT", "MAQAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
     *("QTran", "WQMix"),
 )
 __getattr__ = with_planned(__name__, _PLANNED)

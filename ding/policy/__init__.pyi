@@ -16,6 +16,9 @@ from .base_policy import (
 from .base_policy import (
     get_policy_cls as get_policy_cls,
 )
+from .bc import (
+    BehaviourCloningPolicy as BehaviourCloningPolicy,
+)
 from .command_mode_policy_instance import (
     DQNCommandModePolicy as DQNCommandModePolicy,
 )

@@ -13,6 +13,7 @@ from ding.model import (
     QRDQN,
     VAC,
     ContinuousQAC,
+    DiscreteBC,
     DiscreteQAC,
     RainbowDQN,
     with_old_names,
@@ -144,6 +145,7 @@ OLD = {
             **dueling("head", 2),
         },
     ),
+    "bc discrete": (lambda: DiscreteBC(4, 2), {**encoder(), **dueling("head", 2)}),
     "vac": (lambda: VAC(4, 2), twice({**encoder(), **CRITIC, **ACTOR})),
     "vac two encoders": (
         lambda: VAC(4, 2, share_encoder=False),

@@ -1,6 +1,7 @@
 """Whole models, by the kind of policy that they serve."""
 
 from ding.model.template.acer import ACER
+from ding.model.template.bc import ContinuousBC, DiscreteBC
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
@@ -16,8 +17,10 @@ __all__ = [
     "MAVAC",
     "QRDQN",
     "VAC",
+    "ContinuousBC",
     "ContinuousMAQAC",
     "ContinuousQAC",
+    "DiscreteBC",
     "DiscreteMAQAC",
     "DiscreteQAC",
     "RainbowDQN",

@@ -1,0 +1,134 @@
+"""Networks that imitate: observation in, a demonstrator's action out."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.blocks import linear_layers
+from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
+from ding.model.common.head import (
+    DiscreteHead,
+    DuelingHead,
+    RegressionHead,
+    ReparameterizationHead,
+    build_discrete_head,
+)
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+_KERNELS = [8, 4, 3]
+
+
+@MODEL_REGISTRY.register("discrete_bc")
+class DiscreteBC(nn.Module):
+    """Logits of actions: ``[B, *obs_shape] float32`` to ``{'logit': [B, action_shape]}``.
+
+    With several action dimensions ``logit`` is a list, one tensor for each.
+
+    Args:
+        obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+        head_hidden_size: The encoder's last size unless given.
+        strides: Of an image encoder's convolutions. Three have the kernels 8, 4 and 3 as usual; of
+            another number, each has a kernel of 3.
+    """
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        dueling: bool = True,
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        strides: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        encoder: FCEncoder | ConvEncoder
+        if strides is None:
+            encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        elif isinstance(obs_shape, Sequence):
+            kernels = _KERNELS if len(strides) == len(_KERNELS) else [3] * len(strides)
+            encoder = ConvEncoder(
+                obs_shape,
+                encoder_hidden_size_list,
+                activation,
+                kernels,
+                strides,
+                norm_type=norm_type,
+            )
+        else:
+            raise ConfigError(
+                f"DiscreteBC: strides {list(strides)} are of images, and obs_shape is {obs_shape}; "
+                "expected [C, H, W], or no strides"
+            )
+        self.encoder = encoder
+        self.head = build_discrete_head(
+            DuelingHead if dueling else DiscreteHead,
+            head_hidden_size or encoder.output_size,
+            action_shape,
+            input_size=encoder.output_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+        )
+
+    def forward(self, inputs: torch.Tensor) -> dict[str, Any]:
+        return self.head(self.encoder(inputs))
+
+
+@MODEL_REGISTRY.register("continuous_bc")
+class ContinuousBC(nn.Module):
+    """Actions in (-1, 1) of an observation ``[B, obs_shape] float32``.
+
+    Args:
+        action_space: ``'regression'``: ``{'action': [B, A]}``. ``'reparameterization'``: a
+            Gaussian, to be squashed by tanh, ``{'logit': [mu, sigma]}`` with ``[B, A]`` each.
+    """
+
+    action_spaces = ("regression", "reparameterization")
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        action_space: str,
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__()
+        if action_space not in self.action_spaces:
+            raise ConfigError(
+                f"ContinuousBC: action_space is {action_space!r}; expected one of "
+                f"{self.action_spaces}"
+            )
+        shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
+        if len(shape) != 1:
+            raise ConfigError(
+                f"ContinuousBC: obs_shape is {obs_shape!r}; expected an int or [n]: it has no "
+                "encoder for images"
+            )
+        self.action_space = action_space
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        width, layers = actor_head_hidden_size, actor_head_layer_num
+        size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
+        head: nn.Module
+        if action_space == "regression":
+            head = RegressionHead(width, size, layers, final_tanh=True, **common)
+        else:
+            head = ReparameterizationHead(width, size, layers, "conditioned", **common)
+        self.actor = nn.Sequential(*linear_layers([shape[0], width], **common), head)
+
+    def forward(self, inputs: torch.Tensor) -> dict[str, Any]:
+        output = self.actor(inputs)
+        if self.action_space == "regression":
+            action = output["pred"]
+            # The head drops the axis of a single dimension.
+            return {"action": action.unsqueeze(-1) if action.dim() < inputs.dim() else action}
+        return {"logit": [output["mu"], output["sigma"]]}

@@ -1,0 +1,272 @@
+"""Behaviour cloning: learning a demonstrator's actions as a supervised task (Pomerleau 1991)."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from easydict import EasyDict
+from torch.nn import functional as F
+
+from ding.data import tree_map
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss
+from ding.policy.common_utils import as_batch
+from ding.policy.dqn import one_action
+from ding.policy.train_columns import flatten_numbers
+from ding.rl_utils import get_epsilon_greedy_fn
+from ding.rl_utils._log_prob import normal_log_prob
+from ding.rl_utils.nstep import weighted_mean
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+_LOSSES: dict[str, Callable[..., torch.Tensor]] = {
+    "l1_loss": F.l1_loss,
+    "mse_loss": F.mse_loss,
+    "smooth_l1_loss": F.smooth_l1_loss,
+}
+#: Share of the label that other actions get with `learn.ce_label_smooth` (Szegedy et al. 2016).
+_SMOOTHING = 0.1
+#: tanh(1): beyond it, an output moves little however much its input does.
+_SATURATED = math.tanh(1)
+#: With no more than this share of the outputs left, all of them are trained.
+_LEAST_UNMASKED = 0.2
+#: Where atanh of an action is still finite in float32.
+_INNER = 1 - 1e-6
+
+
+@POLICY_REGISTRY.register("bc")
+class BehaviourCloningPolicy(Policy):
+    """Cross-entropy for discrete actions, regression for continuous ones in ``[-1, 1]``.
+
+    Samples need ``obs`` and ``action``. With ``model.action_space='reparameterization'`` and no
+    ``loss_type`` the likelihood of the actions, tanh of a Gaussian, is what grows.
+    """
+
+    config: dict[str, Any] = dict(
+        type="bc",
+        cuda=False,
+        on_policy=False,
+        continuous=False,
+        # Of continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared errors,
+        # or the likelihood.
+        loss_type=None,
+        # Number of actions where `model.action_shape` does not tell.
+        action_shape=19,
+        learn=dict(
+            update_per_collect=1,
+            batch_size=32,
+            learning_rate=1e-5,
+            # The learning rate goes from `warmup_lr` to `learning_rate` in `warmup_epoch` epochs,
+            # and by `decay_rate` every `decay_epoch` epochs after that.
+            lr_decay=False,
+            decay_epoch=30,
+            decay_rate=0.1,
+            warmup_lr=1e-4,
+            warmup_epoch=3,
+            # 'SGD', 'Adam' or 'AdamW'.
+            optimizer="SGD",
+            momentum=0.9,
+            weight_decay=1e-4,
+            # A tenth of each label goes to the other actions.
+            ce_label_smooth=False,
+            # Log the share of actions that are the demonstrator's.
+            show_accuracy=False,
+            # Leave out outputs beyond tanh(1), unless few are left: they need not reach -1 or 1.
+            tanh_mask=False,
+        ),
+        collect=dict(
+            unroll_len=1,
+            # Gaussian noise on continuous actions, cut to `noise_range`; `noise_sigma` is a number
+            # or dict(type, start, end, decay) of environment steps.
+            noise=False,
+            noise_sigma=0.2,
+            noise_range=dict(min=-0.5, max=0.5),
+        ),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=10000)),
+    )
+
+    #: How often the data set was gone through; the pipelines count.
+    _epoch = 0
+
+    def default_model(self) -> tuple[str, list[str]]:
+        name = "continuous_bc" if self._cfg.continuous else "discrete_bc"
+        return name, ["ding.model.template.bc"]
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        own = {"action_shape": cfg.action_shape}
+        if cfg.continuous:
+            own["action_space"] = "regression"
+        self._gaussian = cfg.continuous and cfg.model.get("action_space") == "reparameterization"
+        return super()._create_model(EasyDict({**cfg, "model": {**own, **cfg.model}}), model)
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        if self._cfg.loss_type is not None and self._cfg.loss_type not in _LOSSES:
+            raise ConfigError(
+                f"policy.loss_type is {self._cfg.loss_type!r}; expected one of {[*_LOSSES]}, or "
+                "None"
+            )
+        self._priority_IS_weight = self._cfg.get("priority_IS_weight", False)
+        self._optimizer = self._build_optimizer(cfg)
+        self._learn_model = model_wrap(self._model, "base")
+
+    def _build_optimizer(self, cfg: EasyDict) -> torch.optim.Optimizer:
+        options = {"lr": self._learning_rate(0), "weight_decay": cfg.weight_decay}
+        name = str(cfg.optimizer).lower()
+        if name == "sgd":
+            parameters = self._model.parameters()
+            return torch.optim.SGD(parameters, momentum=cfg.momentum, **options)
+        if name in ("adam", "adamw"):
+            return Adam(self._model.parameters(), optim_type=name, **options)
+        raise ConfigError(
+            f"policy.learn.optimizer is {cfg.optimizer!r}; expected 'SGD', 'Adam' or 'AdamW'"
+        )
+
+    def _learning_rate(self, epoch: int) -> float:
+        cfg = self._cfg.learn
+        if not cfg.lr_decay:
+            return cfg.learning_rate
+        if epoch < cfg.warmup_epoch:
+            risen = epoch / cfg.warmup_epoch
+            return cfg.warmup_lr + (cfg.learning_rate - cfg.warmup_lr) * risen
+        return cfg.learning_rate * cfg.decay_rate ** ((epoch - cfg.warmup_epoch) // cfg.decay_epoch)
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]`` is the loss of each sample.
+
+        Raises:
+            DataError: Samples without ``obs`` or ``action``, or a loss that is not finite.
+        """
+        batch = self._batch(data)
+        self._train_mode(True)
+        if self._cfg.learn.lr_decay:
+            for group in self._optimizer.param_groups:
+                group["lr"] = self._learning_rate(self._epoch)
+        losses, facts = self._losses(self._model(batch["obs"]), batch["action"])
+        weight = batch["IS"].float() if self._priority_IS_weight and "IS" in batch else None
+        loss = weighted_mean(losses, weight)
+        check_loss(self, loss_value := loss.item(), batch)
+        self._optimizer.zero_grad()
+        loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
+        return {
+            "cur_lr": self._optimizer.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            "priority": losses.detach(),
+            **facts,
+        }
+
+    def _batch(self, data: Any) -> dict[str, Any]:
+        batch = flatten_numbers(as_batch(data, ("obs", "action"), self._device))
+        batch["obs"] = tree_map(lambda leaf: leaf.float(), batch["obs"])
+        action = batch["action"]
+        if self._cfg.continuous:
+            batch["action"] = action.float() if action.dim() > 1 else action.float()[:, None]
+        else:
+            batch["action"] = action.long()
+        return batch
+
+    def _losses(
+        self, output: Mapping[str, Any], action: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """The loss of each sample ``[B]``, and what to log besides."""
+        if self._cfg.continuous:
+            return self._regression(output, action), {}
+        logits = output["logit"]
+        parts = logits if isinstance(logits, list) else [logits]
+        actions = action.unbind(1) if isinstance(logits, list) else [action.reshape(-1)]
+        smoothing = _SMOOTHING if self._cfg.learn.ce_label_smooth else 0.0
+        losses = [
+            F.cross_entropy(part, one, reduction="none", label_smoothing=smoothing)
+            for part, one in zip(parts, actions)
+        ]
+        facts = {}
+        if self._cfg.learn.show_accuracy:
+            same = [(part.argmax(-1) == one).float().mean() for part, one in zip(parts, actions)]
+            facts["accuracy"] = torch.stack(same).mean().item()
+        return torch.stack(losses).mean(0), facts
+
+    def _regression(self, output: Mapping[str, Any], action: torch.Tensor) -> torch.Tensor:
+        if self._gaussian and self._cfg.loss_type is None:
+            inner = torch.atanh(action.clamp(-_INNER, _INNER))
+            mu, sigma = output["logit"]
+            # The slope of tanh is the same whatever the policy is.
+            return -normal_log_prob({"mu": mu, "sigma": sigma}, inner)
+        mean = torch.tanh(output["logit"][0]) if self._gaussian else output["action"]
+        errors = _LOSSES[self._cfg.loss_type or "mse_loss"](mean, action, reduction="none")
+        if self._cfg.learn.tanh_mask:
+            kept = mean.detach().abs() <= _SATURATED
+            share = kept.float().mean()
+            if share > _LEAST_UNMASKED:
+                # So that the mean over all is the mean over those that are kept.
+                errors = errors * kept / share
+        return errors.mean(-1)
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss", *(["accuracy"] * self._cfg.learn.show_accuracy)]
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(
+            self._model, "base" if self._cfg.continuous else "eps_greedy_sample"
+        )
+
+    def _forward_collect_batch(
+        self, obs: Any, eps: Any = 0.0, sigma: float | None = None
+    ) -> dict[str, torch.Tensor]:
+        """The action; with probability ``eps`` any discrete one, or with noise of ``sigma``."""
+        self._train_mode(False)
+        if not self._cfg.continuous:
+            return one_action(self._collect_model.forward(obs, eps=eps))
+        action = self._mean_action(self._collect_model.forward(obs))
+        if self._cfg.collect.noise:
+            sigma = self._noise_sigma(0) if sigma is None else sigma
+            limits = self._cfg.collect.noise_range
+            noise = (torch.randn_like(action) * sigma).clamp_(limits.min, limits.max)
+            action = (action + noise).clamp_(-1, 1)
+        return {"action": action}
+
+    def _mean_action(self, output: Mapping[str, Any]) -> torch.Tensor:
+        return torch.tanh(output["logit"][0]) if self._gaussian else output["action"]
+
+    def _noise_sigma(self, envstep: int) -> float:
+        sigma = self._cfg.collect.noise_sigma
+        if not isinstance(sigma, Mapping):
+            return float(sigma)
+        fall = get_epsilon_greedy_fn(sigma["start"], sigma["end"], sigma["decay"], sigma["type"])
+        return fall(envstep)
+
+    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
+        """Of the command mode: how much to explore at this environment step."""
+        step = command_info["envstep"]
+        if self._cfg.continuous:
+            return {"sigma": self._noise_sigma(step)} if self._cfg.collect.noise else {}
+        eps = self._cfg.other.get("eps") or {}
+        if not {"start", "end", "decay", "type"} <= eps.keys():
+            return {}
+        return {
+            "eps": get_epsilon_greedy_fn(eps["start"], eps["end"], eps["decay"], eps["type"])(step)
+        }
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(
+            self._model, "base" if self._cfg.continuous else "argmax_sample"
+        )
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        output = self._eval_model.forward(obs)
+        return {"action": self._mean_action(output)} if self._cfg.continuous else one_action(output)
