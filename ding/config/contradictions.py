@@ -23,6 +23,7 @@ _FRACTIONS = (
 _MAY_BE_NONE = (
     *("policy.learn.target_update_freq", "policy.collect.n_sample", "policy.collect.n_episode"),
     *("env.collector_env_num", "env.evaluator_env_num", "env.n_evaluator_episode"),
+    "policy.unroll_len",
 )
 # Collectors by the commander whose games they can play.
 _COLLECTORS = {"solo": "zergling", "one_vs_one": "marine"}

@@ -82,6 +82,8 @@ class R2D2Policy(Policy):
         ),
     )
 
+    paper = "Kapturowski et al. 2019"
+    actions = ("discrete",)
     _recurrent = True
     _transition_outputs = ("prev_state",)
 
