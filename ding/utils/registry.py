@@ -31,7 +31,7 @@ class Registry(dict):
         label: What is registered here, for error messages (``'policy'``).
         import_key: The config key that lists the modules to import for more types.
         gives_way: Whether what was only announced may be replaced without ``force_overwrite``:
-            environments of users are often called what built-in ones are called.
+            environments and data sets of users are often called what built-in ones are called.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -27,7 +27,7 @@ COMMANDER_REGISTRY = Registry.named("commander", "create_config.commander.import
 LEAGUE_REGISTRY = Registry.named("league", "create_config.league.import_names")
 PLAYER_REGISTRY = Registry.named("player", "create_config.league.import_names")
 MODEL_REGISTRY = Registry.named("model", "policy.model.import_names")
-DATASET_REGISTRY = Registry.named("dataset", "import_names")
+DATASET_REGISTRY = Registry.named("dataset", "import_names", gives_way=True)
 ENV_MANAGER_REGISTRY = Registry.named("env manager", "create_config.env_manager.import_names")
 
 registries: dict[str, Registry] = {
