@@ -17,9 +17,11 @@ from ding.model.common import (
 )
 from ding.model.template import (
     ACER,
+    BCQ,
     C51DQN,
     DQN,
     DRQN,
+    EDAC,
     IQN,
     MAVAC,
     QRDQN,
@@ -27,6 +29,7 @@ from ding.model.template import (
     ContinuousBC,
     ContinuousMAQAC,
     ContinuousQAC,
+    ContinuousQVAC,
     DiscreteBC,
     DiscreteMAQAC,
     DiscreteQAC,
@@ -37,9 +40,11 @@ from ding.utils.planned_names import with_planned
 
 __all__ = [
     "ACER",
+    "BCQ",
     "C51DQN",
     "DQN",
     "DRQN",
+    "EDAC",
     "IQN",
     "MAVAC",
     "QRDQN",
@@ -47,6 +52,7 @@ __all__ = [
     "ContinuousBC",
     "ContinuousMAQAC",
     "ContinuousQAC",
+    "ContinuousQVAC",
     "ConvEncoder",
     "DiscreteBC",
     "DiscreteHead",
@@ -71,7 +77,7 @@ __all__ = [
 ]
 
 _PLANNED = (
-    *("BCQ", "BDQ", "COMA", "CollaQ", "DecisionTransformer"),
+    *("BDQ", "COMA", "CollaQ", "DecisionTransformer"),
     *("FQF", "HPT", "MAQAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
     *("QTran", "WQMix"),
 )

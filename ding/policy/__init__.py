@@ -6,9 +6,9 @@ from ding.utils.planned_names import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
-    *("BCQPolicy", "BDQPolicy"),
+    *("BDQPolicy"),
     *("COMAPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
-    *("EDACPolicy", "FQFPolicy", "IQLPolicy", "MADQNPolicy"),
+    *("FQFPolicy", "MADQNPolicy"),
     *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy"),
     *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D3Policy"),
     *("WQMIXPolicy",),

@@ -19,6 +19,9 @@ from .base_policy import (
 from .bc import (
     BehaviourCloningPolicy as BehaviourCloningPolicy,
 )
+from .bcq import (
+    BCQPolicy as BCQPolicy,
+)
 from .command_mode_policy_instance import (
     DQNCommandModePolicy as DQNCommandModePolicy,
 )
@@ -55,8 +58,14 @@ from .dqn import (
 from .dqn import (
     DQNPolicy as DQNPolicy,
 )
+from .edac import (
+    EDACPolicy as EDACPolicy,
+)
 from .impala import (
     IMPALAPolicy as IMPALAPolicy,
+)
+from .iql import (
+    IQLPolicy as IQLPolicy,
 )
 from .iqn import (
     IQNPolicy as IQNPolicy,

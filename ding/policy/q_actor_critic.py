@@ -187,8 +187,14 @@ class QActorCritic(Policy):
         self._update_count = state_dict.get("update_count", 0)
 
 
-def least(q_values: list[torch.Tensor]) -> torch.Tensor:
-    """The least of the critics' values: of two, the one that overestimates less."""
+def least(q_values: list[torch.Tensor] | torch.Tensor) -> torch.Tensor:
+    """The least of the critics' values: of two, the one that overestimates less.
+
+    Args:
+        q_values: One tensor for each critic, or one for all with the critics first.
+    """
+    if isinstance(q_values, torch.Tensor):
+        return q_values.amin(0)
     if len(q_values) == 1:
         return q_values[0]
     if len(q_values) == 2:

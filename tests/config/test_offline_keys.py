@@ -4,6 +4,7 @@ import pytest
 from easydict import EasyDict
 
 from ding.config.compile import compile_run_config
+from ding.utils import POLICY_REGISTRY
 
 CONTINUOUS = dict(obs_shape=3, action_shape=1)
 HIDDEN = dict(actor_head_hidden_size=32, critic_head_hidden_size=32)
@@ -74,6 +75,49 @@ CONFIGS = {
         other=dict(eps=dict(type="exp", start=0.95, end=0.1, decay=10000)),
     ),
 }
+CONFIGS["iql"] = dict(
+    model=CONTINUOUS,
+    learn=dict(
+        data_path=None,
+        train_epoch=3,
+        batch_size=32,
+        learning_rate_q=3e-4,
+        learning_rate_policy=3e-4,
+        beta=0.05,
+        tau=0.7,
+    ),
+    collect=DATA,
+)
+CONFIGS["bcq"] = dict(
+    model=dict(**CONTINUOUS, actor_head_hidden_size=[32], critic_head_hidden_size=[32], phi=0.05),
+    learn=dict(
+        data_path=None,
+        train_epoch=3,
+        batch_size=32,
+        learning_rate_q=3e-4,
+        learning_rate_policy=3e-4,
+        learning_rate_alpha=3e-4,
+        lmbda=0.75,
+        learner=dict(hook=dict(save_ckpt_after_iter=100)),
+    ),
+    collect=DATA,
+)
+CONFIGS["edac"] = dict(
+    model=dict(
+        **CONTINUOUS,
+        **HIDDEN,
+        ensemble_num=10,
+        actor_head_layer_num=2,
+        critic_head_layer_num=2,
+    ),
+    learn=dict(
+        **SAC_LEARN,
+        eta=1.0,
+        with_q_entropy=False,
+        learner=dict(hook=dict(save_ckpt_after_iter=100)),
+    ),
+    collect=DATA,
+)
 CONFIGS["discrete_cql"] = CONFIGS["cql_discrete"]
 
 
@@ -92,7 +136,7 @@ def test_all_counted_keys(type_):
     create = dict(
         env=dict(type="gymnasium"),
         env_manager=dict(type="base"),
-        policy=dict(type=type_, import_names=["ding.policy.cql"]),
+        policy=dict(type=type_, import_names=[POLICY_REGISTRY[type_].__module__]),
     )
     main = dict(exp_name="run", env=env, policy=policy)
     cfg = compile_run_config(main, create, on_policy=False, strict=True, collects=False)

@@ -118,6 +118,12 @@ class TestPipeline:
         assert run_facts()["status"] == "finished"
         assert float(eval(configs(), load_path="run/ckpt/ckpt_best.pth.tar")) > 0
 
+    def test_nothing_need_be_said_of_collecting(self):
+        main, create = configs()
+        main["policy"]["collect"].update(n_sample=None)
+        serial_pipeline_offline((main, create), seed=0, max_train_iter=2)
+        assert float(eval((main, create), load_path="run/ckpt/ckpt_best.pth.tar")) > 0
+
     def test_a_limit_of_updates(self):
         serial_pipeline_offline(configs(), seed=0, max_train_iter=5)
         assert read_file("run/ckpt/iteration_5.pth.tar")["last_iter"] == 5

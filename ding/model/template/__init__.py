@@ -2,17 +2,22 @@
 
 from ding.model.template.acer import ACER
 from ding.model.template.bc import ContinuousBC, DiscreteBC
+from ding.model.template.bcq import BCQ
+from ding.model.template.edac import EDAC
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
+from ding.model.template.qvac import ContinuousQVAC
 from ding.model.template.vac import VAC
 
 __all__ = [
     "ACER",
+    "BCQ",
     "C51DQN",
     "DQN",
     "DRQN",
+    "EDAC",
     "IQN",
     "MAVAC",
     "QRDQN",
@@ -20,6 +25,7 @@ __all__ = [
     "ContinuousBC",
     "ContinuousMAQAC",
     "ContinuousQAC",
+    "ContinuousQVAC",
     "DiscreteBC",
     "DiscreteMAQAC",
     "DiscreteQAC",

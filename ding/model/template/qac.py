@@ -135,8 +135,10 @@ class ContinuousQAC(_QAC):
         size = _size(action_shape)
         if self.action_space == "regression":
             return nn.Sequential(*stem, RegressionHead(width, size, final_tanh=True, **common))
-        head = ReparameterizationHead(width, size, sigma_type="conditioned", **common)
-        return nn.Sequential(*stem, head)
+        return nn.Sequential(*stem, self._gaussian_head(width, size, **common))
+
+    def _gaussian_head(self, width: int, size: int, **kwargs: Any) -> nn.Module:
+        return ReparameterizationHead(width, size, sigma_type="conditioned", **kwargs)
 
     def compute_actor(self, obs: torch.Tensor) -> dict[str, Any]:
         """``{'action': [B, A]}`` in (-1, 1), ``{'logit': [mu, sigma]}`` with ``[B, A]`` each, or

@@ -1,0 +1,50 @@
+"""Implicit Q-learning on what a run of SAC has seen (Kostrikov et al. 2021).
+
+The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 10000
+--set env.stop_value=0`. The folder of that run is the data set.
+"""
+
+from easydict import EasyDict
+
+main_config = EasyDict(
+    exp_name="exp/pendulum_iql",
+    env=dict(
+        env_id="Pendulum-v1",
+        collector_env_num=1,
+        evaluator_env_num=10,
+        n_evaluator_episode=10,
+        # Of torques between -1 and 1, made what the environment takes.
+        act_scale=True,
+        stop_value=-150,
+    ),
+    policy=dict(
+        cuda=False,
+        model=dict(
+            obs_shape=3,
+            action_shape=1,
+            actor_head_hidden_size=64,
+            critic_head_hidden_size=64,
+        ),
+        learn=dict(
+            train_epoch=60,
+            batch_size=128,
+            learning_rate_q=0.003,
+            learning_rate_policy=0.001,
+            tau=0.9,
+            beta=0.1,
+        ),
+        collect=dict(data_type="naive", data_path="exp/pendulum_sac"),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+    ),
+)
+
+create_config = EasyDict(
+    env=dict(type="gymnasium"),
+    env_manager=dict(type="base"),
+    policy=dict(type="iql"),
+)
+
+if __name__ == "__main__":
+    from ding.entry import serial_pipeline_offline
+
+    serial_pipeline_offline([main_config, create_config], seed=0)

@@ -1,0 +1,123 @@
+"""Networks of batch-constrained Q-learning."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import Dense
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+
+@MODEL_REGISTRY.register("bcq")
+class BCQ(nn.Module):
+    """A generator of actions like those of the data, a net that changes them a little, two critics.
+
+    Fujimoto et al. 2019. Actions are in [-1, 1].
+
+    Args:
+        obs_shape: An int or ``[n]``.
+        actor_head_hidden_size: Hidden layers of the net that changes actions, by ``phi`` at most.
+        critic_head_hidden_size: Hidden layers of each critic.
+        vae_hidden_dims: Those of the generator's encoder and decoder.
+    """
+
+    mode = ["compute_actor", "compute_critic", "compute_vae", "compute_eval"]
+    #: How many generated actions ``compute_eval`` chooses from.
+    candidates = 100
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        actor_head_hidden_size: Sequence[int] = [400, 300],
+        critic_head_hidden_size: Sequence[int] = [400, 300],
+        activation: nn.Module | None = nn.ReLU(),
+        vae_hidden_dims: Sequence[int] = [750, 750],
+        phi: float = 0.05,
+    ) -> None:
+        super().__init__()
+        if not isinstance(obs_shape, int) and len(obs_shape) != 1:
+            raise ConfigError(f"BCQ: obs_shape is {obs_shape}; expected a number or one in a list")
+        size = obs_shape if isinstance(obs_shape, int) else obs_shape[0]
+        action_size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
+        self.phi = phi
+
+        def net(hidden: Sequence[int], output_size: int) -> Dense:
+            layers = linear_layers([size + action_size, *hidden], activation)
+            return Dense(*layers, nn.Linear(hidden[-1], output_size))
+
+        self.actor = net(actor_head_hidden_size, action_size)
+        self.critic = nn.ModuleList([net(critic_head_hidden_size, 1) for _ in range(2)])
+        self.vae = _ActionVAE(size, action_size, vae_hidden_dims, activation)
+
+    def forward(self, inputs: Any, mode: str) -> dict[str, Any]:
+        """Runs the method that ``mode`` names."""
+        if mode not in self.mode:
+            raise ValueError(f"BCQ: mode is {mode!r}; expected one of {self.mode}")
+        return getattr(self, mode)(inputs)
+
+    def compute_actor(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """``{'action': [B, A]}``: ``action`` of the inputs, changed a little; ``obs`` is beside."""
+        action = inputs["action"]
+        change = torch.tanh(self.actor(torch.cat([inputs["obs"], action], -1)))
+        return {"action": (action + self.phi * change).clamp(-1, 1)}
+
+    def compute_critic(self, inputs: dict[str, torch.Tensor]) -> dict[str, list[torch.Tensor]]:
+        """``{'q_value': [[B], [B]]}`` of ``obs`` and ``action``."""
+        x = torch.cat([inputs["obs"], inputs["action"]], -1)
+        return {"q_value": [critic(x).squeeze(-1) for critic in self.critic]}
+
+    def compute_vae(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """``recons_action`` ``[B, A]``; with an ``action`` in the inputs it is that one again, and
+        ``mu`` and ``sigma`` ``[B, 2 A]`` say how it was encoded; else one is drawn."""
+        if "action" in inputs:
+            return self.vae(inputs["obs"], inputs["action"])
+        return {"recons_action": self.vae.draw(inputs["obs"])}
+
+    def compute_eval(self, obs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'action': [B, A]}``: of generated and changed actions the one that the first critic
+        likes best."""
+        many = obs.repeat_interleave(self.candidates, 0)
+        action = self.compute_actor({"obs": many, "action": self.vae.draw(many)})["action"]
+        q_value = self.critic[0](torch.cat([many, action], -1)).view(-1, self.candidates)
+        best = q_value.argmax(-1)
+        action = action.view(len(obs), self.candidates, -1)
+        return {"action": action[torch.arange(len(obs), device=obs.device), best]}
+
+
+class _ActionVAE(nn.Module):
+    """A variational auto-encoder of actions, given the observation."""
+
+    # Of the encoding's log-sigma.
+    log_sigma_range = (-4.0, 15.0)
+
+    def __init__(
+        self, size: int, action_size: int, hidden: Sequence[int], activation: nn.Module | None
+    ) -> None:
+        super().__init__()
+        self.latent_size = 2 * action_size
+        self.encoder = Dense(*linear_layers([size + action_size, *hidden], activation))
+        self.mu = nn.Linear(hidden[-1], self.latent_size)
+        self.log_sigma = nn.Linear(hidden[-1], self.latent_size)
+        layers = linear_layers([size + self.latent_size, *hidden], activation)
+        self.decoder = Dense(*layers, nn.Linear(hidden[-1], action_size))
+
+    def forward(self, obs: torch.Tensor, action: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = self.encoder(torch.cat([obs, action], -1))
+        mu, sigma = self.mu(x), self.log_sigma(x).clamp(*self.log_sigma_range).exp()
+        code = torch.addcmul(mu, sigma, torch.randn_like(mu))
+        return {"recons_action": self.decode(obs, code), "mu": mu, "sigma": sigma}
+
+    def draw(self, obs: torch.Tensor) -> torch.Tensor:
+        """Actions ``[B, A]`` such as the data have at ``obs``; unlikely ones are left out."""
+        return self.decode(
+            obs, obs.new_empty(len(obs), self.latent_size).normal_().clamp_(-0.5, 0.5)
+        )
+
+    def decode(self, obs: torch.Tensor, code: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.decoder(torch.cat([obs, code], -1)))

@@ -1,0 +1,125 @@
+"""Batch-constrained Q-learning, for offline data (Fujimoto et al. 2019)."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model import model_wrap
+from ding.policy.checks import check_loss
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.q_actor_critic import QActorCritic
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("bcq")
+class BCQPolicy(QActorCritic):
+    """Chooses among actions that a generative model of the data proposes.
+
+    The actor changes a proposed action by ``model.phi`` at most. A state is worth the best of ten
+    proposals, each rated ``learn.lmbda`` times the lesser and ``1 - learn.lmbda`` times the greater
+    of two target critics (equation 13).
+    """
+
+    config: dict[str, Any] = dict(
+        type="bcq",
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        random_collect_size=10000,
+        nstep=1,
+        model=dict(
+            actor_head_hidden_size=[400, 300],
+            critic_head_hidden_size=[400, 300],
+            phi=0.05,
+        ),
+        learn=dict(
+            update_per_collect=1,
+            batch_size=100,
+            learning_rate_q=3e-4,
+            learning_rate_policy=3e-4,
+            learning_rate_vae=3e-4,
+            # How far the target moves towards the network at each update.
+            target_theta=0.005,
+            discount_factor=0.99,
+            lmbda=0.75,
+            ignore_done=False,
+            # The actor's last layer starts uniform within this, so that it changes little.
+            init_w=3e-3,
+        ),
+        collect=dict(n_sample=1, unroll_len=1),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
+    #: Proposals of which a target takes the best.
+    _proposals = 10
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "bcq", ["ding.model.template.bcq"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        cfg = self._cfg.learn
+        self._lmbda = cfg.lmbda
+        self._vae_parameters = list(self._model.vae.parameters())
+        self._optimizer_vae = Adam(self._vae_parameters, lr=cfg.learning_rate_vae)
+        last = [layer for layer in self._model.actor.modules() if isinstance(layer, nn.Linear)][-1]
+        nn.init.uniform_(last.weight, -cfg.init_w, cfg.init_w)
+        nn.init.uniform_(last.bias, -cfg.init_w, cfg.init_w)
+
+    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+        output = self._model(batch, mode="compute_vae")
+        reconstruction = (output["recons_action"] - batch["action"]).pow(2).mean()
+        mu, variance = output["mu"], output["sigma"].pow(2)
+        divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
+        loss = reconstruction + 0.5 * divergence
+        check_loss(self, loss_value := loss.item(), batch)
+        self._descend(loss, self._vae_parameters, self._optimizer_vae)
+        return {"vae_loss": loss_value, **super()._update_critic(batch)}
+
+    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+        obs = batch["next_obs"].repeat_interleave(self._proposals, 0)
+        action = self._proposed(self._target_model, obs)
+        values = torch.stack(self._judge(self._target_model, obs, action))
+        value = self._lmbda * values.amin(0) + (1 - self._lmbda) * values.amax(0)
+        return value.view(-1, self._proposals).amax(-1)
+
+    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        action = self._proposed(self._model, batch["obs"])
+        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
+
+    def _proposed(self, actor: Any, obs: torch.Tensor) -> torch.Tensor:
+        """Actions such as the data have, as ``actor`` changes them."""
+        with torch.no_grad():
+            action = self._model({"obs": obs}, mode="compute_vae")["recons_action"]
+        return actor.forward({"obs": obs, "action": action}, mode="compute_actor")["action"]
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "vae_loss"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {**super()._state_dict_learn(), "optimizer_vae": self._optimizer_vae.state_dict()}
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        load_optimizer(self._optimizer_vae, state_dict.get("optimizer_vae"))
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(self._model, "base")
+
+    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        return self._collect_model.forward(obs, mode="compute_eval")
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "base")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        return self._eval_model.forward(obs, mode="compute_eval")

@@ -1,0 +1,75 @@
+"""SAC with an ensemble of diverse critics, for offline data (An et al. 2021)."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.sac import SACPolicy
+from ding.rl_utils.nstep import weighted_mean
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("edac")
+class EDACPolicy(SACPolicy):
+    """SAC whose targets and actor take the least of ``model.ensemble_num`` critics.
+
+    The more critics, the lower they rate actions that the data do not have. So that fewer do,
+    ``learn.eta`` times the mean cosine between the critics' gradients with respect to the action
+    is added to their loss (equation 3); with 0 it is SAC-N. Of a single action dimension such
+    gradients have only a sign, so that it changes nothing there.
+    """
+
+    config: dict[str, Any] = dict(
+        type="edac",
+        model=dict(
+            ensemble_num=10,
+            actor_head_hidden_size=256,
+            critic_head_hidden_size=256,
+        ),
+        learn=dict(
+            alpha=1,
+            eta=0.1,
+            # Whether targets have the entropy of the next action, as SAC's do.
+            with_q_entropy=False,
+            # Of configs of other methods, which share theirs; without effect.
+            learning_rate_value=3e-4,
+            min_q_weight=1.0,
+            multi_gpu=False,
+        ),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "edac", ["ding.model.template.edac"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        if self._cfg.multi_agent:
+            raise ConfigError("EDACPolicy is for one agent: set multi_agent to False")
+        self._eta = self._cfg.learn.eta
+        self._entropy_in_targets = self._cfg.learn.with_q_entropy
+
+    def _judge(self, model: Any, obs: Any, action: Any) -> Any:
+        """What each critic says of actions, ``[E, B]``."""
+        return model.forward({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
+
+    def _critic_loss(
+        self, batch: dict[str, Any], q_values: Any, target: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        error = q_values - target
+        loss = weighted_mean(error.pow(2).sum(0), batch["weight"])
+        if self._eta > 0 and len(error) > 1:
+            loss = loss + self._eta * self._similarity(batch, len(error))
+        return loss, error.detach().abs().mean(0)
+
+    def _similarity(self, batch: dict[str, Any], number: int) -> torch.Tensor:
+        """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the
+        mean over samples."""
+        obs, action = (batch[name].expand(number, -1, -1) for name in ("obs", "action"))
+        action = action.contiguous().requires_grad_(True)
+        q_values = self._judge(self._model, obs, action)
+        (gradient,) = torch.autograd.grad(q_values.sum(), action, create_graph=True)
+        direction = gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
+        # Of all pairs: the square of the sum, less each with itself.
+        pairs = direction.sum(0).pow(2).sum(-1) - direction.pow(2).sum((0, 2))
+        return pairs.mean() / (number - 1)

@@ -1,0 +1,118 @@
+"""Implicit Q-learning, for offline data (Kostrikov et al. 2021)."""
+
+from typing import Any
+
+import torch
+
+from ding.model import model_wrap
+from ding.policy.q_actor_critic import QActorCritic, least
+from ding.rl_utils._log_prob import normal_log_prob
+from ding.rl_utils.nstep import weighted_mean
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("iql")
+class IQLPolicy(QActorCritic):
+    """Learns from the data's actions alone: no critic is ever asked of another one.
+
+    The value of a state is the expectile ``learn.tau`` of what the target critics say of its
+    actions (equation 5): near 1 it comes to the best of them. The critics' targets are made of it
+    (equation 6). The actor imitates the data, each action weighed with ``exp(learn.beta (Q - V))``,
+    at most 100 (equation 7): ``beta`` has to fit the scale of the rewards.
+    """
+
+    config: dict[str, Any] = dict(
+        type="iql",
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        random_collect_size=10000,
+        transition_with_policy_data=True,
+        multi_agent=False,
+        model=dict(
+            twin_critic=True,
+            action_space="reparameterization",
+            actor_head_hidden_size=256,
+            critic_head_hidden_size=256,
+        ),
+        learn=dict(
+            update_per_collect=1,
+            batch_size=256,
+            # Of the critics and the value.
+            learning_rate_q=3e-4,
+            learning_rate_policy=3e-4,
+            # How far the target moves towards the network at each update.
+            target_theta=0.005,
+            discount_factor=0.99,
+            tau=0.7,
+            beta=3.0,
+            ignore_done=False,
+        ),
+        collect=dict(n_sample=1, unroll_len=1),
+        eval=dict(),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "continuous_qvac", ["ding.model.template.qvac"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._tau, self._beta = self._cfg.learn.tau, self._cfg.learn.beta
+        if not 0 < self._tau < 1:
+            raise ConfigError(f"policy.learn.tau is {self._tau}; expected 0 < tau < 1")
+        if self._cfg.multi_agent:
+            raise ConfigError("IQLPolicy is for one agent: set multi_agent to False")
+
+    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+        return self._model(batch["next_obs"], mode="compute_value")["v_value"]
+
+    def _critic_loss(
+        self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, td_error = super()._critic_loss(batch, q_values, target)
+        with torch.no_grad():
+            judged = least(self._judge(self._target_model, batch["obs"], batch["action"]))
+        advantage = judged - self._model(batch["obs"], mode="compute_value")["v_value"]
+        side = torch.where(advantage < 0, 1 - self._tau, self._tau)
+        # The actor is to learn from it.
+        batch["advantage"] = advantage.detach()
+        return loss + weighted_mean(side * advantage.pow(2), batch["weight"]), td_error
+
+    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]
+        # Data of one action would make a sigma of 0, and densities without bounds.
+        gaussian = {"mu": mu, "sigma": sigma.clamp(min=_LEAST_SIGMA)}
+        log_prob = normal_log_prob(gaussian, batch["action"])
+        weight = (self._beta * batch["advantage"]).exp().clamp(max=_LARGEST_WEIGHT)
+        log = {"advantage": batch["advantage"].mean().item(), "bc_weight": weight.mean().item()}
+        return -(weight * log_prob).mean(), log
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "advantage", "bc_weight"]
+
+    # ------------------------------------------------------------------ collect and eval
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._collect_model = model_wrap(self._model, "base")
+
+    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
+        action = torch.addcmul(mu, sigma, torch.randn_like(mu)).clamp_(-1, 1)
+        return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "base")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        mu, sigma = self._eval_model.forward(obs, mode="compute_actor")["logit"]
+        return {"action": mu, "logit": {"mu": mu, "sigma": sigma}}
+
+
+#: As in the paper: log-sigmas of at least -5, and weights of at most 100.
+_LEAST_SIGMA, _LARGEST_WEIGHT = 0.0067, 100.0

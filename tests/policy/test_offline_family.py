@@ -1,0 +1,332 @@
+"""EDAC, implicit Q-learning and batch-constrained Q-learning against numbers worked out by hand."""
+
+import copy
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.data import Columns
+from ding.policy.bcq import BCQPolicy
+from ding.policy.cql import CQLPolicy
+from ding.policy.edac import EDACPolicy
+from ding.policy.iql import IQLPolicy
+from ding.policy.td3_bc import TD3BCPolicy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError, DataError
+
+SMALL = dict(actor_head_hidden_size=16, critic_head_hidden_size=16)
+MODELS = {
+    CQLPolicy: SMALL,
+    TD3BCPolicy: SMALL,
+    EDACPolicy: dict(SMALL, ensemble_num=3),
+    IQLPolicy: SMALL,
+    BCQPolicy: dict(
+        actor_head_hidden_size=[16], critic_head_hidden_size=[16, 16], vae_hidden_dims=[16]
+    ),
+}
+STILL = dict(learning_rate_q=0.0, learning_rate_policy=0.0, discount_factor=0.5)
+
+
+def build(cls, network=None, **overrides):
+    model = {"obs_shape": 3, "action_shape": 2, **MODELS[cls]}
+    overrides["model"] = {**model, **overrides.get("model", {})}
+    set_pkg_seed(0, use_cuda=False)
+    return cls(deep_merge_dicts(cls.default_config(), EasyDict(overrides)), model=network)
+
+
+def random_samples(n=16, nan=False):
+    rng = np.random.default_rng(0)
+    obs = rng.normal(size=(2, n, 3)).astype(np.float32)
+    if nan:
+        obs[0, 0, 0] = np.nan
+    return Columns(
+        {
+            "obs": torch.from_numpy(obs[0]),
+            "next_obs": torch.from_numpy(obs[1]),
+            "action": torch.from_numpy(rng.uniform(-1, 1, (n, 2)).astype(np.float32)),
+            "reward": torch.from_numpy(rng.normal(size=(n, 1)).astype(np.float32)),
+            "done": rng.random(n) < 0.3,
+        }
+    )
+
+
+@pytest.mark.parametrize("cls", MODELS)
+class TestFamily:
+    def test_critics_learn(self, cls):
+        policy = build(cls, learn=dict(discount_factor=0.0))
+        data = random_samples(64)
+        errors = [policy.learn_mode.forward(data)["td_error"] for _ in range(250)]
+        assert np.mean(errors[-5:]) < 0.95 * np.mean(errors[:5])
+
+    def test_reloaded_policy_learns_and_acts_the_same(self, cls):
+        policy, other = build(cls), build(cls)
+        data = random_samples()
+        for _ in range(3):
+            policy.learn_mode.forward(data)
+        other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+        logs, actions = [], []
+        obs = {i: torch.randn(3) for i in range(4)}
+        for each in (policy, other):
+            torch.manual_seed(5)
+            logs.append([each.learn_mode.forward(data) for _ in range(2)][-1])
+            actions.append([out["action"] for out in each.eval_mode.forward(obs).values()])
+        assert logs[0].keys() == logs[1].keys()
+        for key, value in logs[0].items():
+            assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
+        assert all(torch.equal(*pair) for pair in zip(*actions))
+
+    def test_actions(self, cls):
+        policy = build(cls)
+        obs = {i: torch.randn(3) * 5 for i in range(4)}
+        for mode in (policy.collect_mode, policy.eval_mode):
+            for output in mode.forward(obs).values():
+                assert output["action"].shape == (2,)
+                assert bool((output["action"].abs() <= 1).all())
+
+    def test_what_is_not_finite_is_refused(self, cls):
+        with pytest.raises(DataError, match="obs"):
+            build(cls).learn_mode.forward(random_samples(8, nan=True))
+
+    def test_logs_what_it_announces(self, cls):
+        policy = build(cls)
+        data, names = random_samples(), set(policy.learn_mode.monitor_vars())
+        logs = [policy.learn_mode.forward(data) for _ in range(2)]
+        assert names <= set().union(*logs)
+
+
+# ---------------------------------------------------------------------- EDAC
+
+
+def single_critics(policy, obs, action):
+    """The critics' values ``[E, B]``, computed one after the other."""
+    weights = [(layer.weight, layer.bias) for layer in policy._model.critic_head[::2]]
+    values = []
+    for e in range(len(weights[0][0])):
+        x = torch.cat([obs, action], -1)
+        for depth, (weight, bias) in enumerate(weights):
+            x = x @ weight[e] + bias[e]
+            x = x if depth == len(weights) - 1 else x.relu()
+        values.append(x.squeeze(-1))
+    return values
+
+
+def test_edac_penalises_critics_whose_gradients_agree():
+    # Targets do not count: the learning rates are 0 and the two differ by the penalty alone.
+    data, losses = random_samples(8), []
+    for eta in (0.0, 2.0):
+        policy = build(EDACPolicy, learn=dict(STILL, eta=eta))
+        torch.manual_seed(1)
+        losses.append(policy.learn_mode.forward(data)["critic_loss"])
+    obs, action = data.columns["obs"], data.columns["action"].clone().requires_grad_(True)
+    gradients = [
+        torch.autograd.grad(value.sum(), action)[0] for value in single_critics(policy, obs, action)
+    ]
+    cosines = [
+        torch.cosine_similarity(a, b, -1).mean().item()
+        for a, b in itertools.permutations(gradients, 2)
+    ]
+    assert losses[1] - losses[0] == pytest.approx(2.0 * sum(cosines) / (3 - 1), abs=1e-4)
+
+
+def test_edac_takes_the_least_of_its_critics():
+    policy, data = build(EDACPolicy, learn=dict(STILL, eta=0.0)), random_samples(8)
+    batch = {name: data.columns[name] for name in ("next_obs", "obs", "action")}
+    torch.manual_seed(1)
+    with torch.no_grad():
+        value = policy._next_value(batch)
+    torch.manual_seed(1)
+    mu, sigma = policy._model(batch["next_obs"], mode="compute_actor")["logit"]
+    action = torch.tanh(mu + sigma * torch.randn_like(mu))
+    each = single_critics(policy, batch["next_obs"], action)
+    assert torch.allclose(value, torch.stack(each).amin(0), atol=1e-6)
+    # The loss is the sum of the critics' mean squared errors.
+    reward, done = data.columns["reward"][:, 0], torch.from_numpy(data.columns["done"]).float()
+    target = reward + 0.5 * value * (1 - done)
+    expected = sum(
+        (q - target).pow(2).mean() for q in single_critics(policy, batch["obs"], batch["action"])
+    )
+    torch.manual_seed(1)
+    log = policy.learn_mode.forward(data)
+    assert log["critic_loss"] == pytest.approx(expected.item(), rel=1e-5)
+    assert log["priority"].shape == (8,)
+
+
+# ---------------------------------------------------------------------- IQL
+
+
+class Valued(nn.Module):
+    """Actor ``N(w s, 0.5)``, critics ``Q = c s + d a``, value ``v s``; all are numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(0.4))
+        self.c = nn.Parameter(torch.tensor([[1.0, 2.0], [1.0, 1.0]]))
+        self.v = nn.Parameter(torch.tensor(0.5))
+        self.actor = nn.ParameterList([self.w])
+        self.critic = nn.ParameterList([self.c, self.v])
+
+    def forward(self, inputs, mode):
+        if mode == "compute_actor":
+            mean = self.w * inputs
+            return {"logit": [mean, torch.full_like(mean, 0.5)]}
+        if mode == "compute_value":
+            return {"v_value": self.v * inputs[:, 0]}
+        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
+        return {"q_value": [c[0] * obs + c[1] * action for c in self.c]}
+
+
+def test_iql_by_hand():
+    network = Valued()
+    policy = build(IQLPolicy, network, learn=dict(STILL, tau=0.8, beta=2.0))
+    data = Columns(
+        {
+            "obs": torch.tensor([[1.0], [1.0]]),
+            "next_obs": torch.tensor([[4.0], [4.0]]),
+            "action": torch.tensor([[0.3], [-1.0]]),
+            "reward": torch.tensor([[1.0], [1.0]]),
+            "done": np.array([False, True]),
+        }
+    )
+    log = policy.learn_mode.forward(data)
+    # V(s') = 2, targets 1 + 0.5 * 2 and 1. Q = 1.6, 1.3 and -1, 0.
+    errors = np.array([[1.6 - 2, -1 - 1], [1.3 - 2, 0 - 1]])
+    # The lesser Q less V = 0.5: 0.8 and -1.5, which weigh 0.8 and 0.2.
+    value_loss = (0.8 * 0.8**2 + 0.2 * 1.5**2) / 2
+    assert log["critic_loss"] == pytest.approx((errors**2).mean(1).sum() + value_loss, rel=1e-5)
+    assert log["priority"].tolist() == pytest.approx(np.abs(errors).mean(0), rel=1e-5)
+    weights = np.exp(2 * np.array([0.8, -1.5]))
+
+    def log_prob(action):
+        return -0.5 * ((action - 0.4) / 0.5) ** 2 - math.log(0.5 * math.sqrt(2 * math.pi))
+
+    expected = -(weights * [log_prob(0.3), log_prob(-1.0)]).mean()
+    assert log["actor_loss"] == pytest.approx(expected, rel=1e-5)
+    assert log["bc_weight"] == pytest.approx(weights.mean(), rel=1e-5)
+    # d/dv: -2 * weight * advantage * s.
+    assert network.v.grad.item() == pytest.approx(-(2 * 0.8 * 0.8 - 2 * 0.2 * 1.5) / 2, rel=1e-4)
+
+
+def test_iql_value_is_an_expectile():
+    """With tau 0.9 the value lies near the best of several actions, with 0.5 at their mean."""
+    values = {}
+    for tau in (0.5, 0.9):
+        policy = build(
+            IQLPolicy,
+            model=dict(obs_shape=1, action_shape=1),
+            learn=dict(tau=tau, learning_rate_q=0.01, target_theta=0.05),
+        )
+        action = torch.tensor([[-1.0], [1.0]]).repeat(16, 1)
+        data = Columns(
+            {
+                "obs": torch.ones(32, 1),
+                "next_obs": torch.ones(32, 1),
+                "action": action,
+                "reward": action.clone(),
+                "done": np.ones(32, bool),
+            }
+        )
+        for _ in range(400):
+            policy.learn_mode.forward(data)
+        with torch.no_grad():
+            values[tau] = policy._model(torch.ones(1, 1), mode="compute_value")["v_value"].item()
+    # Of rewards -1 and 1 the expectile m solves 0.9 (1 - m) = 0.1 (m + 1).
+    assert values[0.5] == pytest.approx(0.0, abs=0.1)
+    assert values[0.9] == pytest.approx(0.8, abs=0.1)
+
+
+def test_iql_mistakes():
+    with pytest.raises(ConfigError, match=r"learn\.tau is 1"):
+        build(IQLPolicy, learn=dict(tau=1.0))
+
+
+# ---------------------------------------------------------------------- BCQ
+
+
+class Proposing(nn.Module):
+    """Proposes ``p`` at all times, changes it by ``w``; critics ``Q = c s + d a``."""
+
+    def __init__(self):
+        super().__init__()
+        self.actor = nn.Linear(1, 1)
+        self.critic = nn.ParameterList([nn.Parameter(torch.tensor([[1.0, 2.0], [1.0, 1.0]]))])
+        self.vae = nn.ParameterList([nn.Parameter(torch.tensor(0.3))])
+
+    def forward(self, inputs, mode):
+        if mode == "compute_vae":
+            shape = inputs["obs"]
+            recons = self.vae[0] * torch.ones_like(shape)
+            if "action" not in inputs:
+                return {"recons_action": recons}
+            return {"recons_action": recons, "mu": shape * 0 + 0.5, "sigma": shape * 0 + 2.0}
+        if mode == "compute_actor":
+            return {"action": inputs["action"] + self.actor.bias}
+        obs, action = inputs["obs"][:, 0], inputs["action"][:, 0]
+        return {"q_value": [c[0] * obs + c[1] * action for c in self.critic[0]]}
+
+
+def test_bcq_by_hand():
+    network = Proposing()
+    policy = build(BCQPolicy, network, learn=dict(STILL, learning_rate_vae=0.0, lmbda=0.75))
+    with torch.no_grad():
+        network.actor.bias.fill_(0.1)
+        policy._target_model.actor.bias.fill_(-0.1)
+    data = Columns(
+        {
+            "obs": torch.tensor([[1.0]]),
+            "next_obs": torch.tensor([[2.0]]),
+            "action": torch.tensor([[0.5]]),
+            "reward": torch.tensor([[1.0]]),
+            "done": np.array([False]),
+        }
+    )
+    log = policy.learn_mode.forward(data)
+    # Reconstruction 0.3 of 0.5; KL of N(0.5, 2) from N(0, 1).
+    divergence = 0.5 * (0.25 + 4 - math.log(4) - 1)
+    assert log["vae_loss"] == pytest.approx(0.2**2 + 0.5 * divergence, rel=1e-5)
+    # Next: the target actor makes 0.2 of 0.3, Q 2.4 and 2.2.
+    target = 1 + 0.5 * (0.75 * 2.2 + 0.25 * 2.4)
+    assert log["target_q_value"] == pytest.approx(target, rel=1e-5)
+    assert log["critic_loss"] == pytest.approx((2 - target) ** 2 + (1.5 - target) ** 2, rel=1e-4)
+    assert log["actor_loss"] == pytest.approx(-(1 + 2 * 0.4), rel=1e-5)
+    assert network.actor.bias.grad.item() == pytest.approx(-2)
+
+
+def test_bcq_takes_the_best_of_ten():
+    class Drawing(Proposing):
+        def forward(self, inputs, mode):
+            if mode == "compute_vae" and "action" not in inputs:
+                number = torch.arange(len(inputs["obs"]), dtype=torch.float32)
+                return {"recons_action": (number % 10)[:, None] / 10}
+            return super().forward(inputs, mode)
+
+    policy = build(BCQPolicy, Drawing())
+    with torch.no_grad():
+        policy._target_model.actor.bias.fill_(0.0)
+        value = policy._next_value({"next_obs": torch.tensor([[0.0], [1.0]])})
+    # The best is 0.9, of which the critics say 1.8 and 0.9.
+    best = 0.75 * 0.9 + 0.25 * 1.8
+    assert value.tolist() == pytest.approx([best, 1 + best])
+
+
+def test_bcq_stays_near_the_data():
+    policy = build(
+        BCQPolicy, model=dict(obs_shape=1, action_shape=1), learn=dict(learning_rate_vae=0.01)
+    )
+    data = Columns(
+        {
+            "obs": torch.randn(64, 1),
+            "next_obs": torch.randn(64, 1),
+            "action": torch.full((64, 1), 0.6),
+            "reward": -torch.ones(64, 1),
+            "done": np.ones(64, bool),
+        }
+    )
+    for _ in range(200):
+        policy.learn_mode.forward(data)
+    action = policy._forward_eval_batch(torch.randn(20, 1))["action"]
+    assert (action - 0.6).abs().max() < 0.15
