@@ -33,7 +33,13 @@ from ding.config.parts import (
     is_ours,
 )
 from ding.config.save import save_config
-from ding.utils import broadcast_object_list, deep_merge_dicts, get_rank, get_world_size
+from ding.utils import (
+    ENV_REGISTRY,
+    broadcast_object_list,
+    deep_merge_dicts,
+    get_rank,
+    get_world_size,
+)
 from ding.utils.errors import ConfigError
 from ding.utils.run_lock import is_locked
 from ding.utils.run_log import never_began
@@ -231,6 +237,9 @@ def merge_parts(
     _drop_other_count(merged, user)
     _fill_goals(merged, user)
     settle_twins(merged, user, notes)
+    says = getattr(parts.env, "says", None) if is_ours(parts.env) else None
+    for line in says(merged.env) if says is not None else ():
+        notes.adapt(line)
     return merged
 
 
@@ -273,8 +282,9 @@ def require_envs(cfg: EasyDict, problems: Problems) -> None:
             "missing key create_config.env.type: name a registered env class, or 'gymnasium' with "
             "main_config.env.env_id"
         )
-    elif cfg.env.type == "gymnasium":
-        require(cfg, "env.env_id", "an id that gymnasium knows, such as 'CartPole-v1'", problems)
+    elif getattr(ENV_REGISTRY.get(cfg.env.type), "default_id", None) == "":
+        example = ENV_REGISTRY.get(cfg.env.type).example_id  # type: ignore[attr-defined]
+        require(cfg, "env.env_id", f"an id that gymnasium knows, such as {example!r}", problems)
     require(cfg, "env.collector_env_num", "how many environments collect", problems)
     require(cfg, "env.evaluator_env_num", "how many environments evaluate", problems)
 

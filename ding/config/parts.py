@@ -56,15 +56,6 @@ _PARALLEL_DEFAULT_TYPES = {
     "comm_learner": "flask_fs",
     "comm_collector": "flask_fs",
 }
-#: Env types of the collection that this package does not have, and what to use instead.
-ENV_IDS = {
-    "cartpole": "CartPole-v1",
-    "pendulum": "Pendulum-v1",
-    "lunarlander": "LunarLander-v3",
-    "mountain_car": "MountainCar-v0",
-    "acrobot": "Acrobot-v1",
-    "bipedalwalker": "BipedalWalker-v3",
-}
 
 
 @dataclass
@@ -122,7 +113,7 @@ def find_parts(
     parts = Parts(parallel=parallel)
     notes = Notes() if notes is None else notes
     if look_up_env and env is None:
-        _replace_env(create, user, notes)
+        _replace_env(create, notes)
     for name, (_, place) in parts.components.items():
         if place and (name != "env" or look_up_env):
             _settle_type(name, place, create, user, problems)
@@ -278,7 +269,7 @@ def _is_built_in(registry: Registry, section: Mapping[str, Any]) -> bool:
     return is_ours(target)
 
 
-def _replace_env(create: EasyDict, user: EasyDict, notes: Notes) -> None:
+def _replace_env(create: EasyDict, notes: Notes) -> None:
     """Take an environment of this package where the module of one like it is not installed."""
     section = create.get("env")
     if not isinstance(section, EasyDict) or not section.get("import_names"):
@@ -290,20 +281,10 @@ def _replace_env(create: EasyDict, user: EasyDict, notes: Notes) -> None:
         missing = error.name or ""
     except (ImportError, TypeError):
         return  # looking it up says what is wrong
-    type_ = section.get("type")
     if _is_built_in(ENV_REGISTRY, section):
-        what = f"the type {type_!r} of this package"
-    elif type_ in ENV_REGISTRY:
-        what = f"the type {type_!r} that is registered"
-    elif (
-        missing.split(".")[0] == "dizoo" and type_ in ENV_IDS and isinstance(user.get("env"), dict)
-    ):
-        section.type = "gymnasium"
-        if not user.env.get("env_id"):
-            user.env.env_id = ENV_IDS[type_]
-        if user.env.get("type") == type_:
-            user.env.type = "gymnasium"
-        what = f"{user.env.env_id!r} of gymnasium"
+        what = f"the type {section.type!r} of this package"
+    elif section.get("type") in ENV_REGISTRY:
+        what = f"the type {section.type!r} that is registered"
     else:
         return
     notes.adapt(
@@ -333,8 +314,9 @@ def _no_dizoo(name: str, section: Mapping[str, Any], where: str) -> str:
     message = f"{where}={list(section['import_names'])}: 'dizoo' is not part of this package"
     if name != "env":
         return f"{message}; leave import_names out if {section['type']!r} is a built-in type"
-    env_id = ENV_IDS.get(section["type"], "<an id that gymnasium knows>")
+    ours = ", ".join(sorted(ENV_REGISTRY.query()))
     return (
-        f"{message}; use create_config.env=dict(type='gymnasium') with "
-        f"main_config.env.env_id={env_id!r} for an environment of gymnasium"
+        f"{message}, and neither is the env type {section['type']!r}; there are {ours}. Any other "
+        "environment of gymnasium: create_config.env=dict(type='gymnasium') with "
+        "main_config.env.env_id"
     )

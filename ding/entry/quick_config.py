@@ -5,8 +5,8 @@ from typing import Any
 import gymnasium
 from gymnasium import spaces
 
-from ding.config.parts import ENV_IDS
 from ding.envs import GymnasiumEnv
+from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError
 
 
@@ -24,7 +24,9 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
         ConfigError: No such environment, or a policy that does not suit its spaces.
     """
     policy = policy.removesuffix("_command")
-    env_id = ENV_IDS.get(env_id.lower(), env_id)
+    if env_id.lower() in ENV_REGISTRY:
+        preset = ENV_REGISTRY.get(env_id.lower())
+        env_id = getattr(preset, "default_id", "") or env_id
     if policy not in _POLICIES:
         raise ConfigError(
             f"there are no settings for policy {policy!r} without a config file; there are some "

@@ -86,6 +86,8 @@ def _check_observations(shape: Any, obs: Any) -> None:
 
 def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> None:
     shape, kind = model.get("action_shape"), type(space).__name__
+    if kind == "Dict" and {"action_type", "action_args"} == set(space.spaces):
+        _check_hybrid(shape, space)
     if not isinstance(shape, int | Sequence | np.integer) or kind not in _EXPECTED:
         return
     expected, what = _EXPECTED[kind](space)
@@ -103,6 +105,24 @@ def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> N
             f"policy.model.action_shape={_plain(shape)} does not fit the environments: their "
             f"action space is {space}, {what}; set it to {_short(expected)}"
         )
+
+
+def _check_hybrid(shape: Any, space: Any) -> None:
+    expected = {
+        "action_type_shape": int(space["action_type"].n),
+        "action_args_shape": math.prod(space["action_args"].shape),
+    }
+    wanted = {name: shape.get(name) for name in expected} if isinstance(shape, Mapping) else shape
+    if wanted is None or wanted == expected:
+        return
+    if isinstance(wanted, Mapping) and wanted["action_type_shape"] == expected["action_type_shape"]:
+        args = wanted["action_args_shape"]
+        if not isinstance(args, int) and math.prod(args or ()) == expected["action_args_shape"]:
+            return
+    raise ConfigError(
+        f"policy.model.action_shape={_plain(shape)} does not fit the environments: their action "
+        f"space is {space}, a type with arguments; set it to {expected}"
+    )
 
 
 def _discrete(space: Any) -> tuple[list[int], str]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
+from ding.data import tree_map
 from ding.envs.env_wrappers import as_gymnasium_space
 from ding.utils.errors import ConfigError
 
@@ -70,10 +71,10 @@ class _Draw:
 
     def _action(self) -> Any:
         sample = self._space.sample()
-        if isinstance(sample, Mapping | tuple):
+        if isinstance(sample, tuple):
             return sample
         # The shape in which the network's own actions are handed out.
-        return torch.from_numpy(np.atleast_1d(_plain_dtype(np.asarray(sample))))
+        return tree_map(lambda part: torch.from_numpy(np.atleast_1d(_plain_dtype(part))), sample)
 
 
 def _stacked(samples: Sequence[Any]) -> Any:
@@ -83,7 +84,8 @@ def _stacked(samples: Sequence[Any]) -> Any:
     return torch.from_numpy(_plain_dtype(np.stack([np.asarray(sample) for sample in samples])))
 
 
-def _plain_dtype(action: np.ndarray) -> np.ndarray:
+def _plain_dtype(action: Any) -> np.ndarray:
+    action = np.asarray(action)
     return action.astype(np.float32 if action.dtype.kind == "f" else np.int64)
 
 

@@ -11,6 +11,7 @@ _COORDINATOR = "ding.worker.coordinator"
 _MANAGER = "ding.envs.env_manager"
 _MODEL = "ding.model.template"
 _WRAPPER = "ding.envs.env_wrappers"
+_PRESET = "ding.envs.presets"
 _COMMAND_MODES = "ding.policy.command_mode_policy_instance"
 
 BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
@@ -65,6 +66,22 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     },
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",
+        "cartpole": f"{_PRESET}.classic_control",
+        "pendulum": f"{_PRESET}.classic_control",
+        "acrobot": f"{_PRESET}.classic_control",
+        "mountain_car": f"{_PRESET}.classic_control",
+        "lunarlander": f"{_PRESET}.box2d",
+        "bipedalwalker": f"{_PRESET}.box2d",
+        "carracing": f"{_PRESET}.box2d",
+        "taxi": f"{_PRESET}.toy_text",
+        "frozen_lake": f"{_PRESET}.toy_text",
+        "cliffwalking": f"{_PRESET}.toy_text",
+        "mujoco": f"{_PRESET}.mujoco",
+        "d4rl": f"{_PRESET}.mujoco",
+        "atari": f"{_PRESET}.atari",
+        "minigrid": f"{_PRESET}.minigrid",
+        "gym_hybrid": "ding.envs.games.gym_hybrid",
+        "bitflip": "ding.envs.games.bitflip",
         "coin_race": "ding.envs.games.coin_race",
         "grid_spread": "ding.envs.games.grid_spread",
         "matrix_game": "ding.envs.games.matrix_game",
@@ -83,9 +100,14 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "ram": f"{_WRAPPER}.observations",
         "mask_obs": f"{_WRAPPER}.observations",
         "allin_obs": f"{_WRAPPER}.observations",
+        "channel_first": f"{_WRAPPER}.images",
+        "one_hot_obs": f"{_WRAPPER}.discrete",
+        "taxi_obs": f"{_WRAPPER}.discrete",
+        "discretise_action": f"{_WRAPPER}.discrete",
         "obs_plus_prev_action_reward": f"{_WRAPPER}.observations",
         "eval_episode_return": f"{_WRAPPER}.rewards",
         "clip_reward": f"{_WRAPPER}.rewards",
+        "least_reward": f"{_WRAPPER}.rewards",
         "delay_reward": f"{_WRAPPER}.rewards",
         "reward_norm": f"{_WRAPPER}.rewards",
         "time_limit": f"{_WRAPPER}.time_limit",

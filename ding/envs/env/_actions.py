@@ -1,6 +1,6 @@
 """Checks and fits an action to its space; what can be known beforehand is worked out once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ def action_adapter(
     Args:
         space: The environment's action space.
         env_name: What errors call the environment.
-        act_scale: Map ``[-1, 1]`` to the bounds (Box only); what lies beyond is clipped.
-        clip_action: Clip to the bounds instead of refusing (Box only).
+        act_scale: Map ``[-1, 1]`` to the bounds (Boxes only); what lies beyond is clipped.
+        clip_action: Clip to the bounds instead of refusing (Boxes only).
 
     Returns:
         The function. It raises ``ActionError`` for what the space does not contain.
@@ -43,7 +43,18 @@ def action_adapter(
         return _Whole(space, env_name, start + np.zeros_like(space.nvec), start + space.nvec - 1)
     if isinstance(space, spaces.MultiBinary):
         return _Whole(space, env_name, np.zeros(space.shape), np.ones(space.shape))
+    if isinstance(space, spaces.Dict):
+        return _Parts(space, env_name, act_scale, clip_action)
     return _Other(space, env_name)
+
+
+def scaled_space(space: spaces.Space) -> spaces.Space:
+    """The space of the actions that `act_scale` maps to `space`: its Boxes are ``[-1, 1]``."""
+    if isinstance(space, spaces.Box):
+        return spaces.Box(-1.0, 1.0, shape=space.shape, dtype=space.dtype.type)
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({name: scaled_space(part) for name, part in space.spaces.items()})
+    return space
 
 
 class _Adapter:
@@ -191,6 +202,24 @@ class _Whole(_Adapter):
         if not ((array >= self.low).all() and (array <= self.high).all()):
             raise self.refuse(action, "it is beyond the bounds")
         return array.astype(self.space.dtype, copy=False)
+
+
+class _Parts(_Adapter):
+    """Actions of several parts, such as a hybrid one's ``action_type`` and ``action_args``."""
+
+    def __init__(
+        self, space: spaces.Dict, env_name: str, act_scale: bool, clip_action: bool
+    ) -> None:
+        super().__init__(space, env_name)
+        self.parts = {
+            name: action_adapter(part, f"{env_name}, {name}", act_scale, clip_action)
+            for name, part in space.spaces.items()
+        }
+
+    def __call__(self, action: Any) -> dict[str, Any]:
+        if not isinstance(action, Mapping) or set(action) != set(self.parts):
+            raise self.refuse(action, f"expected a dict of {', '.join(self.parts)}")
+        return {name: part(action[name]) for name, part in self.parts.items()}
 
 
 class _Other(_Adapter):

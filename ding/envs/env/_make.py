@@ -1,26 +1,29 @@
 """Builds a gymnasium environment from its id and says what is wrong when that fails."""
 
 import copy
+import importlib
 from typing import Any
 
 import gymnasium
 
 from ding.utils.errors import ConfigError, EnvError
 
-# What an environment lacks -> the extra of this package that brings it.
-_EXTRAS = {"box2d": "box2d"}
+from ._ids import current_id, simulator_of
 
 
 def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
     """``gymnasium.make`` without the wrappers that only guard against misuse.
 
-    ``DingEnvWrapper`` resets before it steps and checks actions itself; gymnasium's own checks
-    would cost a tenth of a CartPole step.
+    An id that there is no more is taken for the one that came after it, and the package that
+    makes an id known is imported. ``DingEnvWrapper`` resets before it steps and checks actions
+    itself; gymnasium's own checks would cost a tenth of a CartPole step.
 
     Raises:
         ConfigError: gymnasium does not know the id, or the environment refuses its arguments.
         EnvError: A package that the environment needs is missing.
     """
+    env_id, own_kwargs = current_id(env_id)
+    kwargs = {**own_kwargs, **kwargs}
     spec: Any = env_id
     if env_id in gymnasium.registry:
         spec = copy.copy(gymnasium.registry[env_id])
@@ -28,8 +31,10 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
     try:
         return gymnasium.make(spec, disable_env_checker=True, **kwargs)
     except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvError(f"cannot make env {env_id!r}: {error}{_cure(str(error))}") from error
+        raise EnvError(f"cannot make env {env_id!r}: {error}. {_cure(env_id)}") from error
     except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
+        if _is_missing(env_id):
+            raise EnvError(f"cannot make env {env_id!r}: {_cure(env_id)}") from error
         raise ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}") from error
     except gymnasium.error.Error as error:
         raise ConfigError(f"env.env_id={env_id!r}: {error}") from error
@@ -56,8 +61,18 @@ def env_name(env: Any) -> str:
     return type(env).__name__
 
 
-def _cure(text: str) -> str:
-    for name, extra in _EXTRAS.items():
-        if name in text.lower():
-            return f' With this package: pip install "ding[{extra}]"'
-    return ""
+def _is_missing(env_id: str) -> bool:
+    """Whether the package that makes such ids known is not installed."""
+    simulator = simulator_of(env_id)
+    if simulator is None:
+        return False
+    try:
+        importlib.import_module(simulator.module)
+    except ModuleNotFoundError:
+        return True
+    return False
+
+
+def _cure(env_id: str) -> str:
+    simulator = simulator_of(env_id)
+    return "" if simulator is None else simulator.cure

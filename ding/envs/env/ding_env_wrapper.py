@@ -21,7 +21,9 @@ from ding.envs.env_wrappers import (
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.import_helper import import_module
 
-from ._actions import action_adapter
+from ._actions import action_adapter, scaled_space
+from ._config_wrappers import WRAPPER_KEYS, config_wrappers
+from ._ids import current_id
 from ._make import env_name, make_gymnasium
 from ._observations import observation_adapter
 from .base_env import BaseEnv, BaseEnvTimestep, copy_env_cfg
@@ -46,15 +48,17 @@ class DingEnvWrapper(BaseEnv):
     Config keys:
         env_id: An id that gymnasium knows; ``module:Name-v0`` imports the module first.
         kwargs: Passed on to ``gymnasium.make``.
-        max_episode_steps: A time limit instead of the registered one.
+        max_episode_steps: A time limit instead of the registered one. (``max_step``)
         env_wrapper: A preset's name, or a list whose items are registered names,
             ``{type, kwargs}`` or functions from env to env; the first is the innermost.
-        norm_obs: With ``use_norm`` observations are normalised (wrapper ``obs_norm``).
-        norm_reward: With ``use_norm`` collectors' rewards are normalised (``reward_norm``);
-            ``reward_discount`` is its argument.
-        act_scale: Actions come in ``[-1, 1]`` and are mapped to the bounds of the Box.
+        act_scale: Actions come in ``[-1, 1]`` and are mapped to the bounds of the Box. Another name
+            of it is ``use_act_scale``.
         clip_action: Actions beyond the bounds of the Box are clipped, not refused.
-        replay_path: A folder for videos of the episodes.
+            (``action_clip``)
+        replay_path: A folder for videos of the episodes. (``save_replay_path``)
+        is_train: If false, collectors' environments are wrapped as evaluators' are.
+        norm_obs, norm_reward, delay_reward_step, rew_clip, frame_stack,
+            obs_plus_prev_action_reward: See :mod:`ding.envs.env._config_wrappers`.
         caller: ``collector`` or ``evaluator``; set in the configs made by
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
     """
@@ -63,12 +67,16 @@ class DingEnvWrapper(BaseEnv):
         "env_id": None,
         "kwargs": {},
         "max_episode_steps": None,
+        "max_step": None,
         "env_wrapper": [],
-        "norm_obs": {"use_norm": False},
-        "norm_reward": {"use_norm": False},
+        **WRAPPER_KEYS,
         "act_scale": False,
+        "use_act_scale": False,
         "clip_action": False,
+        "action_clip": False,
         "replay_path": None,
+        "save_replay_path": None,
+        "is_train": True,
     }
 
     @classmethod
@@ -106,8 +114,10 @@ class DingEnvWrapper(BaseEnv):
         self._given_env = env
         self._seed_api = seed_api
         self._caller = self._cfg.get("caller", caller)
+        if not self._cfg.get("is_train", True):
+            self._caller = "evaluator"
         self._is_gymnasium = is_gymnasium
-        self._replay_path: str | None = self._cfg.get("replay_path")
+        self._replay_path: str | None = self._first_of("replay_path", "save_replay_path")
         self._env: gymnasium.Env | None = None
         self._seed: int | None = None
         self._dynamic_seed = True
@@ -240,7 +250,7 @@ class DingEnvWrapper(BaseEnv):
 
     @property
     def action_space(self) -> spaces.Space:  # type: ignore[override]
-        """The space that actions are to come from: with ``act_scale`` a Box of ``[-1, 1]``."""
+        """The space that actions are to come from; with ``act_scale`` Boxes are ``[-1, 1]``."""
         self._built()
         return self._action_space
 
@@ -303,16 +313,18 @@ class DingEnvWrapper(BaseEnv):
         Then gymnasium's own vector version of it, where there is one, does the same.
         """
         cfg = self._cfg
-        changing = ("env_wrapper", "act_scale", "clip_action")
-        changes = any(map(cfg.get, changing)) or _normalising(cfg, self._caller)
+        changing = ("act_scale", "use_act_scale", "clip_action", "action_clip")
+        changes = any(map(cfg.get, changing)) or self._wrappers()
         if self._given_env is not None or self._replay_path or changes:
             return None
         if self.observation_space is not self._built().observation_space:
             return None
-        kwargs = dict(cfg.get("kwargs") or {})
-        if cfg.get("max_episode_steps") is not None:
-            kwargs["max_episode_steps"] = cfg["max_episode_steps"]
-        return cfg["env_id"], kwargs
+        env_id, own = current_id(cfg["env_id"])
+        kwargs = {**own, **(cfg.get("kwargs") or {})}
+        limit = self._first_of("max_episode_steps", "max_step")
+        if limit is not None:
+            kwargs["max_episode_steps"] = limit
+        return env_id, kwargs
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episode depends on: seeds, and the statistics of the wrappers."""
@@ -354,7 +366,7 @@ class DingEnvWrapper(BaseEnv):
 
     def _build(self) -> gymnasium.Env:
         cfg = self._cfg
-        limit = cfg.get("max_episode_steps")
+        limit = self._first_of("max_episode_steps", "max_step")
         if self._given_env is None:
             kwargs = dict(cfg.get("kwargs") or {})
             if limit is not None:
@@ -368,8 +380,7 @@ class DingEnvWrapper(BaseEnv):
             if limit is not None:
                 env = TimeLimitWrapper(env, limit)
         name = cfg.get("env_id") or env_name(self._given_env)
-        env = apply_env_wrappers(env, cfg.get("env_wrapper") or [], self._caller)
-        env = apply_env_wrappers(env, _normalising(cfg, self._caller), self._caller)
+        env = apply_env_wrappers(env, self._wrappers(), self._caller)
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._raw = raw_rewards(env)
@@ -378,13 +389,20 @@ class DingEnvWrapper(BaseEnv):
             self._load_wrappers(env)
         return env
 
+    def _wrappers(self) -> list[Any]:
+        return config_wrappers(self._cfg, self._caller)
+
+    def _first_of(self, *names: str) -> Any:
+        """What the first of several names of a key says that says anything."""
+        return next((self._cfg[name] for name in names if self._cfg.get(name)), None)
+
     def _set_spaces(self, env: gymnasium.Env, name: str) -> None:
-        cfg = self._cfg
         space = env.action_space
-        act_scale = bool(cfg.get("act_scale", False))
-        self._to_action = action_adapter(space, name, act_scale, bool(cfg.get("clip_action")))
-        if act_scale and isinstance(space, spaces.Box):
-            space = spaces.Box(-1.0, 1.0, shape=space.shape, dtype=space.dtype)
+        act_scale = bool(self._first_of("act_scale", "use_act_scale"))
+        clip = bool(self._first_of("clip_action", "action_clip"))
+        self._to_action = action_adapter(space, name, act_scale, clip)
+        if act_scale:
+            space = scaled_space(space)
         if self._seed is not None:
             space.seed(self._seed)
         self._action_space = space
@@ -425,15 +443,3 @@ class DingEnvWrapper(BaseEnv):
 
     def _step_before_reset(self, action: Any) -> Any:
         raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")
-
-
-def _normalising(cfg: Any, caller: str) -> list[dict[str, Any]]:
-    """The wrappers that ``norm_obs`` and ``norm_reward`` ask for."""
-    chosen: list[dict[str, Any]] = []
-    if (cfg.get("norm_obs") or {}).get("use_norm"):
-        chosen.append({"type": "obs_norm"})
-    reward = cfg.get("norm_reward") or {}
-    if reward.get("use_norm") and caller == "collector":
-        kwargs = {name: value for name, value in reward.items() if name == "reward_discount"}
-        chosen.append({"type": "reward_norm", "kwargs": kwargs})
-    return chosen

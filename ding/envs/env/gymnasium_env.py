@@ -1,8 +1,13 @@
 """The env type ``gymnasium``: any environment that gymnasium can make."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
+from ._config_wrappers import given_wrappers
+from ._ids import Simulator, old_id_line
 from .ding_env_wrapper import DingEnvWrapper
 
 
@@ -10,13 +15,64 @@ from .ding_env_wrapper import DingEnvWrapper
 class GymnasiumEnv(DingEnvWrapper):
     """``create_config.env = dict(type='gymnasium')`` with ``main_config.env.env_id``.
 
-    The other keys are those of :class:`DingEnvWrapper`.
+    The other keys are those of :class:`DingEnvWrapper`. Subclasses are presets: they say in
+    ``gymnasium_id``, ``make_kwargs`` and ``inner_wrappers`` what their own keys mean.
+
+    Attributes:
+        default_id: The environment if there is no ``env_id``; empty where there has to be one.
+        example_id: One that suits the type.
+        needs: The package beside gymnasium that environments of the type need.
     """
 
+    default_id: ClassVar[str] = ""
+    example_id: ClassVar[str] = "CartPole-v1"
+    needs: ClassVar[Simulator | None] = None
+
     def __init__(self, cfg: dict) -> None:
-        if not cfg.get("env_id"):
+        """
+        Raises:
+            ConfigError: There is no ``env_id``, or none that suits.
+        """
+        cfg = {**self.config, **cfg}
+        evaluates = cfg.get("caller") == "evaluator" or not cfg["is_train"]
+        caller = "evaluator" if evaluates else "collector"
+        own = self.inner_wrappers(cfg, caller)
+        translated = {
+            "env_id": self.gymnasium_id(cfg),
+            "kwargs": {**self.make_kwargs(cfg), **(cfg.get("kwargs") or {})},
+            "env_wrapper": [*own, *given_wrappers(cfg, caller)],
+        }
+        super().__init__(cfg={**cfg, **translated}, is_gymnasium=True)
+
+    @classmethod
+    def gymnasium_id(cls, cfg: Mapping[str, Any]) -> str:
+        """The id to make; one that became another may have its old name.
+
+        Raises:
+            ConfigError: There is none, or it is not one of this type.
+        """
+        env_id = cfg.get("env_id") or cls.default_id
+        if not isinstance(env_id, str) or not env_id:
             raise ConfigError(
-                "env.env_id is missing: env type 'gymnasium' needs the id of an environment, as in "
-                "env=dict(env_id='CartPole-v1')"
+                f"env.env_id is {cfg.get('env_id')!r}: environments of {cls.__name__} need an id "
+                f"that gymnasium knows, as in env=dict(env_id={cls.example_id!r})"
             )
-        super().__init__(cfg=cfg, is_gymnasium=True)
+        return env_id
+
+    @classmethod
+    def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
+        """What the keys of the type mean for ``gymnasium.make``; ``kwargs`` win over it."""
+        return {}
+
+    @classmethod
+    def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
+        """What the keys of the type mean for wrappers inside of ``env_wrapper``."""
+        return []
+
+    @classmethod
+    def says(cls, cfg: Mapping[str, Any]) -> list[str]:
+        """What a user should know who wrote this config: a line for an id that is an old one."""
+        if not (cfg.get("env_id") or cls.default_id):
+            return []
+        line = old_id_line(cls.gymnasium_id(cfg))
+        return [] if line is None else [line]

@@ -57,6 +57,18 @@ class ClipRewardWrapper(gymnasium.Wrapper):
         return obs, float(np.sign(float(reward))), terminated, truncated, info
 
 
+@ENV_WRAPPER_REGISTRY.register("least_reward")
+class LeastRewardWrapper(gymnasium.RewardWrapper):
+    """Raises rewards that are below `least` to it."""
+
+    def __init__(self, env: gymnasium.Env, least: float = -10.0) -> None:
+        super().__init__(as_gymnasium(env))
+        self.least = float(least)
+
+    def reward(self, reward: Any) -> float:
+        return max(self.least, float(reward))
+
+
 @ENV_WRAPPER_REGISTRY.register("delay_reward")
 class DelayRewardWrapper(gymnasium.Wrapper):
     """Gives the rewards of `delay_reward_step` steps at once, and what is left at the end.

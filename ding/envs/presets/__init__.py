@@ -1,0 +1,1 @@
+"""Environment types over gymnasium and its family, one module per family."""
