@@ -16,7 +16,7 @@ main_config = EasyDict(
         priority=True,
         priority_IS_weight=True,
         discount_factor=0.99,
-        nstep=3,
+        nstep=5,
         burnin_step=4,
         learn_unroll_len=20,
         model=dict(
@@ -29,7 +29,7 @@ main_config = EasyDict(
             update_per_collect=32,
             batch_size=64,
             learning_rate=0.001,
-            target_update_theta=0.01,
+            target_update_theta=0.02,
         ),
         # About 300 steps.
         collect=dict(n_sample=16),

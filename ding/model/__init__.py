@@ -22,6 +22,7 @@ from ding.model.template import (
     DQN,
     DRQN,
     EDAC,
+    FQF,
     IQN,
     MAVAC,
     QRDQN,
@@ -45,6 +46,7 @@ __all__ = [
     "DQN",
     "DRQN",
     "EDAC",
+    "FQF",
     "IQN",
     "MAVAC",
     "QRDQN",
@@ -77,8 +79,8 @@ __all__ = [
 ]
 
 _PLANNED = (
-    *("BDQ", "COMA", "CollaQ", "DecisionTransformer"),
-    *("FQF", "HPT", "MAQAC", "Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
+    *("BDQ", "COMA", "CollaQ", "DecisionTransformer", "HPT", "MAQAC"),
+    *("Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
     *("QTran", "WQMix"),
 )
 __getattr__ = with_planned(__name__, _PLANNED)

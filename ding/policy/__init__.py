@@ -8,7 +8,7 @@ _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
     "BDQPolicy",
     *("COMAPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
-    *("FQFPolicy", "MADQNPolicy"),
+    *("MADQNPolicy",),
     *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy"),
     *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D3Policy"),
     *("WQMIXPolicy",),

@@ -61,6 +61,9 @@ from .dqn import (
 from .edac import (
     EDACPolicy as EDACPolicy,
 )
+from .fqf import (
+    FQFPolicy as FQFPolicy,
+)
 from .impala import (
     IMPALAPolicy as IMPALAPolicy,
 )

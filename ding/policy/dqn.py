@@ -133,11 +133,7 @@ class DQNPolicy(Policy):
         loss, priority = self._value_loss(batch, output, target)
 
         check_loss(self, loss_value := loss.item(), batch)
-        self._optimizer.zero_grad()
-        loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
+        self._update(loss)
         self._target_model.update(self._model)
         with torch.no_grad():
             q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
@@ -148,6 +144,14 @@ class DQNPolicy(Policy):
             "target_q_value": target_q_mean,
             "priority": priority,
         }
+
+    def _update(self, loss: torch.Tensor) -> None:
+        """One step down the loss."""
+        self._optimizer.zero_grad()
+        loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
 
     def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What targets are made of: the target network's output for ``next_obs``, and more.

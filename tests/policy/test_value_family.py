@@ -1,5 +1,6 @@
 """C51, QR-DQN, Rainbow, soft Q-learning and Munchausen DQN against numbers worked out by hand."""
 
+import copy
 import math
 
 import numpy as np
@@ -9,7 +10,9 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.data import Columns
+from ding.model import FQF
 from ding.policy.dqn import C51Policy
+from ding.policy.fqf import FQFPolicy
 from ding.policy.iqn import IQNPolicy
 from ding.policy.mdqn import MDQNPolicy
 from ding.policy.qrdqn import QRDQNPolicy
@@ -18,7 +21,7 @@ from ding.policy.sql import SQLPolicy
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError
 
-FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
+FAMILY = [C51Policy, QRDQNPolicy, IQNPolicy, FQFPolicy, RainbowDQNPolicy, SQLPolicy, MDQNPolicy]
 
 
 def build(cls, network=None, **overrides):
@@ -143,6 +146,92 @@ def test_iqn_learns_the_quantiles_of_a_noisy_reward():
     assert torch.allclose(out["q"][0, 0], out["tau"][0, :, 0], atol=0.12)
 
 
+def wasserstein_distance(fractions, quantile):
+    """Of a quantile function from its steps at the middles of ``fractions``, by small pieces."""
+    share = (np.arange(200_000) + 0.5) / 200_000
+    piece = np.searchsorted(fractions[1:-1], share)
+    middles = (fractions[1:] + fractions[:-1]) / 2
+    return np.abs(quantile(share) - quantile(middles[piece])).mean()
+
+
+def test_fqf_shares_go_down_the_distance():
+    policy = build(FQFPolicy)
+    fractions = np.array([0, 0.2, 0.35, 0.8, 1])
+
+    def quantile(tau):
+        return 3 * tau**2 - 1
+
+    leaf = torch.tensor(fractions[None], requires_grad=True)
+    other = torch.full((4,), 7.0)
+    output = {
+        "fractions": leaf,
+        "q": torch.stack([other, torch.from_numpy(quantile((fractions[1:] + fractions[:-1]) / 2))])[
+            None
+        ],
+        "q_fractions": torch.stack([other[1:], torch.from_numpy(quantile(fractions[1:-1]))])[None],
+        "entropy": torch.zeros(1),
+    }
+    policy._fraction_loss(output, torch.tensor([1])).backward()
+    for i in (1, 2, 3):
+        step = np.zeros(5)
+        step[i] = 1e-3
+        ends = [wasserstein_distance(fractions + sign * step, quantile) for sign in (1, -1)]
+        assert leaf.grad[0, i].item() == pytest.approx((ends[0] - ends[1]) / 2e-3, abs=2e-3)
+
+
+def test_fqf_values_are_means_over_the_proposed_shares():
+    torch.manual_seed(0)
+    network = FQF(3, 2, num_quantiles=5)
+    torch.nn.init.normal_(network.head.quantiles_proposal[0].bias)
+    out = network(torch.randn(4, 3))
+    fractions = out["fractions"]
+    assert torch.allclose(fractions[:, [0, -1]], torch.tensor([0.0, 1.0]).expand(4, 2))
+    share = fractions.diff()
+    assert torch.allclose(out["logit"], (out["q"] * share[:, None]).sum(-1), atol=1e-5)
+    assert torch.allclose(out["tau"][..., 0], fractions[:, :-1] + share / 2, atol=1e-6)
+    assert torch.allclose(out["entropy"], -(share * share.log()).sum(1), atol=1e-5)
+
+
+def test_fqf_learns_shares_and_values_apart():
+    policy = build(FQFPolicy, nstep=1, learn=dict(learning_rate_fraction=0.0, ent_coef=0.1))
+
+    def parameters(wanted):
+        items = policy._model.state_dict().items()
+        return [v.clone() for k, v in items if ("quantiles_proposal" in k) == wanted]
+
+    def changed(before, after):
+        return any(not torch.equal(one, two) for one, two in zip(before, after))
+
+    shares, values = parameters(True), parameters(False)
+    policy.learn_mode.forward(random_samples(16))
+    assert not changed(shares, parameters(True))
+    assert changed(values, parameters(False))
+    policy._fraction_optimizer.param_groups[0]["lr"] = 0.1
+    policy._optimizer.param_groups[0]["lr"] = 0.0
+    values = parameters(False)
+    log = policy.learn_mode.forward(random_samples(16))
+    assert changed(shares, parameters(True))
+    assert not changed(values, parameters(False))
+    assert {"cur_lr_fraction", "fraction_loss"} <= log.keys()
+
+
+def test_fqf_resumes_both_optimisers():
+    policy, other = (
+        build(FQFPolicy, nstep=1, learn=dict(learning_rate_fraction=0.01)) for _ in range(2)
+    )
+    for _ in range(3):
+        policy.learn_mode.forward(random_samples(16))
+    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+    logs = [each.learn_mode.forward(random_samples(16)) for each in (policy, other) for _ in "12"]
+    assert logs[1]["total_loss"] == logs[3]["total_loss"]
+    assert logs[1]["fraction_loss"] == logs[3]["fraction_loss"]
+
+
+def test_fqf_needs_a_network_that_proposes():
+    with pytest.raises(ConfigError, match="quantiles_proposal"):
+        build(FQFPolicy, TableQ([[0.0, 1.0]]))
+
+
 def test_sql_by_hand():
     alpha = 0.5
     policy = build(
@@ -206,7 +295,8 @@ def random_samples(n, n_action=2, obs_dim=3, nstep=1, parts=None):
 @pytest.mark.parametrize("cls", FAMILY)
 class TestFamily:
     def test_update_lowers_the_loss(self, cls):
-        policy = build(cls, learn=dict(learning_rate=0.003), nstep=3)
+        rates = dict.fromkeys(("learning_rate", "learning_rate_quantile"), 0.003)
+        policy = build(cls, learn=rates, nstep=3)
         data = random_samples(64, nstep=3)
         losses = [policy.learn_mode.forward(data)["total_loss"] for _ in range(60)]
         assert np.mean(losses[-5:]) < np.mean(losses[:5])

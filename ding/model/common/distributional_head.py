@@ -168,3 +168,69 @@ class ImplicitQuantileHead(nn.Module):
             return torch.rand(*x.shape[:-1], self.num_quantiles, 1, device=x.device, dtype=x.dtype)
         middle = (torch.arange(self.num_quantiles, device=x.device) + 0.5) / self.num_quantiles
         return middle.to(x.dtype).unsqueeze(-1).expand(*x.shape[:-1], -1, -1)
+
+
+class FractionProposalHead(nn.Module):
+    """Quantiles of the return at shares of probability that are learned (Yang et al. 2019, FQF).
+
+    ``[B, input_size]`` to ``logit`` ``[B, N]``, the means; ``q`` ``[B, N, Q]``, the returns at the
+    middles ``tau`` ``[B, Q, 1]`` of the proposed shares; ``fractions`` ``[B, Q + 1]``, where these
+    begin and end, from 0 to 1; ``q_fractions`` ``[B, N, Q - 1]``, the returns at the inner ones of
+    them, without gradient; and the shares' ``entropy`` ``[B]``.
+
+    Gradients of ``fractions`` and ``entropy`` reach ``quantiles_proposal`` alone, and none of the
+    others does.
+
+    Args:
+        input_size: ``hidden_size`` unless given.
+    """
+
+    sigma_pi: torch.Tensor
+
+    def __init__(
+        self,
+        hidden_size: int,
+        output_size: int,
+        layer_num: int = 1,
+        num_quantiles: int = 32,
+        quantile_embedding_size: int = 128,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        noise: bool = False,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
+        self.Q = mlp(sizes, output_size, activation, norm_type, noise=noise)
+        self.fqf_fc = nn.Sequential(nn.Linear(quantile_embedding_size, sizes[0]), nn.ReLU())
+        proposal = nn.Linear(sizes[0], num_quantiles)
+        # All shares are nearly alike at first.
+        nn.init.xavier_uniform_(proposal.weight, gain=0.01)
+        nn.init.zeros_(proposal.bias)
+        self.quantiles_proposal = nn.Sequential(proposal)
+        # Part of checkpoints, as others number the cosines otherwise.
+        frequencies = torch.arange(quantile_embedding_size) * math.pi
+        self.register_buffer("sigma_pi", frequencies.view(1, 1, -1))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        log_share = self.quantiles_proposal(x.detach()).log_softmax(-1)
+        share = log_share.exp()
+        ends = share.cumsum(-1).clamp(max=1.0)
+        fractions = torch.cat([torch.zeros_like(ends[..., :1]), ends], -1)
+        tau = ((fractions[..., 1:] + fractions[..., :-1]) / 2).detach()
+        q = self._quantiles(x, tau)
+        with torch.no_grad():
+            q_fractions = self._quantiles(x, fractions[..., 1:-1])
+        return {
+            "logit": (q * share.detach().unsqueeze(-2)).sum(-1),
+            "q": q,
+            "tau": tau.unsqueeze(-1),
+            "fractions": fractions,
+            "q_fractions": q_fractions,
+            "entropy": -(share * log_share).sum(-1),
+        }
+
+    def _quantiles(self, x: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
+        """``[B, N, Q]`` at the shares ``[B, Q]``."""
+        embedding = self.fqf_fc(torch.cos(tau.unsqueeze(-1) * self.sigma_pi))
+        return self.Q(x.unsqueeze(-2) * embedding).transpose(-1, -2)

@@ -6,7 +6,7 @@ from ding.model.template.bcq import BCQ
 from ding.model.template.edac import EDAC
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
-from ding.model.template.q_learning import C51DQN, DQN, DRQN, IQN, QRDQN, RainbowDQN
+from ding.model.template.q_learning import C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.qvac import ContinuousQVAC
 from ding.model.template.vac import VAC
@@ -18,6 +18,7 @@ __all__ = [
     "DQN",
     "DRQN",
     "EDAC",
+    "FQF",
     "IQN",
     "MAVAC",
     "QRDQN",

@@ -9,6 +9,7 @@ from torch import nn
 from ding.model.common.dense import leaves
 from ding.model.common.distributional_head import (
     DistributionHead,
+    FractionProposalHead,
     ImplicitQuantileHead,
     QuantileHead,
     RainbowHead,
@@ -19,7 +20,7 @@ from ding.model.template.drqn import DRQN
 from ding.torch_utils.network import NoiseLinearLayer
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-__all__ = ["C51DQN", "DQN", "DRQN", "IQN", "QRDQN", "RainbowDQN"]
+__all__ = ["C51DQN", "DQN", "DRQN", "FQF", "IQN", "QRDQN", "RainbowDQN"]
 
 
 class _QNetwork(nn.Module):
@@ -165,6 +166,8 @@ class QRDQN(_QNetwork):
 class IQN(_QNetwork):
     """Q-values from quantiles at drawn shares of probability; see `ImplicitQuantileHead`."""
 
+    _head_cls: type[nn.Module] = ImplicitQuantileHead
+
     def __init__(
         self,
         obs_shape: int | Sequence[int],
@@ -179,7 +182,7 @@ class IQN(_QNetwork):
     ) -> None:
         super().__init__(
             build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
-            ImplicitQuantileHead,
+            self._head_cls,
             action_shape,
             head_hidden_size,
             layer_num=head_layer_num,
@@ -188,6 +191,13 @@ class IQN(_QNetwork):
             num_quantiles=num_quantiles,
             quantile_embedding_size=quantile_embedding_size,
         )
+
+
+@MODEL_REGISTRY.register("fqf")
+class FQF(IQN):
+    """Q-values from quantiles at learned shares of probability; see `FractionProposalHead`."""
+
+    _head_cls = FractionProposalHead
 
 
 @MODEL_REGISTRY.register("rainbowdqn")

@@ -1,0 +1,99 @@
+"""Distributional Q-learning on learned quantiles (Yang et al. 2019, FQF)."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.dqn import _branches
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.qrdqn import QRDQNPolicy
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("fqf")
+class FQFPolicy(QRDQNPolicy):
+    """QR-DQN's loss at shares of probability that the network proposes for each state.
+
+    The shares follow the gradient of the 1-Wasserstein distance between the quantile function and
+    its approximation by ``model.num_quantiles`` steps (the paper's proposition 1), with an
+    optimiser of their own; ``learn.ent_coef`` weighs the entropy that keeps them apart.
+    """
+
+    paper = "Yang et al. 2019"
+    config: dict[str, Any] = dict(
+        type="fqf",
+        learn=dict(
+            # Of the proposed shares; everything else learns with the second one.
+            learning_rate_fraction=2.5e-9,
+            learning_rate_quantile=5e-5,
+            ent_coef=0,
+        ),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "fqf", ["ding.model.template.q_learning"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        learn = self._cfg.learn
+        named = list(self._model.named_parameters())
+        proposals = [p for name, p in named if "quantiles_proposal" in name]
+        if not proposals:
+            raise ConfigError(
+                f"{type(self._model).__name__} has no layer quantiles_proposal: FQF needs a "
+                "network like ding.model.FQF"
+            )
+        others = [p for name, p in named if "quantiles_proposal" not in name]
+        self._optimizer = Adam(others, lr=learn.learning_rate_quantile)
+        # The paper's, for which its tiny learning rate is meant.
+        self._fraction_optimizer = torch.optim.RMSprop(
+            proposals, lr=learn.learning_rate_fraction, alpha=0.95, eps=1e-5
+        )
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        log = super()._forward_learn(data)
+        return {
+            **log,
+            "cur_lr_fraction": self._fraction_optimizer.param_groups[0]["lr"],
+            "fraction_loss": self._fraction_loss_value,
+        }
+
+    def _value_loss(
+        self, batch: dict[str, Any], output: dict[str, Any], target: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, priority = super()._value_loss(batch, output, target)
+        if isinstance(output["logit"], list):
+            parts = zip(_branches(output), batch["action"].unbind(1))
+            fraction_loss = torch.stack([self._fraction_loss(*part) for part in parts]).mean()
+        else:
+            fraction_loss = self._fraction_loss(output, batch["action"])
+        self._fraction_loss_value = fraction_loss.item()
+        # They have no parameter in common: one backward pass does for both.
+        return loss + fraction_loss, priority
+
+    def _fraction_loss(self, output: dict[str, torch.Tensor], action: torch.Tensor) -> torch.Tensor:
+        """What has the distance's gradient by the shares' ends."""
+        row = torch.arange(len(action), device=action.device)
+        at_ends = output["q_fractions"][row, action]  # [B, Q - 1]
+        at_middles = output["q"].detach()[row, action]  # [B, Q]
+        gradient = 2 * at_ends - at_middles[:, 1:] - at_middles[:, :-1]
+        distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
+        return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
+
+    def _update(self, loss: torch.Tensor) -> None:
+        self._fraction_optimizer.zero_grad()
+        super()._update(loss)
+        self._fraction_optimizer.step()
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "cur_lr_fraction", "fraction_loss"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        state = super()._state_dict_learn()
+        return {**state, "optimizer_fraction": self._fraction_optimizer.state_dict()}
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        load_optimizer(self._fraction_optimizer, state_dict.get("optimizer_fraction"))
