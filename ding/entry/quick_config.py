@@ -6,6 +6,7 @@ import gymnasium
 from gymnasium import spaces
 
 from ding.envs import GymnasiumEnv
+from ding.policy.fit import check_kind
 from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -18,7 +19,7 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
 
     Args:
         env_id: An id of gymnasium, or a short name such as ``cartpole``.
-        policy: ``dqn`` or ``ppo``.
+        policy: One that learns while it collects, such as ``dqn``, ``ppo`` or ``sac``.
 
     Raises:
         ConfigError: No such environment, or a policy that does not suit its spaces.
@@ -43,9 +44,10 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     threshold = gymnasium.spec(env_id.rpartition(":")[2]).reward_threshold
     if threshold is not None:
         env_cfg["stop_value"] = threshold
-    policy_cfg = _POLICIES[policy](env_id, action_space)
+    check_kind(policy, action_space)
+    policy_cfg = _POLICIES[policy](action_space)
     policy_cfg["model"]["obs_shape"] = obs_shape
-    if policy_cfg.get("action_space") == "continuous":
+    if isinstance(action_space, spaces.Box):
         env_cfg["act_scale"] = True
     main = dict(exp_name=f"exp/{_file_name(env_id)}_{policy}", env=env_cfg, policy=policy_cfg)
     create = dict(
@@ -73,12 +75,7 @@ def _obs_shape(env_id: str, space: spaces.Space) -> int | list[int]:
     return shape[0] if len(shape) == 1 else shape
 
 
-def _dqn(env_id: str, space: spaces.Space) -> dict[str, Any]:
-    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-        raise ConfigError(
-            f"env {env_id!r} has actions of {space}: policy 'dqn' chooses among discrete ones; "
-            "try -p ppo"
-        )
+def _value_based(space: spaces.Space) -> dict[str, Any]:
     return dict(
         nstep=3,
         discount_factor=0.99,
@@ -95,9 +92,32 @@ def _dqn(env_id: str, space: spaces.Space) -> dict[str, Any]:
     )
 
 
-def _ppo(env_id: str, space: spaces.Space) -> dict[str, Any]:
-    if not isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete):
-        raise ConfigError(f"env {env_id!r} has actions of {space}: policy 'ppo' does not know them")
+def _categorical(space: spaces.Space) -> dict[str, Any]:
+    settings = _value_based(space)
+    # Returns of rewards in [-1, 1].
+    settings["model"].update(v_min=-100, v_max=100)
+    return settings
+
+
+def _actor_critic(space: spaces.Space) -> dict[str, Any]:
+    hidden = dict(actor_head_hidden_size=128, critic_head_hidden_size=128)
+    return dict(
+        random_collect_size=1000,
+        model=dict(action_shape=_action_shape(space), twin_critic=True, **hidden),
+        learn=dict(update_per_collect=8, batch_size=128),
+        collect=dict(n_sample=8),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+        other=dict(replay_buffer=dict(replay_buffer_size=100000)),
+    )
+
+
+def _deterministic(space: spaces.Space) -> dict[str, Any]:
+    settings = _actor_critic(space)
+    settings["model"].update(action_space="regression")
+    return settings
+
+
+def _advantage(space: spaces.Space) -> dict[str, Any]:
     kind = "continuous" if isinstance(space, spaces.Box) else "discrete"
     return dict(
         action_space=kind,
@@ -124,4 +144,10 @@ def _action_shape(space: spaces.Space) -> int | list[int]:
     return size
 
 
-_POLICIES = {"dqn": _dqn, "ppo": _ppo}
+_POLICIES = {
+    **dict.fromkeys(("dqn", "iqn", "mdqn", "qrdqn", "sql"), _value_based),
+    **dict.fromkeys(("c51", "rainbow"), _categorical),
+    **dict.fromkeys(("discrete_sac", "sac"), _actor_critic),
+    **dict.fromkeys(("ddpg", "td3"), _deterministic),
+    "ppo": _advantage,
+}

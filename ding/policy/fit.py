@@ -32,7 +32,7 @@ def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
     if cfg.get("multi_agent") or "agent_num" in model:
         return
     space = getattr(env, "action_space", None)
-    _check_kind(cfg.get("type"), space)
+    check_kind(cfg.get("type"), space)
     _check_observations(model.get("obs_shape"), _first_obs(env))
     _check_actions(model, space, cfg.get("action_space"))
 
@@ -45,7 +45,12 @@ def policies_for(kind: str) -> list[str]:
     )
 
 
-def _check_kind(type_: Any, space: Any) -> None:
+def check_kind(type_: Any, space: Any) -> None:
+    """Compare the kind of actions that a type of policy chooses with an action space.
+
+    Raises:
+        ConfigError: The policy does not choose such; names policies that do.
+    """
     if type_ not in POLICY_REGISTRY or (kind := _kind_of(space)) is None:
         return
     served = getattr(POLICY_REGISTRY.get(type_), "actions", ())

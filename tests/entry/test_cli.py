@@ -272,11 +272,15 @@ def test_config_may_import_its_neighbours(config):
 
 @pytest.mark.parametrize(
     ("env_id", "policy"),
-    [("CartPole-v1", "dqn"), ("CartPole-v1", "ppo"), ("Pendulum-v1", "ppo")],
+    [
+        *[("CartPole-v1", policy) for policy in ("dqn", "rainbow", "discrete_sac", "ppo")],
+        *[("Pendulum-v1", policy) for policy in ("td3", "sac", "ppo")],
+    ],
 )
 def test_without_a_config_file(env_id, policy):
-    small = ["--set", "policy.collect.n_sample=64", "--set", "policy.nstep=1"]
-    small = small if policy == "dqn" else [*small[:2], "--set", "policy.learn.epoch_per_collect=1"]
+    small = ["--set", "policy.collect.n_sample=64", "--set", "policy.learn.batch_size=32"]
+    if policy == "ppo":
+        small += ["--set", "policy.learn.epoch_per_collect=1"]
     status, _, err = run("-e", env_id, "-p", policy, "--env-step", 100, *small)
     assert status == 0, err
     main, _ = read_config(f"exp/{env_id}_{policy}/formatted_total_config.py")
@@ -288,8 +292,8 @@ def test_without_a_config_file(env_id, policy):
     ("env_id", "policy", "expected"),
     [
         ("CartPol-v1", "dqn", "CartPole"),
-        ("CartPole-v1", "dqnn", "some for dqn, ppo"),
-        ("Pendulum-v1", "dqn", "try -p ppo"),
+        ("CartPole-v1", "dqnn", "there are some for dqn, iqn"),
+        ("Pendulum-v1", "dqn", "policies for it: a2c"),
         ("Blackjack-v1", "ppo", "networks without a config file read one array"),
     ],
 )
