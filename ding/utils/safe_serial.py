@@ -9,6 +9,7 @@ builtins read the same.
 
 import io
 import pickle
+import warnings
 from collections import OrderedDict, deque
 from typing import IO, Any
 
@@ -17,6 +18,10 @@ import torch
 from easydict import EasyDict
 
 from ding.utils.sealed_zip import check_sealed, write_sealed
+
+# Torch remarks upon files of plain `pickle`; whether they can be read is shown by reading them. For
+# good, as filters that are set for a moment are not safe among threads.
+warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
 
 _TAG = "__ding__"
 _MIN_ROWS = 16
