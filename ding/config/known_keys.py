@@ -95,6 +95,7 @@ POLICY_KEYS: dict[str, Any] = {
         "data_path": None,
         "data_type": "",
         "allow_pickle": False,
+        "normalize_states": False,
         "collector": {
             **_COMPONENT,
             "collector_num": 1,

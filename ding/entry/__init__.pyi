@@ -22,6 +22,9 @@ from .parallel_entry import (
 from .serial_entry import (
     serial_pipeline as serial_pipeline,
 )
+from .serial_entry_bc import (
+    serial_pipeline_bc as serial_pipeline_bc,
+)
 from .serial_entry_offline import (
     serial_pipeline_offline as serial_pipeline_offline,
 )

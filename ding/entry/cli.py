@@ -13,7 +13,7 @@ from ding import __version__
 from ding.entry import cli_options
 from ding.utils.errors import DingError, EnvError, RunError
 
-_MODES = ("serial", "serial_onpolicy", "serial_offline", "parallel", "dist", "eval")
+_MODES = ("serial", "serial_onpolicy", "serial_offline", "serial_bc", "parallel", "dist", "eval")
 
 _EXAMPLES = """
 \b

@@ -17,11 +17,13 @@ from ding.config.compile_parallel import move_folders
 from ding.config.parts import default_config, find_parts
 from ding.config.source import plain
 from ding.entry.application_entry import evaluate
+from ding.entry.components import OFFLINE_MODES
 from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline
 from ding.entry.quick_config import quick_config
 from ding.entry.run_files import read_record
 from ding.entry.serial_entry import serial_pipeline
+from ding.entry.serial_entry_bc import serial_pipeline_bc
 from ding.entry.serial_entry_offline import serial_pipeline_offline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
@@ -82,8 +84,10 @@ def run(
         ):
             if value is not None:
                 apply_overrides(configs, [f"{path}={value!r}"])
-    if mode == "serial_offline" and limits.pop("max_env_step") is not None:
+    if mode in OFFLINE_MODES and limits.pop("max_env_step") is not None:
         raise ConfigError("--env-step: a run from a data set takes no environment steps")
+    if mode == "serial_bc":
+        limits = {"max_iter": train_iter}
     limits["strict"] = strict or written
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
@@ -150,6 +154,7 @@ def _pipeline(mode: str) -> Any:
     pipelines = {
         "serial_onpolicy": serial_pipeline_onpolicy,
         "serial_offline": serial_pipeline_offline,
+        "serial_bc": serial_pipeline_bc,
         "parallel": parallel_pipeline,
     }
     return pipelines.get(mode, serial_pipeline)

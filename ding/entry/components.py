@@ -31,6 +31,9 @@ from ding.worker import (
     create_serial_evaluator,
 )
 
+#: Pipelines that learn from a data set.
+OFFLINE_MODES = ("serial_offline", "serial_bc")
+
 InputConfig = str | os.PathLike | tuple[dict, dict] | list
 
 
@@ -185,7 +188,8 @@ def build_components(
         )
         _close_later(opened, evaluator)
         buffer = None
-        if mode == "serial":
+        # Off-policy; from a data set only by priorities.
+        if mode == "serial" or (mode in OFFLINE_MODES and cfg.policy.get("priority")):
             buffer = create_buffer(cfg.policy.other.replay_buffer, **shared)
             _close_later(opened, buffer)
         commander = BaseSerialCommander(

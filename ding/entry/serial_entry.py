@@ -76,7 +76,12 @@ def serial_pipeline(
     )
 
 
-def train(
+def train(*args: Any, **kwargs: Any) -> Policy:
+    """:func:`train_to_end`, for pipelines that return the policy alone."""
+    return train_to_end(*args, **kwargs)[0]
+
+
+def train_to_end(
     cfg: Any,
     notes: Notes,
     one_round: Round,
@@ -86,11 +91,17 @@ def train(
     max_env_step: int | None,
     dynamic_seed: bool | None,
     mode: str = "serial",
-) -> Policy:
+    prepare: Callable[[Components], None] | None = None,
+) -> tuple[Policy, bool]:
     """What all serial pipelines do: build, train, close, and tell how it ended.
 
     Args:
         mode: Name of the pipeline on the command line.
+        prepare: What comes before the first round of a run that has taken no environment step;
+            by default random samples are collected, if the config says so.
+
+    Returns:
+        The policy, and whether it has reached its goal.
     """
     limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
     with RunStop() as stop:
@@ -98,7 +109,7 @@ def train(
             parts, converged = _train(
                 cfg,
                 notes,
-                one_round,
+                lambda run: run.train(prepare or _fill_randomly, one_round),
                 lambda writer: build_components(
                     cfg, writer, env_setting, model, dynamic_seed, mode
                 ),
@@ -109,13 +120,13 @@ def train(
             raise SystemExit(128 + signal.number) from None
         if stop.number is not None and not converged:
             raise SystemExit(stop.exit_status)
-    return parts.policy
+    return parts.policy, converged
 
 
 def _train(
     cfg: Any,
     notes: Notes,
-    one_round: Round,
+    train_in: Callable[[TrainingRun], str],
     build: Callable[[Any], Components],
     stop: RunStop,
     limits: tuple[float, float],
@@ -140,7 +151,7 @@ def _train(
                 run = TrainingRun(parts, log, console, stop, watch, folder, *limits)
                 watch.run = run
                 with threads_that_fit(parts.learner.policy.get_attribute("model")):
-                    words = run.train(_fill_randomly, one_round)
+                    words = train_in(run)
         except StopNow as signal:
             log.finish("interrupted", f"{signal}, before training began")
             raise
@@ -194,10 +205,11 @@ def off_policy_round(parts: Components, run: TrainingRun) -> None:
             break
         run.learn(batch)
         if learner.policy.get_attribute("priority"):
-            buffer.update(_priority_info(learner))
+            buffer.update(priority_info(learner))
 
 
-def _priority_info(learner: BaseLearner) -> dict[str, Any]:
+def priority_info(learner: BaseLearner) -> dict[str, Any]:
+    """The new priorities of the batch that was learned from, as buffers take them."""
     info = learner.priority_info
     if "priority" not in info:
         raise ConfigError(

@@ -1,6 +1,5 @@
 """Training from a data set, in one process."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -8,13 +7,13 @@ import torch
 
 from ding.config.compile import Strict
 from ding.config.notes import Notes
-from ding.data import Columns, create_dataset
-from ding.data.offline.transition_dataset import transitions_of
+from ding.data import Columns
 from ding.entry.components import Components, InputConfig, load_config
-from ding.entry.serial_entry import IN_MEMORY, train
+from ding.entry.offline_data import Batches, load_samples
+from ding.entry.serial_entry import IN_MEMORY, priority_info, train_to_end
 from ding.entry.training_run import TrainingRun
 from ding.policy import Policy
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import DataError
 
 
 def serial_pipeline_offline(
@@ -31,14 +30,42 @@ def serial_pipeline_offline(
     registered type ``policy.collect.data_type``. ``naive`` (the default) is what
     `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` has saved, or the folder of a
     run, whose replay buffer is taken.
-    It is gone through ``policy.learn.train_epoch`` times, in another order each time.
-    Environments serve evaluation alone.
+
+    It is gone through ``policy.learn.train_epoch`` times, in another order each time; with
+    ``policy.priority`` as many samples are drawn by their priorities. With ``policy.nstep``
+    transitions that follow each other become those of n steps; with
+    ``policy.collect.normalize_states`` observations are normalised, here and in the environments,
+    which serve evaluation alone.
 
     The other arguments, the return value and the errors are those of
     :func:`ding.entry.serial_pipeline`.
 
     Raises:
-        DataError: The data set is empty, or not of transitions.
+        DataError: The data set is empty, or not of what the policy learns from.
+    """
+    return train_offline(
+        *(input_cfg, seed, env_setting, model, max_train_iter, strict), mode="serial_offline"
+    )[0]
+
+
+def train_offline(
+    input_cfg: InputConfig,
+    seed: int,
+    env_setting: list[Any] | None,
+    model: torch.nn.Module | None,
+    max_train_iter: int | None,
+    strict: Strict,
+    mode: str,
+    data_path: str | None = None,
+) -> tuple[Policy, bool]:
+    """What the pipelines that learn from a data set do.
+
+    Args:
+        mode: Name of the pipeline on the command line.
+        data_path: Instead of that of the config.
+
+    Returns:
+        The policy, and whether it has reached its goal.
     """
     notes = Notes()
     cfg = load_config(
@@ -49,74 +76,79 @@ def serial_pipeline_offline(
         collects=False,
         **IN_MEMORY,
     )
-    _adapt(cfg.policy, notes)
-    batches = Batches(create_dataset(cfg), cfg.policy.learn.batch_size, cfg.seed)
-    epochs = cfg.policy.learn.get("train_epoch")
+    if data_path is not None:
+        cfg.policy.collect.data_path = data_path
+    cfg.policy.random_collect_size = 0  # nothing is collected
+    samples = load_samples(cfg, notes)
+    learn = cfg.policy.learn
+    batches = Batches(samples, learn.batch_size, cfg.seed, cfg.policy.get("multi_gpu", False))
+    epochs = learn.get("train_epoch")
     limits = [max_train_iter, None if epochs is None else epochs * len(batches)]
-    return train(
-        *(cfg, notes, batches.learn_once, env_setting, model),
+    source: InTurn = InTurn(batches)
+    if cfg.policy.get("priority"):
+        cfg.policy.other.replay_buffer.replay_buffer_size = len(samples)
+        source = ByPriority(batches, learn.batch_size)
+    return train_to_end(
+        *(cfg, notes, source.learn_once, env_setting, model),
         *(min((limit for limit in limits if limit is not None), default=None), None, True),
-        mode="serial_offline",
+        mode=mode,
+        prepare=source.prepare,
     )
 
 
-def _adapt(policy: Any, notes: Notes) -> None:
-    """Nothing is collected and nothing drawn: each sample has its turn."""
-    policy.random_collect_size = 0
-    if policy.get("priority"):
-        policy.priority = False
-        if "priority_IS_weight" in policy:
-            policy.priority_IS_weight = False
-        notes.adapt(
-            "policy.priority=True: a data set is gone through in turn, so there are no priorities"
-        )
-
-
-class Batches:
-    """The batches of a data set, epoch after epoch; which comes depends on its number alone.
+class InTurn:
+    """Updates on one batch after the other.
 
     Args:
-        dataset: Transitions: ``len`` and items by number.
-        batch_size: Samples of a batch; the last one of an epoch may have fewer.
-        seed: Of the order of the transitions.
-
-    Raises:
-        DataError: No transitions, or items of other kinds.
-        ConfigError: A batch size that is none.
+        batches: Those of the data set.
     """
 
-    def __init__(self, dataset: Any, batch_size: int, seed: int) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise ConfigError(f"policy.learn.batch_size is {batch_size!r}; expected a number > 0")
-        rows = transitions_of(dataset)
-        if not isinstance(rows, Columns) and not all(isinstance(row, dict) for row in rows or [0]):
-            what = f"a {type(rows[0]).__name__}" if rows else "nothing"
-            raise DataError(
-                f"the data set holds {what}; expected transitions, dicts such as "
-                "ding.entry.collect_demo_data saves"
-            )
-        self._length = len(rows)
-        self._rows = rows
-        self._batch_size = batch_size
-        self._seed = seed
-        self._epoch = -1
-        self._order = np.arange(0)
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
 
-    def __len__(self) -> int:
-        """Batches of an epoch."""
-        return math.ceil(self._length / self._batch_size)
-
-    def __getitem__(self, number: int) -> Any:
-        """A batch: columns where the transitions have one shape, otherwise rows."""
-        epoch, at = divmod(number, len(self))
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self._order = np.random.default_rng([self._seed, epoch]).permutation(self._length)
-        index = self._order[at * self._batch_size : (at + 1) * self._batch_size]
-        if isinstance(self._rows, Columns):
-            return self._rows.take(index)
-        return [self._rows[i] for i in index.tolist()]
+    def prepare(self, parts: Components) -> None:
+        """Nothing has to be done before the first update."""
 
     def learn_once(self, parts: Components, run: TrainingRun) -> None:
         """One update, on the batch whose turn it is."""
-        run.learn(self[parts.learner.train_iter])
+        number = parts.learner.train_iter
+        # Learning rates may follow the epochs.
+        parts.learner.policy.set_attribute("epoch", self._batches.epoch_of(number))
+        self._update(parts, run, number)
+
+    def _update(self, parts: Components, run: TrainingRun, number: int) -> None:
+        run.learn(self._batches[number])
+
+
+class ByPriority(InTurn):
+    """Updates on samples that are drawn by their priorities, which each update renews.
+
+    The run's replay buffer holds the samples' numbers and priorities, so that a resumed run has
+    them; the samples themselves stay here.
+    """
+
+    def __init__(self, batches: Batches, batch_size: int) -> None:
+        super().__init__(batches)
+        self._batch_size = batch_size
+        if not isinstance(batches.samples, Columns):
+            raise DataError(
+                "policy.priority=True needs transitions of one shape, and those of the data set "
+                "differ in theirs"
+            )
+
+    def prepare(self, parts: Components) -> None:
+        """Let the buffer know of all samples, unless it does."""
+        assert parts.replay_buffer is not None
+        if parts.replay_buffer.count() == 0:
+            numbers = np.arange(len(self._batches.samples))
+            parts.replay_buffer.push(Columns({"sample": numbers}), cur_collector_envstep=0)
+
+    def _update(self, parts: Components, run: TrainingRun, number: int) -> None:
+        buffer = parts.replay_buffer
+        assert buffer is not None
+        drawn = buffer.sample(self._batch_size, number)
+        assert isinstance(drawn, Columns)
+        facts = drawn.columns
+        batch = self._batches.take(np.asarray(facts.pop("sample")))
+        run.learn(batch.with_columns(**facts))
+        buffer.update(priority_info(parts.learner))

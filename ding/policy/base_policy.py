@@ -80,6 +80,9 @@ class Policy(RowAdapter):
     #: policy has learned is worth nothing with other statistics.
     _env_statistics: dict[str, Any] | None = None
 
+    #: Columns of a data set that the policy learns from; ``None`` if that is not known.
+    data_columns: tuple[str, ...] | None = None
+
     #: Policy outputs, beside the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 

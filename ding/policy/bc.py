@@ -89,6 +89,7 @@ class BehaviourCloningPolicy(Policy):
         other=dict(replay_buffer=dict(replay_buffer_size=10000)),
     )
 
+    data_columns = ("obs", "action")
     #: How often the data set was gone through; the pipelines count.
     _epoch = 0
 

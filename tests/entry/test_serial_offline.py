@@ -10,12 +10,13 @@ import torch
 from click.testing import CliRunner
 from easydict import EasyDict
 
+from ding.config import read_config
 from ding.data import create_dataset
 from ding.data.offline.transition_dataset import transitions_of
 from ding.entry import eval, serial_pipeline, serial_pipeline_offline
 from ding.entry.cli import main as cli
-from ding.entry.serial_entry_offline import Batches
-from ding.utils import read_file, save_file
+from ding.policy import DQNPolicy
+from ding.utils import POLICY_REGISTRY, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 
 
@@ -78,37 +79,6 @@ def run_facts():
     return json.loads(Path("run/run.json").read_text())
 
 
-class TestBatches:
-    def test_each_sample_once_an_epoch_in_another_order(self, rows):
-        batches = Batches([{**row, "number": i} for i, row in enumerate(rows)], 30, seed=0)
-        assert len(batches) == 4
-        epochs = [
-            [
-                number
-                for k in range(4)
-                for number in batches[4 * epoch + k].column("number").tolist()
-            ]
-            for epoch in range(2)
-        ]
-        assert [sorted(epoch) for epoch in epochs] == [list(range(100))] * 2
-        assert epochs[0] != epochs[1]
-        again = Batches([{**row, "number": i} for i, row in enumerate(rows)], 30, seed=0)
-        assert again[5].column("number").tolist() == batches[5].column("number").tolist()
-
-    def test_transitions_of_other_shapes_are_rows(self, rows):
-        mixed = [rows[0], {**rows[1], "obs": torch.zeros(2)}]
-        batch = Batches(mixed, 2, seed=0)[0]
-        assert sorted(len(row["obs"]) for row in batch) == [2, 4]
-
-    def test_mistakes(self):
-        with pytest.raises(DataError, match="holds a int; expected transitions"):
-            Batches([1, 2], 2, 0)
-        with pytest.raises(DataError, match="holds nothing"):
-            Batches([], 2, 0)
-        with pytest.raises(ConfigError, match=r"policy\.learn\.batch_size is 0"):
-            Batches([{}], 0, 0)
-
-
 @pytest.mark.usefixtures("demo")
 class TestPipeline:
     def test_trains_for_so_many_epochs_without_steps(self):
@@ -139,10 +109,54 @@ class TestPipeline:
         for name, tensor in whole["model"].items():
             assert torch.equal(tensor, parts["model"][name]), name
 
-    def test_priorities_are_put_aside(self):
-        cfg = configs(priority=True, priority_IS_weight=True, random_collect_size=50)
-        serial_pipeline_offline(cfg, seed=0, max_train_iter=3)
-        assert "no priorities" in json.dumps(run_facts())
+    def test_priorities_follow_the_updates(self):
+        main, create = configs(priority=True, priority_IS_weight=True, random_collect_size=50)
+        main["policy"]["other"] = dict(replay_buffer=dict(beta=0.6))
+        serial_pipeline_offline((main, create), seed=0, max_train_iter=8)
+        state = read_file("run/ckpt/resume.pth.tar")["buffer"]
+        assert state["ring"]["filled"] == 100
+        assert len(np.unique(state["priorities"]["values"][:100])) > 50
+        assert state["first_beta"] == 0.6
+
+    def test_a_resumed_run_by_priorities_is_the_uninterrupted_one(self):
+        states = []
+        for name, limits in (("whole", [12]), ("parts", [5, 12])):
+            for number, limit in enumerate(limits):
+                main, create = configs(priority=True, priority_IS_weight=True)
+                main["exp_name"] = name
+                main["policy"]["learn"]["resume_training"] = number > 0
+                policy = serial_pipeline_offline((main, create), seed=3, max_train_iter=limit)
+            states.append(policy.learn_mode.state_dict()["model"])
+        for name, tensor in states[0].items():
+            assert torch.equal(tensor, states[1][name]), name
+
+    def test_environments_normalise_as_the_data_is_normalised(self, rows):
+        main, create = configs()
+        main["policy"]["collect"]["normalize_states"] = True
+        main["policy"]["eval"]["evaluator"]["n_episode"] = 2
+        seen = []
+
+        class Policy(DQNPolicy):
+            def _forward_learn(self, data):
+                seen.append(data.column("obs"))
+                return super()._forward_learn(data)
+
+        POLICY_REGISTRY.register("seeing", force_overwrite=True)(Policy)
+        create["policy"] = dict(type="seeing")
+        serial_pipeline_offline((main, create), seed=0, max_train_iter=7)
+        obs = torch.stack([row["obs"] for row in rows])
+        assert torch.cat(seen).mean(0).abs().max() < 1e-4
+        config, _ = read_config("run/formatted_total_config.py")
+        stats = config.env.norm_obs.offline_stats
+        assert stats.mean == pytest.approx(obs.mean(0).tolist(), abs=1e-6)
+        assert stats.std == pytest.approx((obs.std(0, correction=0) + 1e-3).tolist(), abs=1e-6)
+        # A run of that config again, and an evaluation, normalise by the same.
+        serial_pipeline_offline("run/formatted_total_config.py", seed=0, max_train_iter=1)
+        assert eval("run/formatted_total_config.py", load_path="run/ckpt/ckpt_best.pth.tar") > 0
+
+    def test_steps_that_follow_each_other_become_n(self):
+        serial_pipeline_offline(configs(nstep=3), seed=0, max_train_iter=3)
+        assert run_facts()["train_iter"] == 3
 
     def test_command_line(self, monkeypatch):
         Path("config.py").write_text("main_config, create_config = {!r}, {!r}\n".format(*configs()))

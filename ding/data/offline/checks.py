@@ -1,0 +1,145 @@
+"""What is wrong with a data set, before anything is learned from it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data.columns import Columns
+from ding.utils.errors import DataError
+
+_BOUNDED = ("regression", "reparameterization")
+#: How far beyond its bounds rounding may bring an action.
+_TOLERANCE = 1e-4
+
+
+def check_transitions(
+    data: Columns | list[Any],
+    required: Sequence[str],
+    policy: Mapping[str, Any],
+    source: str,
+) -> None:
+    """Compare a data set with what a policy needs.
+
+    What cannot be compared passes: observations of several arrays, hybrid actions, rows of shapes
+    that differ.
+
+    Args:
+        required: Columns that the policy learns from.
+        policy: The policy's config, whose ``model`` has ``obs_shape`` and ``action_shape``.
+        source: Where the data is from, for messages.
+
+    Raises:
+        DataError: Names the source, the column, what is in it and what was expected.
+    """
+    columns = data.columns_or_none() if isinstance(data, Columns) else None
+    if columns is None:
+        _require(required, [row.keys() for row in data], source)
+        return
+    _require(required, [columns.keys()], source)
+    model = policy.get("model") or {}
+    for name in ("obs", "next_obs"):
+        if name in required:
+            _check_obs(columns[name], model.get("obs_shape"), name, source)
+    for name in required:
+        _check_finite(columns[name], name, source)
+    if "action" in required and not isinstance(columns["action"], Mapping):
+        _check_action(np.asarray(columns["action"]), policy, source)
+
+
+def _require(required: Sequence[str], rows: Sequence[Any], source: str) -> None:
+    for i, keys in enumerate(rows):
+        missing = [name for name in required if name not in keys]
+        if missing:
+            where = f"item {i} of {source}" if len(rows) > 1 else source
+            raise DataError(
+                f"{where} has no {', '.join(map(repr, missing))}; expected "
+                f"{', '.join(required)}, it has {', '.join(sorted(map(str, keys)))}"
+            )
+
+
+def _check_obs(column: Any, shape: Any, name: str, source: str) -> None:
+    if isinstance(column, Mapping) or isinstance(shape, Mapping) or shape is None:
+        return
+    wanted = [shape] if isinstance(shape, int) else [int(size) for size in shape]
+    if list(column.shape[1:]) != wanted:
+        raise DataError(
+            f"{name!r} of {source} has the shape {list(column.shape[1:])}; expected {wanted}, by "
+            "policy.model.obs_shape"
+        )
+
+
+def _check_finite(column: Any, name: str, source: str) -> None:
+    if isinstance(column, Mapping):
+        for key, part in column.items():
+            _check_finite(part, f"{name}.{key}", source)
+        return
+    values = column if isinstance(column, np.ndarray | torch.Tensor) else None
+    if values is None or len(values) == 0:
+        return
+    array = np.asarray(values)
+    if array.dtype.kind != "f":
+        return
+    bad = ~np.isfinite(array.reshape(len(array), -1)).all(1)
+    if bad.any():
+        first = int(bad.argmax())
+        raise DataError(
+            f"{name!r} of {source} has NaN or infinite values in {int(bad.sum())} of {len(array)} "
+            f"transitions, first in number {first}: {_short(array[first])}; expected finite numbers"
+        )
+
+
+def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) -> None:
+    model = policy.get("model") or {}
+    shape = model.get("action_shape")
+    space = model.get("action_space") or policy.get("action_space")
+    if policy.get("multi_agent") or isinstance(shape, Mapping) or shape is None:
+        return
+    sizes = [shape] if isinstance(shape, int) else [int(size) for size in shape]
+    if policy.get("continuous") or space in (*_BOUNDED, "continuous"):
+        _check_width(action, math.prod(sizes), source)
+        if policy.get("continuous") or space in _BOUNDED:
+            _check_bounds(action, source)
+        return
+    _check_width(action, len(sizes), source)
+    for k, size in enumerate(sizes):
+        _check_choices(action.reshape(len(action), -1)[:, k], size, source)
+
+
+def _check_width(action: np.ndarray, width: int, source: str) -> None:
+    found = math.prod(action.shape[1:])
+    if found != width:
+        raise DataError(
+            f"'action' of {source} has the shape {list(action.shape[1:])}; expected {width} "
+            "numbers, by policy.model.action_shape"
+        )
+
+
+def _check_bounds(action: np.ndarray, source: str) -> None:
+    beyond = (np.abs(action.reshape(len(action), -1)) > 1 + _TOLERANCE).any(1)
+    if beyond.any():
+        first = int(beyond.argmax())
+        raise DataError(
+            f"'action' of {source} is out of bounds in {int(beyond.sum())} of {len(action)} "
+            f"transitions, first in number {first}: {_short(action[first])}; expected numbers in "
+            "[-1, 1]. Divide them by the bounds of the environment's actions, and set env.act_scale"
+        )
+
+
+def _check_choices(choice: np.ndarray, size: int, source: str) -> None:
+    wrong = (choice < 0) | (choice >= size) | (choice != np.floor(choice))
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise DataError(
+            f"'action' of {source} is no index of an action in {int(wrong.sum())} of {len(choice)} "
+            f"transitions, first in number {first}: {choice[first]}; expected whole numbers from 0 "
+            f"to {size - 1}, by policy.model.action_shape"
+        )
+
+
+def _short(values: np.ndarray) -> str:
+    flat = np.ravel(values)
+    shown = ", ".join(f"{value:g}" for value in flat[:8].tolist())
+    return f"[{shown}{', ...' if len(flat) > 8 else ''}]"
