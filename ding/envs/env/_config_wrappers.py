@@ -17,6 +17,7 @@ WRAPPER_KEYS: dict[str, Any] = {
     "rew_clip": False,
     "frame_stack": None,
     "obs_plus_prev_action_reward": False,
+    "action_bins_per_branch": None,
 }
 
 
@@ -33,6 +34,7 @@ def config_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
       discounted by ``reward_discount``.
     - ``frame_stack``: that many observations in one.
     - ``obs_plus_prev_action_reward``: observations are dicts with the previous action and reward.
+    - ``action_bins_per_branch``: each number of a continuous action is one of that many choices.
 
     Args:
         cfg: The environment's config.
@@ -55,6 +57,8 @@ def given_wrappers(cfg: Mapping[str, Any], caller: str) -> list[Any]:
 def _asked_for(cfg: Mapping[str, Any], caller: str) -> list[dict[str, Any]]:
     trains = caller == "collector"
     wrappers = []
+    if bins := cfg.get("action_bins_per_branch"):
+        wrappers.append(_wrapper("discretise_action", n=bins, branches=True))
     if cfg.get("rew_clip") and trains:
         wrappers.append(_wrapper("least_reward", least=_LEAST_REWARD))
     if (delay := cfg.get("delay_reward_step") or 0) > 1:

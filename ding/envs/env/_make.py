@@ -1,14 +1,19 @@
 """Builds a gymnasium environment from its id and says what is wrong when that fails."""
 
 import copy
+import functools
 import importlib
+import logging
+import warnings
 from typing import Any
 
 import gymnasium
 
 from ding.utils.errors import ConfigError, EnvError
 
-from ._ids import current_id, simulator_of
+from ._ids import MUJOCO, current_id, simulator_of
+
+_logger = logging.getLogger(__name__)
 
 
 def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
@@ -28,8 +33,13 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
     if env_id in gymnasium.registry:
         spec = copy.copy(gymnasium.registry[env_id])
         spec.order_enforce = False
+    if simulator_of(env_id) is MUJOCO:
+        _hear_mujoco()
     try:
-        return gymnasium.make(spec, disable_env_checker=True, **kwargs)
+        with warnings.catch_warnings():
+            # Of an old version, which was asked for, or was chosen for an older one.
+            warnings.filterwarnings("ignore", message=r".*is out of date")
+            return gymnasium.make(spec, disable_env_checker=True, **kwargs)
     except gymnasium.error.DependencyNotInstalled as error:
         raise EnvError(f"cannot make env {env_id!r}: {error}. {_cure(env_id)}") from error
     except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
@@ -59,6 +69,18 @@ def env_name(env: Any) -> str:
             break
         env = inner
     return type(env).__name__
+
+
+@functools.cache
+def _hear_mujoco() -> None:
+    """Log MuJoCo's warnings, each once, in place of a file in the folder that one is in."""
+    try:
+        mujoco: Any = importlib.import_module("mujoco")
+    except ImportError:
+        return  # making the environment says so
+    once = functools.cache(lambda text: _logger.info("MuJoCo: %s", text))
+    if hasattr(mujoco, "set_mju_user_warning"):
+        mujoco.set_mju_user_warning(lambda text: once(text.strip()))
 
 
 def _is_missing(env_id: str) -> bool:

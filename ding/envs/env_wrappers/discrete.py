@@ -47,19 +47,37 @@ class TaxiObsWrapper(gymnasium.ObservationWrapper):
 
 @ENV_WRAPPER_REGISTRY.register("discretise_action")
 class DiscretiseActionWrapper(gymnasium.ActionWrapper):
-    """A continuous action of one number as `n` choices, evenly from its least to its greatest."""
+    """A continuous action as choices among `n` values, evenly from the least to the greatest.
 
-    def __init__(self, env: gymnasium.Env, n: int = 11) -> None:
+    Args:
+        n: How many choices there are for each number of the action.
+        branches: Whether an action is a list with a choice for each number (MultiDiscrete); else it
+            is one choice, for an action of one number.
+    """
+
+    def __init__(self, env: gymnasium.Env, n: int = 11, branches: bool = False) -> None:
         super().__init__(as_gymnasium(env))
         if n < 2:
             raise ValueError(f"n is {n}; expected 2 choices or more")
         space = self.env.action_space
-        if not isinstance(space, spaces.Box) or space.low.size != 1 or not space.is_bounded("both"):
-            raise ValueError(f"discretise_action needs one bounded number as action, got {space}")
-        low, high = float(space.low.item()), float(space.high.item())
-        choices = np.linspace(low, high, n).astype(space.dtype)
-        self._choices = choices.reshape(n, *space.shape)
-        self.action_space = spaces.Discrete(n)
+        if not isinstance(space, spaces.Box) or not space.is_bounded("both"):
+            raise ValueError(
+                f"discretise_action needs actions in a Box with bounds, got {space}"
+            )
+        if space.low.size != 1 and not branches:
+            raise ValueError(
+                f"discretise_action needs an action of one number, got {space}; with branches=True "
+                "each number is a choice of its own"
+            )
+        self._shape = space.shape
+        # [number, choice]
+        self._choices = np.linspace(space.low.ravel(), space.high.ravel(), n, axis=1).astype(
+            space.dtype
+        )
+        self._numbers = np.arange(space.low.size)
+        self.action_space = (
+            spaces.MultiDiscrete([n] * space.low.size) if branches else spaces.Discrete(n)
+        )
 
     def action(self, action: Any) -> np.ndarray:
-        return self._choices[int(action)].copy()
+        return self._choices[self._numbers, np.ravel(action)].reshape(self._shape)

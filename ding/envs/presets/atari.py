@@ -19,14 +19,19 @@ class AtariEnv(GymnasiumEnv):
 
     Config keys:
         env_id: ``PongNoFrameskip-v4`` or ``ALE/Pong-v5``; here both show every frame.
-        frame_stack: How many pictures are one observation.
+        frame_stack: How many pictures are one observation. (``fram_stack``, as some configs have)
         clip_rewards: Whether collectors' rewards are their signs.
         env_wrapper: Takes the place of all of these wrappers but the stack.
     """
 
     example_id = "PongNoFrameskip-v4"
     needs = ALE
-    config = {**GymnasiumEnv.config, "frame_stack": 4, "clip_rewards": True}
+    config = {**GymnasiumEnv.config, "frame_stack": 4, "fram_stack": None, "clip_rewards": True}
+
+    def __init__(self, cfg: dict) -> None:
+        if cfg.get("fram_stack"):
+            cfg = {**cfg, "frame_stack": cfg["fram_stack"]}
+        super().__init__(cfg)
 
     @classmethod
     def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
