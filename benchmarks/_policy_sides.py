@@ -137,9 +137,7 @@ def ding_config(name: str) -> tuple[dict, dict]:
     if name == "ppo":
         main["policy"]["action_space"] = "discrete"
         main["policy"]["learn"]["epoch_per_collect"] = EPOCHS
-    create = dict(
-        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=name)
-    )
+    create = dict(env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=name))
     return main, create
 
 
@@ -256,7 +254,9 @@ def _tianshou_algorithm(name: str, env: Noise, hidden: list[int]):
     if name in ON_POLICY:
         actor = discrete.DiscreteActor(preprocess_net=net(), action_shape=2, softmax_output=False)
         policy = modelfree.reinforce.DiscreteActorPolicy(
-            actor=actor, dist_fn=lambda logit: torch.distributions.Categorical(logits=logit), **space
+            actor=actor,
+            dist_fn=lambda logit: torch.distributions.Categorical(logits=logit),
+            **space,
         )
         critic = discrete.DiscreteCritic(preprocess_net=net())
         return make(policy=policy, critic=critic, optim=optim)

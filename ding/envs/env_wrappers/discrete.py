@@ -61,9 +61,7 @@ class DiscretiseActionWrapper(gymnasium.ActionWrapper):
             raise ValueError(f"n is {n}; expected 2 choices or more")
         space = self.env.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded("both"):
-            raise ValueError(
-                f"discretise_action needs actions in a Box with bounds, got {space}"
-            )
+            raise ValueError(f"discretise_action needs actions in a Box with bounds, got {space}")
         if space.low.size != 1 and not branches:
             raise ValueError(
                 f"discretise_action needs an action of one number, got {space}; with branches=True "
