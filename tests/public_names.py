@@ -20,7 +20,7 @@ THERE: dict[str, str] = {
     "ding.entry": """
         collect_demo_data collect_episodic_demo_data episode_to_transitions
         episode_to_transitions_filter eval parallel_pipeline serial_pipeline
-        serial_pipeline_offline serial_pipeline_onpolicy
+        serial_pipeline_offline serial_pipeline_onpolicy serial_pipeline_onpolicy_ppg
     """,
     "ding.entry.parallel_entry": """
         parallel_pipeline
@@ -254,15 +254,15 @@ PLANNED: dict[str, str] = {
     "ding.entry": """
         serial_pipeline_bc serial_pipeline_bco serial_pipeline_dream serial_pipeline_dreamer
         serial_pipeline_dyna serial_pipeline_gail serial_pipeline_guided_cost
-        serial_pipeline_ngu serial_pipeline_onpolicy_ppg serial_pipeline_pc
+        serial_pipeline_ngu serial_pipeline_pc
         serial_pipeline_preference_based_irl serial_pipeline_r2d3
         serial_pipeline_reward_model_offpolicy serial_pipeline_reward_model_onpolicy
         serial_pipeline_sqil serial_pipeline_td3_vae trex_collecting_data
     """,
     "ding.model": """
-        DecisionTransformer FQF PPG
+        DecisionTransformer FQF
     """,
     "ding.policy": """
-        D4PGPolicy DTPolicy FQFPolicy PPGOffPolicy PPGPolicy
+        D4PGPolicy DTPolicy FQFPolicy
     """,
 }

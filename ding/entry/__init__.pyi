@@ -31,6 +31,9 @@ from .serial_entry_offline import (
 from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy as serial_pipeline_onpolicy,
 )
+from .serial_entry_onpolicy_ppg import (
+    serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
+)
 from .utils import (
     AccMetric as AccMetric,
 )

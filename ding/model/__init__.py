@@ -25,6 +25,8 @@ from ding.model.template import (
     FQF,
     IQN,
     MAVAC,
+    PG,
+    PPG,
     QRDQN,
     VAC,
     ContinuousBC,
@@ -49,6 +51,8 @@ __all__ = [
     "FQF",
     "IQN",
     "MAVAC",
+    "PG",
+    "PPG",
     "QRDQN",
     "VAC",
     "ContinuousBC",
@@ -80,7 +84,7 @@ __all__ = [
 
 _PLANNED = (
     *("BDQ", "COMA", "CollaQ", "DecisionTransformer", "HPT", "MAQAC"),
-    *("Mixer", "PDQN", "PG", "PPG", "QACDIST", "QMix"),
+    *("Mixer", "PDQN", "QACDIST", "QMix"),
     *("QTran", "WQMix"),
 )
 __getattr__ = with_planned(__name__, _PLANNED)

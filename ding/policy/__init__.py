@@ -9,8 +9,8 @@ _PLANNED = (
     "BDQPolicy",
     *("COMAPolicy", "CollaQPolicy", "D4PGPolicy", "DQFDPolicy", "DTPolicy"),
     *("MADQNPolicy",),
-    *("NGUPolicy", "PDQNPolicy", "PGPolicy", "PPGOffPolicy", "PPGPolicy"),
-    *("PPOPGPolicy", "QMIXPolicy", "QTRANPolicy", "R2D3Policy"),
+    *("NGUPolicy", "PDQNPolicy"),
+    *("QMIXPolicy", "QTRANPolicy", "R2D3Policy"),
     *("WQMIXPolicy",),
 )
 __getattr__ = with_planned(__name__, _PLANNED, _find)

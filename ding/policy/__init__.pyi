@@ -85,14 +85,26 @@ from .modes import (
 from .old_form import (
     in_old_form as in_old_form,
 )
+from .pg import (
+    PGPolicy as PGPolicy,
+)
 from .policy_factory import (
     PolicyFactory as PolicyFactory,
 )
 from .policy_factory import (
     get_random_policy as get_random_policy,
 )
+from .ppg import (
+    PPGOffPolicy as PPGOffPolicy,
+)
+from .ppg import (
+    PPGPolicy as PPGPolicy,
+)
 from .ppo import (
     PPOOffPolicy as PPOOffPolicy,
+)
+from .ppo import (
+    PPOPGPolicy as PPOPGPolicy,
 )
 from .ppo import (
     PPOPolicy as PPOPolicy,

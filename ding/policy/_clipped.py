@@ -24,7 +24,7 @@ class Clipped(PolicyGradient):
     (Fan et al. 2019, "Hybrid actor-critic reinforcement learning in parameterized action space").
     """
 
-    _action_spaces = ("discrete", "continuous", "hybrid")
+    _action_spaces: tuple[str, ...] = ("discrete", "continuous", "hybrid")
     _pretrained_model: torch.nn.Module | None = None
 
     def _init_update(self) -> None:

@@ -12,6 +12,7 @@ from ding.policy._ppo_setup import linear_decay, load_pretrained
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
 from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.pg import MonteCarloPolicyGradient
 from ding.policy.policy_gradient import one_action
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.utils import POLICY_REGISTRY
@@ -219,3 +220,51 @@ class PPOOffPolicy(_ClippedActorCritic):
         if self._priority:
             log["priority"] = batch["adv"].abs()
         return log
+
+
+@POLICY_REGISTRY.register("ppo_pg")
+class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
+    """PPO without a critic: the clipped surrogate with returns in the place of advantages."""
+
+    config: dict[str, Any] = dict(
+        type="ppo_pg",
+        cuda=False,
+        on_policy=True,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        multi_agent=False,
+        transition_with_policy_data=True,
+        learn=dict(
+            epoch_per_collect=10,
+            batch_size=64,
+            learning_rate=3e-4,
+            entropy_weight=0.0,
+            clip_ratio=0.2,
+            # Make the returns of each minibatch have mean 0 and deviation 1: a baseline.
+            adv_norm=False,
+            ppo_param_init=True,
+            grad_clip_type="clip_norm",
+            grad_clip_value=0.5,
+            ignore_done=False,
+        ),
+        # Give n_episode, and collect with the collector 'episode'.
+        collect=dict(unroll_len=1, discount_factor=0.99, collector=dict(get_train_sample=True)),
+        eval=dict(),
+    )
+    _action_spaces = ("discrete", "continuous")
+
+    def _init_learn(self) -> None:
+        self._priority = False
+        if self._cfg.multi_agent:
+            raise ConfigError("policy.multi_agent=True: ppo_pg has no network of agents; use ppo")
+        self._init_update()
+        self._learn_model = model_wrap(self._model, "base")
+
+    def _losses(
+        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        loss, info = self._clipped_error(batch, output, adv)
+        total_loss = loss.policy_loss - self._cfg.learn.entropy_weight * loss.entropy_loss
+        policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)
+        log = {"policy_loss": policy_loss, "entropy_loss": entropy_loss}
+        return total_loss, {**log, "approx_kl": info.approx_kl, "clipfrac": info.clipfrac}

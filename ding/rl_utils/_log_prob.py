@@ -66,3 +66,19 @@ def normal(
         normal_log_prob(mu_sigma, action),
         entropy.sum(-1) if entropy.dim() > 1 else entropy,
     )
+
+
+def categorical_kl(old: Logits, new: Logits) -> torch.Tensor:
+    """KL(old || new) ``[*]`` of categorical distributions; of K independent choices their sum."""
+    if not isinstance(new, torch.Tensor):
+        return torch.stack([categorical_kl(*pair) for pair in zip(old, new)]).sum(0)
+    assert isinstance(old, torch.Tensor)
+    logp = old.log_softmax(-1)
+    return (logp.exp() * (logp - new.log_softmax(-1))).sum(-1)
+
+
+def normal_kl(old: Mapping[str, torch.Tensor], new: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """KL(old || new) of independent normal distributions ``[B, A]``, summed over A."""
+    variance = new["sigma"].pow(2)
+    spread = (old["sigma"].pow(2) + (old["mu"] - new["mu"]).pow(2)) / (2 * variance)
+    return (new["sigma"].log() - old["sigma"].log() + spread - 0.5).sum(-1)

@@ -11,6 +11,7 @@ import pytest
 
 import ding.entry
 from ding.config import read_config
+from ding.policy import get_policy_cls
 from ding.utils import save_file
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -31,7 +32,7 @@ def read(path):
 def pipeline_of(create_config):
     if create_config.policy.type in OFFLINE:
         return "serial_pipeline_offline"
-    on_policy = create_config.policy.type in ("a2c", "ppo")
+    on_policy = get_policy_cls(create_config.policy).default_config().on_policy
     return "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
 
 
@@ -57,7 +58,7 @@ def made_small(main_config, exp_name):
     if "data_path" in collect:
         collect.data_path = str(exp_name.with_suffix(".pkl"))
         save_random_transitions(collect.data_path, main_config.env.env_id)
-    else:
+    elif "n_sample" in collect:
         collect.n_sample = min(collect.n_sample, SAMPLES)
     if "learn_unroll_len" in main_config.policy:  # samples are sequences of many steps
         main_config.policy.learn.batch_size = collect.n_sample

@@ -1,5 +1,7 @@
 """Checkpoints of DI-engine: the names of parameters, and what is computed from them."""
 
+import itertools
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -10,6 +12,8 @@ from ding.model import (
     DRQN,
     IQN,
     MAVAC,
+    PG,
+    PPG,
     QRDQN,
     VAC,
     ContinuousQAC,
@@ -91,6 +95,11 @@ def headed(shapes):
 ENCODERS = {**encoder("actor_encoder"), **encoder("critic_encoder")}
 CRITIC = regression("critic_head", 1)
 ACTOR = branch("actor_head.Q", 2)
+DEEP_ACTOR = {
+    **linear("actor_head.Q.0.0", 64, 64),
+    **linear("actor_head.Q.0.2", 64, 64),
+    **linear("actor_head.Q.1.0", 2, 64),
+}
 IMAGES = (4, 84, 84)
 OLD = {
     "dqn dueling": (lambda: DQN(4, 2), {**encoder(), **dueling("head", 2)}),
@@ -123,6 +132,18 @@ OLD = {
             },
             share=False,
         ),
+    ),
+    "pg": (lambda: PG(4, 2), {**encoder(), **branch("head.Q", 2)}),
+    "ppg": (
+        lambda: PPG(4, 2),
+        {
+            f"{part}.{name}": shape
+            for part, state in {
+                "actor_critic": twice({**encoder(), **CRITIC, **DEEP_ACTOR}),
+                "aux_critic": {**encoder("0"), **regression("1", 1)},
+            }.items()
+            for name, shape in state.items()
+        },
     ),
     "rainbow": (
         lambda: RainbowDQN(4, 2),
@@ -211,11 +232,12 @@ def old_state(shapes, seed=0):
     """Values for the names; those of one parameter are the same."""
     generator = torch.Generator().manual_seed(seed)
     values = {name: torch.randn(shape, generator=generator) * 0.1 for name, shape in shapes.items()}
-    for part in ("actor", "critic"):
-        home = "encoder" if "encoder.main.0.weight" in values else f"{part}_encoder"
-        for i, own in enumerate((home, f"{part}_head")):
-            for name in [n for n in values if n.startswith(f"{part}.{i}.")]:
-                values[name] = values[own + name.removeprefix(f"{part}.{i}")].clone()
+    for within, part in itertools.product(("", "actor_critic."), ("actor", "critic")):
+        shared = f"{within}encoder.main.0.weight" in values
+        for i, own in enumerate(("encoder" if shared else f"{part}_encoder", f"{part}_head")):
+            old = f"{within}{part}.{i}"
+            for name in [n for n in values if n.startswith(f"{old}.")]:
+                values[name] = values[within + own + name.removeprefix(old)].clone()
     return values
 
 

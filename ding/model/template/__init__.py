@@ -6,6 +6,8 @@ from ding.model.template.bcq import BCQ
 from ding.model.template.edac import EDAC
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
+from ding.model.template.pg import PG
+from ding.model.template.ppg import PPG
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.qvac import ContinuousQVAC
@@ -21,6 +23,8 @@ __all__ = [
     "FQF",
     "IQN",
     "MAVAC",
+    "PG",
+    "PPG",
     "QRDQN",
     "VAC",
     "ContinuousBC",

@@ -63,9 +63,14 @@ IBuffer.register(DequeBufferWrapper)
 
 
 def create_buffer(cfg: EasyDict, *args: Any, **kwargs: Any) -> IBuffer:
-    """Build the registered buffer ``cfg.type``; ``cfg.import_names`` are imported first."""
+    """Build the registered buffer ``cfg.type``; ``cfg.import_names`` are imported first.
+
+    With ``cfg.multi_buffer`` there is one of them for each section of ``cfg`` that has a
+    ``replay_buffer_size``.
+    """
     import_module(cfg.get("import_names", []))
-    return BUFFER_REGISTRY.build(cfg.type, cfg, *args, **kwargs)
+    kind = "multi" if cfg.get("multi_buffer", False) else cfg.type
+    return BUFFER_REGISTRY.build(kind, cfg, *args, **kwargs)
 
 
 def get_buffer_cls(cfg: EasyDict) -> type:

@@ -1,0 +1,66 @@
+"""An actor without a critic."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.encoder import build_encoder
+from ding.model.common.head import DiscreteHead, ReparameterizationHead, build_discrete_head
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+
+@MODEL_REGISTRY.register("pg")
+class PG(nn.Module):
+    """A policy: ``[B, *obs_shape]`` to ``{'logit'}``.
+
+    ``logit`` is ``[B, action_shape]``, a list of such with several action dimensions, or with
+    ``action_space='continuous'`` ``{'mu', 'sigma'}``, each ``[B, action_shape]``; sigma is learned
+    and the same for every observation.
+
+    Args:
+        head_hidden_size: The last of ``encoder_hidden_size_list`` unless given.
+    """
+
+    action_spaces = ("discrete", "continuous")
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: int | Sequence[int],
+        action_space: str = "discrete",
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+    ) -> None:
+        super().__init__()
+        if action_space not in self.action_spaces:
+            raise ConfigError(
+                f"PG: action_space is {action_space!r}; expected one of {self.action_spaces}"
+            )
+        width = encoder_hidden_size_list[-1]
+        hidden = head_hidden_size or width
+        self.action_space = action_space
+        self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        common["layer_num"] = head_layer_num
+        self.head: nn.Module
+        if action_space == "discrete":
+            self.head = build_discrete_head(
+                DiscreteHead, hidden, action_shape, input_size=width, **common
+            )
+        else:
+            size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
+            self.head = ReparameterizationHead(
+                width, size, sigma_type="independent", hidden_size=hidden, **common
+            )
+
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        """``{'logit'}``."""
+        output = self.head(self.encoder(x))
+        return output if self.action_space == "discrete" else {"logit": output}

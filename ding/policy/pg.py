@@ -1,0 +1,98 @@
+"""REINFORCE (Williams 1992): what was followed by a high return is done more often."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.model import model_wrap
+from ding.policy.checks import to_floats
+from ding.policy.policy_gradient import PolicyGradient
+from ding.rl_utils._log_prob import categorical, normal
+from ding.rl_utils.columnar import gae_columns
+from ding.rl_utils.nstep import weighted_mean
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+
+
+class MonteCarloPolicyGradient(PolicyGradient):
+    """Judges an action by the discounted return that followed it, and needs whole episodes.
+
+    What comes after a trajectory's end counts as nothing, whether it ended or was cut.
+    """
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "pg", ["ding.model.template.pg"]
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        none = np.zeros(len(columns["done"]), np.float32)
+        # Without values, and with λ = 1, advantages are returns.
+        returns = gae_columns(none, none, columns["reward"], none, lengths, self._gamma, 1.0)
+        return {**columns, "reward": columns["reward"][:, None], "return": returns}
+
+    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+        batch["adv"] = batch["return"]
+
+
+@POLICY_REGISTRY.register("pg")
+class PGPolicy(MonteCarloPolicyGradient):
+    """One pass over whole episodes, in minibatches of ``learn.batch_size``."""
+
+    config: dict[str, Any] = dict(
+        type="pg",
+        cuda=False,
+        on_policy=True,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        # Evaluate with the likeliest action, not with draws.
+        deterministic_eval=True,
+        learn=dict(
+            batch_size=64,
+            learning_rate=1e-3,
+            entropy_weight=0.01,
+            # Longest gradient.
+            grad_norm=5,
+            # Make the returns of each minibatch have mean 0 and deviation 1: a baseline.
+            adv_norm=False,
+            ignore_done=False,
+        ),
+        # Give n_episode, and collect with the collector 'episode'.
+        collect=dict(
+            unroll_len=1,
+            discount_factor=0.99,
+            collector=dict(get_train_sample=True),
+        ),
+        eval=dict(),
+    )
+    _transition_outputs = ()
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._priority = False
+        self._optimizer = Adam(
+            self._model.parameters(),
+            lr=cfg.learning_rate,
+            grad_clip_type="clip_norm",
+            clip_value=cfg.grad_norm,
+        )
+        self._learn_model = model_wrap(self._model, "base")
+
+    def _losses(
+        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        density = categorical if self._cfg.action_space == "discrete" else normal
+        log_prob, entropy = density(output["logit"], batch["action"])
+        assert entropy is not None
+        weight = batch.get("weight")
+        policy_loss = -weighted_mean(log_prob * adv, weight)
+        entropy_loss = weighted_mean(entropy, weight)
+        losses = {
+            "policy_loss": policy_loss,
+            "entropy_loss": entropy_loss,
+            "return_mean": batch["return"].mean(),
+        }
+        total_loss = policy_loss - self._cfg.learn.entropy_weight * entropy_loss
+        return total_loss, dict(zip(losses, to_floats(*losses.values())))
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "return_mean"]

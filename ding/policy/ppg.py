@@ -1,0 +1,359 @@
+"""Phasic policy gradient (Cobbe et al. 2020): a policy and a value network of their own.
+
+In policy phases each learns its task alone, as in PPO. In auxiliary phases, which are rarer, the
+policy network learns values, too: for the sake of its features, and with its policy held in place.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.data import Columns, tree_take
+from ding.model import model_wrap
+from ding.policy._auxiliary_memory import AuxiliaryMemory
+from ding.policy._clipped import Clipped
+from ding.policy.advantage_actor_critic import AdvantageActorCritic
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.policy_gradient import one_action
+from ding.rl_utils import ppo_value_data, ppo_value_error
+from ding.rl_utils._log_prob import categorical_kl, normal_kl
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
+    """Both phases; an algorithm says on which data they work.
+
+    ``value`` in samples is that of the value network.
+    """
+
+    _action_spaces = ("discrete", "continuous")
+    _learn_options = {"mode": "compute_actor"}
+    _model: Any
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "ppg", ["ding.model.template.ppg"]
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.priority:
+            raise ConfigError("policy.priority=True: PPG does not have it; remove the key")
+        if cfg.multi_agent:
+            raise ConfigError("policy.multi_agent=True: PPG has no network of agents; use ppo")
+        built = super()._create_model(cfg, model)
+        missing = [name for name in ("actor_critic", "aux_critic") if not hasattr(built, name)]
+        if missing:
+            raise ConfigError(
+                f"{type(self).__name__} needs a network like ding.model.PPG, with the parts "
+                f"'actor_critic' and 'aux_critic'; {type(built).__name__} lacks {missing}"
+            )
+        return built
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        self._priority = False
+        options = {
+            "lr": cfg.learning_rate,
+            "grad_clip_type": cfg.grad_clip_type,
+            "clip_value": cfg.grad_clip_value,
+        }
+        self._optimizer_ac = Adam(self._model.actor_critic.parameters(), **options)
+        self._optimizer_aux_critic = Adam(self._model.aux_critic.parameters(), **options)
+        self._learn_model = model_wrap(self._model, "base")
+        self._memory = AuxiliaryMemory()
+        self._init_returns()
+
+    # ------------------------------------------------------------------ policy phase
+
+    def _update_actor(self, batch: dict[str, Any]) -> dict[str, Any]:
+        cfg = self._cfg.learn
+        adv = batch["adv"]
+        if cfg.adv_norm:
+            adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
+        output = self._model(batch["obs"], mode="compute_actor")
+        loss, info = self._clipped_error(batch, output, adv)
+        total_loss = loss.policy_loss - cfg.entropy_weight * loss.entropy_loss
+        log = self._log_values(total_loss, output, adv)
+        log["actor_loss"] = log.pop("total_loss")
+        check_loss(self, log["actor_loss"], batch)
+        # Without the value head, which this phase leaves alone.
+        self._descend(total_loss, self._model.actor_critic.actor, self._optimizer_ac)
+        policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)
+        return {
+            **log,
+            "cur_lr": self._optimizer_ac.param_groups[0]["lr"],
+            "policy_loss": policy_loss,
+            "entropy_loss": entropy_loss,
+            "approx_kl": info.approx_kl,
+            "clipfrac": info.clipfrac,
+        }
+
+    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+        value = self._critic(batch["obs"])
+        data = ppo_value_data(value, batch["value"], batch["return"], batch.get("weight"))
+        loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
+        names = ("value_loss", "value_mean", "value_max")
+        log = dict(zip(names, to_floats(loss, value.detach().mean(), value.detach().max())))
+        check_loss(self, log["value_loss"], batch)
+        total_loss = self._cfg.learn.value_weight * loss
+        self._descend(total_loss, self._model.aux_critic, self._optimizer_aux_critic)
+        return log
+
+    def _total(self, log: dict[str, Any]) -> dict[str, Any]:
+        value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
+        return {**log, "total_loss": log.get("actor_loss", 0.0) + value_loss}
+
+    def _descend(self, loss: torch.Tensor, part: torch.nn.Module, optimizer: Any) -> None:
+        optimizer.zero_grad()
+        loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(part)
+        optimizer.step()
+
+    # ------------------------------------------------------------------ auxiliary phase
+
+    def _remember(self, data: Any, batch: dict[str, Any]) -> dict[str, float]:
+        """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it.
+
+        Returns:
+            What to log of the auxiliary phase, if there was one.
+        """
+        columnar = isinstance(data, Columns) and data.is_columnar
+        # As they came: bytes need a quarter of the memory.
+        obs = data.columns["obs"] if columnar else batch["obs"]
+        self._memory.add(obs, batch["return"] * self._value_std)
+        if self._memory.phases < self._cfg.learn.aux_freq:
+            return {}
+        return self._auxiliary_phase(*self._memory.take())
+
+    def _auxiliary_phase(self, obs: Any, returns: torch.Tensor) -> dict[str, float]:
+        cfg = self._cfg.learn
+        target = (returns / self._value_std).to(self._device)
+        size, count = cfg.batch_size, len(target)
+        chunks = torch.arange(count).split(size)
+        with torch.no_grad():
+            old = _joined(self._actor_logit(tree_take(obs, index)) for index in chunks)
+        losses = []
+        for _ in range(_renamed(cfg, "epochs_aux", "aux_train_epoch")):
+            for index in torch.randperm(count).split(size):
+                part = tree_take(obs, index)
+                place = index.to(self._device)
+                losses.append(self._update_both(part, tree_take(old, place), target[place]))
+        means = torch.tensor(losses).mean(0).tolist()
+        return dict(zip(("aux_value_loss", "clone_loss", "aux_critic_loss"), means))
+
+    def _actor_logit(self, obs: Any) -> Any:
+        return one_action(self._model(self._model_input(obs), mode="compute_actor"))["logit"]
+
+    def _update_both(self, obs: Any, old: Any, target: torch.Tensor) -> list[float]:
+        """One step of each network.
+
+        Returns:
+            The policy network's loss of its values and of the change of its policy, and the loss
+            of the value network.
+        """
+        obs = self._model_input(obs)
+        output = self._model(obs, mode="compute_actor_critic")
+        value_loss = 0.5 * (output["value"] - target).pow(2).mean()
+        clone_loss = self._divergence(old, output["logit"]).mean()
+        weight = _renamed(self._cfg.learn, "beta_weight", "aux_bc_weight")
+        critic_loss = 0.5 * (self._critic(obs) - target).pow(2).mean()
+        losses = to_floats(value_loss, clone_loss, critic_loss)
+        check_loss(self, sum(losses), {"obs": obs, "return": target})
+        actor_critic = self._model.actor_critic
+        self._descend(value_loss + weight * clone_loss, actor_critic, self._optimizer_ac)
+        self._descend(critic_loss, self._model.aux_critic, self._optimizer_aux_critic)
+        return losses
+
+    def _divergence(self, old: Any, new: Any) -> torch.Tensor:
+        """KL(old || new) of each sample, ``[B]``."""
+        if self._cfg.action_space == "continuous":
+            return normal_kl(old, new)
+        if isinstance(new, list):
+            old = old.split([part.shape[-1] for part in new], dim=-1)
+        return categorical_kl(old, new)
+
+    def _monitor_vars_learn(self) -> list[str]:
+        names = ["actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss"]
+        return [*super()._monitor_vars_learn(), *names]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            **super()._state_dict_learn(),
+            "optimizer_ac": self._optimizer_ac.state_dict(),
+            "optimizer_aux_critic": self._optimizer_aux_critic.state_dict(),
+            "auxiliary": self._memory.state_dict(),
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        load_optimizer(self._optimizer_ac, state_dict.get("optimizer_ac"))
+        load_optimizer(self._optimizer_aux_critic, state_dict.get("optimizer_aux_critic"))
+        if "auxiliary" in state_dict:
+            self._memory.load_state_dict(state_dict["auxiliary"])
+
+    # ------------------------------------------------------------------ collect
+
+    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        return {**super()._forward_collect_batch(obs), "value": self._critic(obs)}
+
+
+@POLICY_REGISTRY.register("ppg")
+class PPGPolicy(PhasicPolicyGradient):
+    """PPG on what it has just collected."""
+
+    config: dict[str, Any] = dict(
+        type="ppg",
+        cuda=False,
+        on_policy=True,
+        priority=False,
+        priority_IS_weight=False,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        multi_agent=False,
+        learn=dict(
+            # Passes over the data of a policy phase.
+            actor_epoch_per_collect=1,
+            critic_epoch_per_collect=1,
+            batch_size=64,
+            learning_rate=1e-3,
+            value_weight=0.5,
+            entropy_weight=0.01,
+            clip_ratio=0.2,
+            value_norm=False,
+            # Normalise the advantages of each minibatch.
+            adv_norm=False,
+            # Policy phases until an auxiliary phase, its passes over all of their data, and what
+            # weight it gives to leaving the policy as it is.
+            aux_freq=8,
+            aux_train_epoch=6,
+            aux_bc_weight=1,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10,
+            ignore_done=False,
+        ),
+        # Give exactly one of n_sample and n_episode.
+        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(),
+    )
+
+    def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
+        """A policy phase, and perhaps an auxiliary one.
+
+        Returns:
+            One log for each minibatch of the policy phase; the last tells of the auxiliary phase.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        cfg = self._cfg.learn
+        batch = self._batch(data)
+        self._train_mode(True)
+        self._estimate_returns(batch, first=True)
+        actor = [
+            self._update_actor(part)
+            for _ in range(cfg.actor_epoch_per_collect)
+            for part in self._minibatches(batch)
+        ]
+        critic = [
+            self._update_critic(part)
+            for _ in range(cfg.critic_epoch_per_collect)
+            for part in self._minibatches(batch)
+        ]
+        none: dict[str, Any] = {}
+        logs = [self._total({**a, **c}) for a, c in zip_longest(actor, critic, fillvalue=none)]
+        logs[-1].update(self._remember(data, batch))
+        return logs
+
+
+@POLICY_REGISTRY.register("ppg_offpolicy")
+class PPGOffPolicy(PhasicPolicyGradient):
+    """PPG's phases on samples of replay buffers: one for the policy and one for the values.
+
+    Their ``max_use`` says how often each sample is learned from; advantages are those of the value
+    network at the time of collecting.
+    """
+
+    config: dict[str, Any] = dict(
+        type="ppg_offpolicy",
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        multi_agent=False,
+        transition_with_policy_data=True,
+        learn=dict(
+            update_per_collect=5,
+            batch_size=64,
+            learning_rate=1e-3,
+            value_weight=0.5,
+            entropy_weight=0.01,
+            clip_ratio=0.2,
+            # Normalise the advantages of each batch.
+            adv_norm=False,
+            # Updates until an auxiliary phase; see PPGPolicy.
+            aux_freq=5,
+            aux_train_epoch=6,
+            aux_bc_weight=1,
+            # Older names of the last two; they count if they are set.
+            epochs_aux=None,
+            beta_weight=None,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10,
+            ignore_done=False,
+        ),
+        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(),
+        other=dict(
+            replay_buffer=dict(
+                # A buffer each for policy and values; one for both if False.
+                multi_buffer=True,
+                policy=dict(replay_buffer_size=1000, max_use=float("inf")),
+                value=dict(replay_buffer_size=1000, max_use=float("inf")),
+            )
+        ),
+    )
+
+    def _get_batch_size(self) -> int | dict[str, int]:
+        size = self._cfg.learn.batch_size
+        multi = self._cfg.other.replay_buffer.get("multi_buffer", False)
+        return {"policy": size, "value": size} if multi else size
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:  # type: ignore[override]
+        """One update of each network, and perhaps an auxiliary phase.
+
+        Args:
+            data: Samples, or ``{'policy': samples, 'value': samples}``.
+
+        Returns:
+            The log.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        if not (isinstance(data, Mapping) and set(data) == {"policy", "value"}):
+            data = {"policy": data, "value": data}
+        self._train_mode(True)
+        batches = {name: self._batch(part) for name, part in data.items()}
+        for batch in batches.values():
+            self._set_returns(batch, first=True)
+        log = {**self._update_actor(batches["policy"]), **self._update_critic(batches["value"])}
+        return {**self._total(log), **self._remember(data["value"], batches["value"])}
+
+
+def _renamed(cfg: Mapping[str, Any], old: str, new: str) -> Any:
+    value = cfg.get(old)
+    return cfg[new] if value is None else value
+
+
+def _joined(logits: Iterable[Any]) -> Any:
+    parts = list(logits)
+    if isinstance(parts[0], Mapping):
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return torch.cat(parts)

@@ -1,0 +1,115 @@
+"""Several replay buffers of the same data, for learners that use it in several ways."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.utils.default_helper import deep_merge_dicts
+from ding.utils.registry_factory import BUFFER_REGISTRY
+from ding.worker.replay_buffer.base_buffer import IBuffer
+
+
+@BUFFER_REGISTRY.register("multi")
+class MultiBuffer(IBuffer):
+    """Gives every buffer all data, and draws a batch from each.
+
+    Args:
+        cfg: What all buffers have in common, ``type`` among it, and under the name of each what it
+            has for itself.
+        args: For each buffer, behind its config.
+    """
+
+    def __init__(self, cfg: EasyDict, *args: Any, **kwargs: Any) -> None:
+        own = {name: part for name, part in cfg.items() if _is_buffer(part)}
+        common = {name: part for name, part in cfg.items() if name not in own}
+        self._buffers: dict[str, Any] = {
+            name: BUFFER_REGISTRY.build(
+                part.get("type", cfg.type),
+                EasyDict(deep_merge_dicts(common, part)),
+                *args,
+                **{**kwargs, "instance_name": f"{name}_buffer"},
+            )
+            for name, part in own.items()
+        }
+
+    @property
+    def replay_buffer_size(self) -> int:
+        """Of the largest."""
+        return max(buffer.replay_buffer_size for buffer in self._buffers.values())
+
+    @property
+    def push_count(self) -> int:
+        """Number of items that were ever pushed."""
+        return max(buffer.push_count for buffer in self._buffers.values())
+
+    def push(self, data: list[Any] | Any, cur_collector_envstep: int) -> None:
+        for buffer in self._buffers.values():
+            buffer.push(data, cur_collector_envstep)
+
+    def update(self, info: dict[str, list]) -> None:
+        """Take in what was told under each buffer's name."""
+        for name, part in info.items():
+            self._buffers[name].update(part)
+
+    def sample(  # type: ignore[override]
+        self, batch_size: int | Mapping[str, int], cur_learner_iter: int
+    ) -> dict[str, Any] | None:
+        """A batch of each buffer by its name; ``None`` when one of them has too few items.
+
+        Args:
+            batch_size: Of all, or of each.
+        """
+        sizes = (
+            batch_size
+            if isinstance(batch_size, Mapping)
+            else dict.fromkeys(self._buffers, batch_size)
+        )
+        if any(buffer.count() < sizes[name] for name, buffer in self._buffers.items()):
+            return None
+        return {
+            name: buffer.sample(sizes[name], cur_learner_iter)
+            for name, buffer in self._buffers.items()
+        }
+
+    def clear(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.clear()
+
+    def count(self) -> int:
+        """Of the buffer that has least."""
+        return min(buffer.count() for buffer in self._buffers.values())
+
+    def save_data(self, file_name: str) -> None:
+        """One file for each buffer: ``data.pkl`` becomes ``data_policy.pkl`` and so on."""
+        for name, buffer in self._buffers.items():
+            buffer.save_data(_named(file_name, name))
+
+    def load_data(self, file_name: str) -> None:
+        for name, buffer in self._buffers.items():
+            buffer.load_data(_named(file_name, name))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: buffer.state_dict() for name, buffer in self._buffers.items()}
+
+    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+        for name, buffer in self._buffers.items():
+            buffer.load_state_dict(_state_dict[name])
+
+    def start(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.start()
+
+    def close(self) -> None:
+        for buffer in self._buffers.values():
+            buffer.close()
+
+
+def _is_buffer(part: Any) -> bool:
+    return isinstance(part, Mapping) and "replay_buffer_size" in part
+
+
+def _named(file_name: str, name: str) -> str:
+    stem, end = os.path.splitext(file_name)
+    return f"{stem}_{name}{end}"
