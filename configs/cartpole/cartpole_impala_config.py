@@ -19,7 +19,7 @@ main_config = EasyDict(
             encoder_hidden_size_list=[64, 64],
         ),
         learn=dict(
-            update_per_collect=4,
+            update_per_collect=8,
             batch_size=16,
             learning_rate=0.001,
             value_weight=0.5,
@@ -30,10 +30,10 @@ main_config = EasyDict(
             c_clip_ratio=1.0,
             rho_pg_clip_ratio=1.0,
             grad_clip_type="clip_norm",
-            clip_value=0.5,
+            clip_value=10,
         ),
         collect=dict(n_sample=8),
-        eval=dict(evaluator=dict(eval_freq=200)),
+        eval=dict(evaluator=dict(eval_freq=400)),
         # Of policies that were not long ago.
         other=dict(replay_buffer=dict(replay_buffer_size=64)),
     ),

@@ -29,6 +29,11 @@ TWINS: tuple[tuple[str, str], ...] = (
 _SPACES = (None, "discrete", "continuous", "hybrid")
 #: Replay buffers that know no priorities.
 UNIFORM_BUFFERS = ("naive", "elastic", "sequence", "episode")
+#: Below ``policy``: names of other policies' settings, and what these are where that is known.
+_OLD_NAMES = (
+    ("learn.learning_rate_policy", "learn.learning_rate_actor"),
+    ("learn.learning_rate_q", "learn.learning_rate_critic"),
+)
 # A path beside those above that is to be there even if nobody wrote it.
 _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_num")
 
@@ -68,8 +73,16 @@ def settle_twins(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:
 
 
 def take_old_names(user: EasyDict, defaults: Mapping[str, Any]) -> None:
-    """Let ``policy.continuous`` of older configs set ``policy.action_space``, in place."""
+    """Let keys of older configs set what has another name now, in place.
+
+    ``policy.continuous`` says which ``policy.action_space`` it is.
+    """
     policy, known = user.policy, defaults["policy"]
+    for old, new in _OLD_NAMES:
+        value = at(policy, old)
+        renamed = _has(known, new) and not _has(known, old)
+        if value is not None and renamed and not _has(policy, new):
+            _put(policy, new, value)
     if "action_space" not in known or "continuous" in known:
         return
     own_words = policy.get("action_space"), at(policy, "model.action_space")

@@ -49,6 +49,9 @@ from .cql import (
 from .cql import (
     DiscreteCQLPolicy as DiscreteCQLPolicy,
 )
+from .d4pg import (
+    D4PGPolicy as D4PGPolicy,
+)
 from .ddpg import (
     DDPGPolicy as DDPGPolicy,
 )

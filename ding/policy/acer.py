@@ -29,6 +29,8 @@ class ACERPolicy(UnrolledPolicy):
 
     _model: Any
 
+    paper = "Wang et al. 2017"
+    actions = ("discrete",)
     config: dict[str, Any] = dict(
         type="acer",
         cuda=False,

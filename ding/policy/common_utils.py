@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data import Columns, as_columns, tree_map
+from ding.data import Columns, as_columns, tree_map, tree_take
 from ding.policy.train_columns import flatten_numbers
+from ding.rl_utils import nstep_columns
 from ding.torch_utils.network import set_noise_mode as _set_noise_mode
 from ding.utils.data import default_collate
 from ding.utils.errors import ConfigError, DataError
@@ -58,6 +59,23 @@ def default_preprocess_learn(
     batch["reward"] = reward
     batch["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)
     return batch
+
+
+def nstep_train_columns(
+    columns: dict[str, Any], lengths: np.ndarray, nstep: int, gamma: float
+) -> dict[str, Any]:
+    """Training samples of ``nstep`` rewards each; arguments as of ``Policy._get_train_columns``.
+
+    Returns:
+        The columns with ``reward`` ``[N, nstep]``, ``next_obs`` and ``done`` of a window's last
+        step, and ``value_gamma`` where there is more than one.
+    """
+    if nstep == 1:
+        return {**columns, "reward": columns["reward"][:, None]}
+    parts = (columns["reward"], columns["done"], columns["next_obs"])
+    window = nstep_columns(*parts, lengths, nstep, gamma)
+    index = window.pop("next_index")
+    return {**columns, **window, "next_obs": tree_take(columns["next_obs"], index)}
 
 
 def as_batch(data: Any, required: Sequence[str], device: str = "cpu") -> dict[str, Any]:

@@ -27,6 +27,7 @@ class DDPGPolicy(QActorCritic):
         on_policy=False,
         priority=False,
         priority_IS_weight=False,
+        nstep=1,
         # Samples from uniform actions, before the first update.
         random_collect_size=25000,
         transition_with_policy_data=False,
@@ -55,6 +56,11 @@ class DDPGPolicy(QActorCritic):
         other=dict(replay_buffer=dict(replay_buffer_size=100000)),
     )
 
+    _silent_keys = (
+        *QActorCritic._silent_keys,
+        # SAC's names of the learning rates: see `take_old_names`.
+        *("learn.learning_rate_policy", "learn.learning_rate_q"),
+    )
     _critic_lr, _actor_lr = "learning_rate_critic", "learning_rate_actor"
     _critic_key, _actor_key = "optimizer_critic", "optimizer_actor"
 
@@ -79,11 +85,15 @@ class DDPGPolicy(QActorCritic):
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         obs = batch["next_obs"]
+        return least(self._judge(self._target_model, obs, self._next_action(obs)))
+
+    def _next_action(self, obs: Any) -> torch.Tensor:
+        """What the target's actor does, smoothed if the config says so."""
         action = self._target_model.forward(obs, mode="compute_actor")["action"]
         if self._target_noise is not None:
             noise = torch.randn_like(action).mul_(self._target_noise).clamp_(*self._noise_range)
             action = (action + noise).clamp_(-1, 1)
-        return least(self._judge(self._target_model, obs, action))
+        return action
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
@@ -92,7 +102,7 @@ class DDPGPolicy(QActorCritic):
     # ------------------------------------------------------------------ collect and eval
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
+        super()._init_collect()
         self._collect_model = model_wrap(
             self._model,
             "action_noise",

@@ -13,11 +13,14 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import tree_take
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import default_preprocess_learn, set_noise_mode
+from ding.policy.common_utils import (
+    default_preprocess_learn,
+    nstep_train_columns,
+    set_noise_mode,
+)
 from ding.policy.optimizer_state import load_optimizer
 from ding.policy.quick_actor import QuickActor
 from ding.rl_utils import (
@@ -26,7 +29,6 @@ from ding.rl_utils import (
     q_nstep_td_data,
     q_nstep_td_error,
 )
-from ding.rl_utils.columnar import nstep_columns
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -245,18 +247,7 @@ class DQNPolicy(Policy):
         return one_action(self._collect_model.forward(obs, eps=eps))
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        if self._nstep == 1:
-            return super()._get_train_columns(columns, lengths)
-        window = nstep_columns(
-            columns["reward"],
-            columns["done"],
-            columns["next_obs"],
-            lengths,
-            self._nstep,
-            self._gamma,
-        )
-        index = window.pop("next_index")
-        return {**columns, **window, "next_obs": tree_take(columns["next_obs"], index)}
+        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 
     # ------------------------------------------------------------------ eval
 

@@ -29,6 +29,8 @@ class IMPALAPolicy(UnrolledPolicy):
     have the paper's residual encoder: ``model.impala_cnn_encoder=True``.
     """
 
+    paper = "Espeholt et al. 2018"
+    actions = ("discrete", "multi-discrete", "continuous")
     config: dict[str, Any] = dict(
         type="impala",
         cuda=False,

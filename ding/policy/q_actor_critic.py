@@ -3,14 +3,15 @@
 import copy
 from typing import Any
 
+import numpy as np
 import torch
 
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.common_utils import default_preprocess_learn, nstep_train_columns
 from ding.policy.optimizer_state import load_optimizer
-from ding.rl_utils.nstep import weighted_mean
+from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 from ding.utils.errors import ConfigError
 
@@ -28,6 +29,11 @@ class QActorCritic(Policy):
     #: Where a checkpoint has the optimisers' states.
     _critic_key, _actor_key = "optimizer_q", "optimizer_policy"
 
+    #: Keys of configs that are elsewhere, or of policies that these have grown out of.
+    _silent_keys: tuple[str, ...] = (
+        *("discount_factor", "model_type", "expert_random_collect_size", "model.agent_num"),
+    )
+
     _model: Any
 
     def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
@@ -41,13 +47,17 @@ class QActorCritic(Policy):
             )
         return built
 
+    def _set_horizon(self) -> None:
+        """What both learn and collect mode need to make targets."""
+        self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.nstep
+
     # ------------------------------------------------------------------ learn
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._priority = self._cfg.priority
         self._priority_IS_weight = self._cfg.priority_IS_weight
-        self._gamma = cfg.discount_factor
+        self._set_horizon()
         self._actor_update_freq = cfg.get("actor_update_freq", 1)
         # Parameters, not modules: an encoder that both share is moved by both.
         self._actor_parameters = list(self._model.actor.parameters())
@@ -77,6 +87,7 @@ class QActorCritic(Policy):
             use_priority=self._priority,
             use_priority_IS_weight=self._priority_IS_weight,
             ignore_done=self._cfg.learn.ignore_done,
+            use_nstep=self._nstep > 1,
             device=self._device,
         )
         if self._cfg.get("reward_batch_norm", False):
@@ -94,21 +105,30 @@ class QActorCritic(Policy):
 
     def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
         with torch.no_grad():
-            next_value = self._next_value(batch)
-            target = self._of_team(batch["reward"], next_value) + self._gamma * next_value * (
-                1 - self._of_team(batch["done"], next_value)
-            )
+            reward = batch["reward"] if self._nstep > 1 else batch["reward"].unsqueeze(0)
+            data = nstep_return_data(reward, self._next_value(batch), batch["done"])
+            target = nstep_return(data, self._gamma, self._nstep, batch.get("value_gamma"))
         q_values = self._q_values(batch)
         loss, td_error = self._critic_loss(batch, q_values, target)
+        return self._descend_critic(batch, loss, td_error, q_values[0].detach(), target)
+
+    def _descend_critic(
+        self,
+        batch: dict[str, Any],
+        loss: torch.Tensor,
+        td_error: torch.Tensor,
+        q_value: torch.Tensor,
+        target: torch.Tensor,
+    ) -> dict[str, Any]:
+        """One step of the critics; returns what to log of it."""
         check_loss(self, loss_value := loss.item(), batch)
         self._descend(loss, self._critic_parameters, self._optimizer_critic)
-        with torch.no_grad():
-            q_value, target_value = to_floats(q_values[0].mean(), target.mean())
+        q_mean, target_mean = to_floats(q_value.mean(), target.mean())
         return {
             "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
             "critic_loss": loss_value,
-            "q_value": q_value,
-            "target_q_value": target_value,
+            "q_value": q_mean,
+            "target_q_value": target_mean,
             "td_error": td_error.mean().item(),
             "priority": td_error,
         }
@@ -185,6 +205,15 @@ class QActorCritic(Policy):
         load_optimizer(self._optimizer_critic, state_dict.get(self._critic_key))
         load_optimizer(self._optimizer_actor, state_dict.get(self._actor_key))
         self._update_count = state_dict.get("update_count", 0)
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._set_horizon()
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 
 
 def least(q_values: list[torch.Tensor] | torch.Tensor) -> torch.Tensor:

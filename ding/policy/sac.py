@@ -30,6 +30,7 @@ class _SoftActorCritic(QActorCritic):
         on_policy=False,
         priority=False,
         priority_IS_weight=False,
+        nstep=1,
         # Samples before the first update; they come from the untrained policy itself.
         random_collect_size=10000,
         transition_with_policy_data=True,
@@ -167,7 +168,7 @@ class SACPolicy(_SoftActorCritic):
     # ------------------------------------------------------------------ collect and eval
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
+        super()._init_collect()
         self._collect_model = model_wrap(self._model, "base")
         if self._cfg.collect.collector_logit:
             self._transition_outputs = ("logit",)
@@ -242,7 +243,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
     # ------------------------------------------------------------------ collect and eval
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
+        super()._init_collect()
         self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
         if self._cfg.collect.collector_logit:
             self._transition_outputs = ("logit",)

@@ -27,6 +27,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "r2d2": "ding.policy.r2d2",
         "fqf": "ding.policy.fqf",
         "ddpg": "ding.policy.ddpg",
+        "d4pg": "ding.policy.d4pg",
         "td3": "ding.policy.td3",
         "td3_bc": "ding.policy.td3_bc",
         "bcq": "ding.policy.bcq",
@@ -71,6 +72,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "mavac": f"{_MODEL}.mavac",
         "vac": f"{_MODEL}.vac",
         "acer": f"{_MODEL}.acer",
+        "qac_dist": f"{_MODEL}.qac_dist",
     },
     "env": {
         "gymnasium": "ding.envs.env.gymnasium_env",

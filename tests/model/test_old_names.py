@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from ding.model import (
+    ACER,
     C51DQN,
     DQN,
     DRQN,
@@ -14,6 +15,7 @@ from ding.model import (
     MAVAC,
     PG,
     PPG,
+    QACDIST,
     QRDQN,
     VAC,
     ContinuousQAC,
@@ -168,6 +170,17 @@ OLD = {
     ),
     "bc discrete": (lambda: DiscreteBC(4, 2), {**encoder(), **dueling("head", 2)}),
     "vac": (lambda: VAC(4, 2), twice({**encoder(), **CRITIC, **ACTOR})),
+    "acer": (
+        lambda: ACER(4, 2),
+        twice({**ENCODERS, **regression("critic_head", 2), **ACTOR}, share=False),
+    ),
+    "qac dist": (
+        lambda: QACDIST(4, 2),
+        {
+            **through("actor", headed(regression("x", 2)), 4),
+            **through("critic", headed(branch("x.Q", 51)), 6),
+        },
+    ),
     "vac two encoders": (
         lambda: VAC(4, 2, share_encoder=False),
         twice({**ENCODERS, **CRITIC, **ACTOR}, share=False),

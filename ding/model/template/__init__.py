@@ -11,6 +11,7 @@ from ding.model.template.ppg import PPG
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.qvac import ContinuousQVAC
+from ding.model.template.qac_dist import QACDIST
 from ding.model.template.vac import VAC
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "MAVAC",
     "PG",
     "PPG",
+    "QACDIST",
     "QRDQN",
     "VAC",
     "ContinuousBC",

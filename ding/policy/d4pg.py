@@ -1,0 +1,68 @@
+"""Distributed distributional deterministic policy gradient (Barth-Maron et al. 2018)."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.ddpg import DDPGPolicy
+from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("d4pg")
+class D4PGPolicy(DDPGPolicy):
+    """DDPG with n-step returns, whose critic learns probabilities of ``model.n_atom`` returns.
+
+    These go from ``model.v_min`` to ``model.v_max``; returns beyond count as the nearer one. A
+    sample's priority is its cross-entropy.
+    """
+
+    paper = "Barth-Maron et al. 2018"
+    actions = ("continuous",)
+    config: dict[str, Any] = dict(
+        type="d4pg",
+        priority=True,
+        priority_IS_weight=True,
+        nstep=3,
+        model=dict(v_min=-10, v_max=10, n_atom=51),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "qac_dist", ["ding.model.template.qac_dist"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        model = self._cfg.model
+        if not model.v_min < model.v_max or model.n_atom < 2:
+            raise ConfigError(
+                f"policy.model.v_min={model.v_min}, v_max={model.v_max}, n_atom={model.n_atom}: "
+                "the atoms need v_min < v_max and a number of at least 2"
+            )
+        self._atoms = (model.v_min, model.v_max, model.n_atom)
+
+    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+        now = self._judge_all(self._model, batch["obs"], batch["action"])
+        with torch.no_grad():
+            obs = batch["next_obs"]
+            following = self._judge_all(self._target_model, obs, self._next_action(obs))
+        # One action that there is a distribution of: the critic was told which.
+        only = torch.zeros(len(now["distribution"]), dtype=torch.int64, device=self._device)
+        data = dist_nstep_td_data(
+            now["distribution"].unsqueeze(1),
+            following["distribution"].unsqueeze(1),
+            *(only, only),
+            batch["reward"] if self._nstep > 1 else batch["reward"].unsqueeze(0),
+            batch["done"],
+            batch["weight"],
+        )
+        loss, error = dist_nstep_td_error(
+            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
+        )
+        values = now["q_value"].detach(), following["q_value"]
+        return self._descend_critic(batch, loss, error.detach(), *values)
+
+    def _judge_all(self, model: Any, obs: Any, action: Any) -> dict[str, torch.Tensor]:
+        return model.forward({"obs": obs, "action": action}, mode="compute_critic")
