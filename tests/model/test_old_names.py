@@ -251,6 +251,12 @@ def old_state(shapes, seed=0):
             old = f"{within}{part}.{i}"
             for name in [n for n in values if n.startswith(f"{old}.")]:
                 values[name] = values[within + own + name.removeprefix(old)].clone()
+    for part in ("actor", "critic"):
+        home = "encoder" if "encoder.main.0.weight" in values else f"{part}_encoder"
+        for i, own in enumerate((home, f"{part}_head")):
+            for name in [n for n in values if n.startswith(f"{part}.{i}.")]:
+                twin = values.get(own + name.removeprefix(f"{part}.{i}"))
+                values[name] = values[name] if twin is None else twin.clone()
     return values
 
 

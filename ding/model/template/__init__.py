@@ -10,8 +10,8 @@ from ding.model.template.pg import PG
 from ding.model.template.ppg import PPG
 from ding.model.template.q_learning import C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
-from ding.model.template.qvac import ContinuousQVAC
 from ding.model.template.qac_dist import QACDIST
+from ding.model.template.qvac import ContinuousQVAC
 from ding.model.template.vac import VAC
 
 __all__ = [
