@@ -86,7 +86,7 @@ __all__ = [
 
 _PLANNED = (
     *("BDQ", "COMA", "CollaQ", "DecisionTransformer", "HPT", "MAQAC"),
-    *("Mixer", "PDQN", "QACDIST", "QMix"),
+    *("Mixer", "PDQN", "QMix"),
     *("QTran", "WQMix"),
 )
 __getattr__ = with_planned(__name__, _PLANNED)
