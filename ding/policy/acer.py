@@ -4,7 +4,6 @@ import copy
 from typing import Any
 
 import torch
-from easydict import EasyDict
 
 from ding.model import model_wrap
 from ding.policy.checks import check_loss, require_mode, to_floats
@@ -78,10 +77,8 @@ class ACERPolicy(UnrolledPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return "acer", ["ding.model.template.acer"]
 
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        built = super()._create_model(cfg, model)
-        require_mode(built, "compute_actor and compute_critic")
-        return built
+    def _check_model(self, model: Any) -> None:
+        require_mode(model, "compute_actor and compute_critic")
 
     # ------------------------------------------------------------------ learn
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
 
 from ding.data import tree_map, tree_take
 from ding.policy.checks import require_mode
@@ -36,10 +35,8 @@ class AdvantageActorCritic(PolicyGradient):
             return "mavac", ["ding.model.template.mavac"]
         return "vac", ["ding.model.template.vac"]
 
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        built = super()._create_model(cfg, model)
-        require_mode(built, "compute_actor, compute_critic and compute_actor_critic")
-        return built
+    def _check_model(self, model: Any) -> None:
+        require_mode(model, "compute_actor, compute_critic and compute_actor_critic")
 
     # ------------------------------------------------------------------ learn
 

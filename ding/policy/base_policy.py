@@ -113,6 +113,9 @@ class Policy(RowAdapter):
             one_time_warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
         self._device = f"cuda:{self._rank % torch.cuda.device_count()}" if self._cuda else "cpu"
         self._model = self._create_model(cfg, model)
+        # The command mode alone needs no network, and is given a blank one.
+        if self._enable_field - {"command"}:
+            self._check_model(self._model)
         if self._cuda:
             self._model.to(self._device)
         self._overlap: GradientOverlap | None = None
@@ -146,6 +149,13 @@ class Policy(RowAdapter):
             model_type, import_names = self.default_model()
             model_cfg.type, model_cfg.import_names = model_type, import_names
         return create_model(_known_to_the_model(model_cfg))
+
+    def _check_model(self, model: Any) -> None:
+        """Refuse a network that learning, collecting or evaluating cannot use.
+
+        Raises:
+            ConfigError: Says what it lacks.
+        """
 
     def default_model(self) -> tuple[str, list[str]]:
         """Registered name of the default network and the modules that register it."""

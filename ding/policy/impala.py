@@ -85,9 +85,10 @@ class IMPALAPolicy(UnrolledPolicy):
             )
         if model is None:
             cfg = EasyDict({**cfg, "model": {**cfg.model, "action_space": cfg.action_space}})
-        built = super()._create_model(cfg, model)
-        require_mode(built, "compute_actor, compute_critic and compute_actor_critic")
-        return built
+        return super()._create_model(cfg, model)
+
+    def _check_model(self, model: Any) -> None:
+        require_mode(model, "compute_actor, compute_critic and compute_actor_critic")
 
     # ------------------------------------------------------------------ learn
 

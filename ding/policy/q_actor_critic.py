@@ -36,16 +36,14 @@ class QActorCritic(Policy):
 
     _model: Any
 
-    def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
-        built = super()._create_model(cfg, model)
-        missing = [name for name in ("actor", "critic") if not hasattr(built, name)]
+    def _check_model(self, model: Any) -> None:
+        missing = [name for name in ("actor", "critic") if not hasattr(model, name)]
         if missing:
             raise ConfigError(
                 f"{type(self).__name__} needs a network with the modes compute_actor and "
-                f"compute_critic and the parts 'actor' and 'critic'; {type(built).__name__} lacks "
+                f"compute_critic and the parts 'actor' and 'critic'; {type(model).__name__} lacks "
                 f"{missing}"
             )
-        return built
 
     def _set_horizon(self) -> None:
         """What both learn and collect mode need to make targets."""

@@ -9,7 +9,8 @@ from ding.data import Columns
 from ding.envs import BaseEnvTimestep
 from ding.policy import Policy, create_policy, get_policy_cls
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
-from ding.utils import deep_merge_dicts
+from ding.utils import POLICY_REGISTRY, deep_merge_dicts
+from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, DataError, UnknownTypeError
 
 OBS = {0: np.zeros(3, np.float32), 2: np.ones(3, np.float32)}
@@ -277,3 +278,14 @@ def test_one_learner_alone_syncs_nothing(make_dqn):
     policy = make_dqn()
     policy.sync_gradients(policy._model)
     assert all(parameter.grad is None for parameter in policy._model.parameters())
+
+
+@pytest.mark.parametrize(
+    "type_", [name for name in BUILTIN_TYPES["policy"] if not name.endswith("_command")]
+)
+def test_the_command_mode_alone_needs_no_network(type_):
+    cfg = POLICY_REGISTRY.get(type_).default_config()
+    cfg.type, cfg.model.action_shape = f"{type_}_command", 2
+    policy = create_policy(cfg, model=torch.nn.Identity(), enable_field=["command"])
+    setting = policy.command_mode.get_setting_collect({"envstep": 10, "env_step": 10})
+    assert setting.keys() <= {"eps"}
