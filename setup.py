@@ -53,6 +53,8 @@ setup(
         "atari": ["ale-py>=0.10"],
         "mujoco": ["mujoco>=3.1"],
         "minigrid": ["minigrid>=3.0"],
+        "hdf5": ["h5py>=3.10"],
+        "minari": ["minari[hdf5]>=0.5"],
         "tensorboard": ["tensorboard>=2.15"],
     },
     entry_points={"console_scripts": ["ding = ding.entry.cli:main"]},

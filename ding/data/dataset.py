@@ -6,6 +6,7 @@ from typing import Any
 from easydict import EasyDict
 from torch.utils.data import Dataset
 
+from ding.data.offline.hdf5_dataset import write_hdf5
 from ding.data.offline.naive_dataset import NaiveRLDataset
 from ding.data.offline.transition_dataset import collect_section
 from ding.utils.errors import ConfigError
@@ -40,4 +41,4 @@ def offline_data_save_type(
     _SAVERS[data_type](expert_data_path, exp_data)
 
 
-_SAVERS: dict[str, Callable[[str, Any], None]] = {"naive": save_file}
+_SAVERS: dict[str, Callable[[str, Any], None]] = {"naive": save_file, "hdf5": write_hdf5}

@@ -12,11 +12,12 @@ import torch
 from easydict import EasyDict
 
 from ding.config.compile import Strict
+from ding.data.dataset import offline_data_save_type
 from ding.entry.components import InputConfig, load_config, make_env_manager, players, seed_envs
 from ding.policy import Policy, create_policy
 from ding.rl_utils import get_nstep_return_data
 from ding.torch_utils import to_device
-from ding.utils import read_file, save_file, set_pkg_seed
+from ding.utils import read_file, set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 from ding.worker import EpisodeSerialCollector, SampleSerialCollector, create_serial_evaluator
 
@@ -120,7 +121,8 @@ def collect_demo_data(
     state_dict: dict | None = None,
     state_dict_path: str | None = None,
 ) -> None:
-    """Save training samples that a policy collects, as a list of rows.
+    """Save training samples that a policy collects, as a list of rows or, for a path that ends in
+    ``.hdf5`` or with ``policy.collect.data_type='hdf5'``, as HDF5.
 
     ε-greedy policies act with ``policy.other.eps.collect``, by default greedily.
 
@@ -146,7 +148,8 @@ def collect_demo_data(
         SampleSerialCollector, cfg, env_setting, model, state_dict, state_dict_path
     ) as collector:
         samples = collector.collect(n_sample=collect_count, policy_kwargs=_exploration(cfg))
-    _save(path, list(samples), f"{len(samples)} samples")
+    is_hdf5 = path.endswith((".hdf5", ".h5")) or cfg.policy.collect.get("data_type") == "hdf5"
+    _save(path, samples, f"{len(samples)} samples", "hdf5" if is_hdf5 else "naive")
 
 
 def collect_episodic_demo_data(
@@ -337,8 +340,10 @@ def _require_statistics(env: Any, policy: Policy, path: str | None) -> None:
         )
 
 
-def _save(path: str, data: Any, what: str) -> None:
-    save_file(path, to_device(data, "cpu"))
+def _save(path: str, data: Any, what: str, data_type: str = "naive") -> None:
+    if data_type == "naive":
+        data = to_device(list(data), "cpu")
+    offline_data_save_type(data, path, data_type)
     print(f"saved {what} to {os.path.abspath(path)}")
 
 

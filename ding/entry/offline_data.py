@@ -11,7 +11,7 @@ from ding.data import Columns, create_dataset, tree_take
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.normalise import moments_of, normalised
 from ding.data.offline.trajectories import trajectories
-from ding.data.offline.transition_dataset import path_key, transitions_of
+from ding.data.offline.transition_dataset import TransitionDataset, path_key, transitions_of
 from ding.policy.base_policy import get_policy_cls
 from ding.rl_utils.columnar import nstep_columns
 from ding.utils import get_rank, get_world_size
@@ -35,7 +35,10 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
         DataError: The data is not what the policy learns from; says what is wrong with it.
     """
     source = _source(cfg)
-    data = transitions_of(create_dataset(cfg))
+    dataset = create_dataset(cfg)
+    if isinstance(dataset, TransitionDataset) and dataset.adapted:
+        notes.adapt(dataset.adapted)
+    data = transitions_of(dataset)
     if not isinstance(data, Columns) and not all(isinstance(row, dict) for row in data or [0]):
         what = f"a {type(data[0]).__name__}" if len(data) else "nothing"
         raise DataError(

@@ -173,6 +173,9 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     },
     "dataset": {
         "naive": "ding.data.offline.naive_dataset",
+        "hdf5": "ding.data.offline.hdf5_dataset",
+        "minari": "ding.data.offline.minari_dataset",
+        "d4rl": "ding.data.offline.minari_dataset",
     },
     "buffer": {
         "naive": f"{_BUFFER}.naive_buffer",

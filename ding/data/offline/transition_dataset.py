@@ -20,6 +20,9 @@ class TransitionDataset(Dataset):
         data: ``Columns``, or a list of transitions.
     """
 
+    #: What was taken in the place of what the config names, for the run's notes.
+    adapted: str | None = None
+
     def __init__(self, data: list[Any]) -> None:
         self._data = data
 

@@ -1,0 +1,177 @@
+"""Data sets of Minari, and those of D4RL that went before them."""
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data.columns import Columns
+from ding.data.offline.fields import as_column, as_index, as_plain
+from ding.data.offline.hdf5_dataset import read_hdf5
+from ding.data.offline.transition_dataset import TransitionDataset, data_path, path_key
+from ding.data.tree import tree_map
+from ding.utils.errors import ConfigError, DataError
+from ding.utils.registry_factory import DATASET_REGISTRY
+
+#: D4RL's names for how good the demonstrator was, and the nearest data set that Minari has.
+_LEVELS = {
+    "random": "simple",
+    "simple": "simple",
+    "medium": "medium",
+    "medium-replay": "medium",
+    "medium-expert": "expert",
+    "full-replay": "expert",
+    "expert": "expert",
+}
+#: Tasks of MuJoCo, and tasks whose data sets were taken over under the same names.
+_MUJOCO = ("ant", "halfcheetah", "hopper", "humanoid", "swimmer", "walker2d", "reacher", "pusher")
+_ADROIT = ("door", "hammer", "pen", "relocate")
+
+
+@DATASET_REGISTRY.register("minari")
+class MinariDataset(TransitionDataset):
+    """A data set that Minari has downloaded, or made, on this machine.
+
+    ``data_path`` is its id, such as ``mujoco/hopper/expert-v0``. Actions are divided by the bounds
+    of its action space where those are no -1 and 1. Needs the extra ``minari``.
+
+    Args:
+        cfg: The id, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
+
+    Raises:
+        ConfigError: No id, Minari is not installed, or the data set is not here: says how to get
+            it.
+        DataError: It holds no transitions.
+    """
+
+    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+        super().__init__(read_minari(data_path(cfg)))
+
+
+@DATASET_REGISTRY.register("d4rl")
+class D4RLDataset(TransitionDataset):
+    """A data set by the name that D4RL has for it, such as ``hopper-medium-expert-v2``.
+
+    D4RL is no longer kept: the nearest data set of Minari takes its place. ``data_path`` may also
+    be one of D4RL's files (``.hdf5``).
+
+    Args:
+        cfg: The name, or a config with it as ``policy.collect.data_path``,
+            ``policy.learn.data_path`` or ``env.env_id``.
+
+    Raises:
+        ConfigError: As for `MinariDataset`, or no data set is near the name.
+    """
+
+    def __init__(self, cfg: str | Mapping[str, Any]) -> None:
+        name = _name(cfg)
+        if name.endswith((".hdf5", ".h5")):
+            super().__init__(read_hdf5(name))
+            return
+        minari_id = minari_id_of(name)
+        super().__init__(read_minari(minari_id))
+        if minari_id != name:
+            self.adapted = f"data set {name!r} of D4RL: it is {minari_id!r} of Minari"
+
+
+def _name(cfg: str | Mapping[str, Any]) -> str:
+    if isinstance(cfg, str) or path_key(cfg) is not None:
+        return data_path(cfg)
+    name = (cfg.get("env") or {}).get("env_id")
+    if not isinstance(name, str):
+        raise ConfigError(
+            "policy.collect.data_type='d4rl' needs the data set's name, as "
+            "policy.collect.data_path or env.env_id, such as 'hopper-medium-expert-v2'"
+        )
+    return name
+
+
+def minari_id_of(name: str) -> str:
+    """The id of Minari's data set that is nearest to one of D4RL; an id of Minari as it is.
+
+    Raises:
+        ConfigError: None is near.
+    """
+    if "/" in name:
+        return name
+    words = name.lower().removesuffix("-").split("-")
+    if words[-1].startswith("v") and words[-1][1:].isdigit():
+        words.pop()
+    task, level = words[0], "-".join(words[1:])
+    if task in _MUJOCO and level in _LEVELS:
+        return f"mujoco/{task}/{_LEVELS[level]}-v0"
+    if task in _ADROIT and level in ("human", "cloned", "expert"):
+        return f"D4RL/{task}/{level}-v2"
+    if task == "antmaze" and level:
+        return f"D4RL/antmaze/{level}-v1"
+    if task == "kitchen" and level in ("complete", "mixed", "partial"):
+        return f"D4RL/kitchen/{level}-v2"
+    if task == "maze2d" and level:
+        return f"D4RL/pointmaze/{level}-v2"
+    raise ConfigError(
+        f"no data set of Minari is near {name!r}: expected such as 'hopper-medium-expert-v2' or an "
+        "id of Minari such as 'mujoco/hopper/expert-v0' (minari list remote)"
+    )
+
+
+def read_minari(dataset_id: str) -> Columns:
+    """All transitions of a data set; errors as for `MinariDataset`."""
+    try:
+        import minari
+    except ImportError as error:
+        raise ConfigError(
+            f"the data set {dataset_id!r} needs Minari, which is not installed: "
+            'pip install "ding[minari]", then minari download ' + dataset_id
+        ) from error
+    try:
+        dataset = minari.load_dataset(dataset_id)
+    except (FileNotFoundError, ValueError) as error:
+        raise ConfigError(
+            f"the data set {dataset_id!r} is not on this machine ({error}): "
+            f"minari download {dataset_id}"
+        ) from error
+    columns = _joined(dataset.iterate_episodes(), dataset_id)
+    scale = _bound(dataset)
+    if scale is not None:
+        columns["action"] = columns["action"] / torch.from_numpy(scale)
+    return Columns(columns)
+
+
+def _joined(episodes: Iterable[Any], dataset_id: str) -> dict[str, Any]:
+    parts = [_columns_of(episode) for episode in episodes if len(episode.rewards)]
+    if not parts:
+        raise DataError(f"the data set {dataset_id!r} has no transitions")
+    return {name: _concat([part[name] for part in parts]) for name in parts[0]}
+
+
+def _columns_of(episode: Any) -> dict[str, Any]:
+    """Of T transitions; there is one observation more."""
+    return {
+        "obs": tree_map(lambda leaf: leaf[:-1], _arrays(episode.observations)),
+        "next_obs": tree_map(lambda leaf: leaf[1:], _arrays(episode.observations)),
+        "action": tree_map(as_index, _arrays(episode.actions)),
+        "reward": np.asarray(episode.rewards, np.float32),
+        "done": np.asarray(episode.terminations, bool),
+    }
+
+
+def _arrays(value: Any) -> Any:
+    return tree_map(as_plain, value)
+
+
+def _concat(parts: list[Any]) -> Any:
+    if isinstance(parts[0], Mapping):
+        return {name: _concat([part[name] for part in parts]) for name in parts[0]}
+    array = np.concatenate(parts)
+    return as_column(array)
+
+
+def _bound(dataset: Any) -> np.ndarray | None:
+    """What actions are divided by, float32 in the shape of one; ``None`` for nothing."""
+    with contextlib.suppress(AttributeError):
+        low, high = dataset.action_space.low, dataset.action_space.high
+        if np.array_equal(low, -high) and np.isfinite(high).all() and not np.all(high == 1):
+            return np.asarray(high, np.float32)
+    return None
