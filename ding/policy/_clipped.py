@@ -41,6 +41,10 @@ class Clipped(PolicyGradient):
             clip_value=cfg.grad_clip_value,
         )
 
+    @property
+    def _passes(self) -> int:
+        return self._cfg.learn.epoch_per_collect
+
     def _clipped_error(
         self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
     ) -> tuple[ppo_policy_loss, ppo_info]:

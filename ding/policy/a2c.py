@@ -46,6 +46,8 @@ class A2CPolicy(AdvantageActorCritic):
         eval=dict(),
     )
 
+    _silent_keys = ("learn.discount_factor", "learn.normalize_advantage")
+
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._priority = False

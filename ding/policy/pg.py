@@ -38,6 +38,9 @@ class MonteCarloPolicyGradient(PolicyGradient):
 class PGPolicy(MonteCarloPolicyGradient):
     """One pass over whole episodes, in minibatches of ``learn.batch_size``."""
 
+    paper = "Williams 1992"
+    actions = ("discrete", "multi-discrete", "continuous")
+
     config: dict[str, Any] = dict(
         type="pg",
         cuda=False,

@@ -68,7 +68,7 @@ class PolicyGradient(Policy):
     # ------------------------------------------------------------------ learn
 
     def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
-        """``learn.epoch_per_collect`` passes over ``data``, or one, in shuffled minibatches.
+        """One pass over ``data``, or as many as the algorithm makes, in shuffled minibatches.
 
         Args:
             data: Samples of trajectories, in time: whole ones, parts, one after the other.
@@ -82,10 +82,14 @@ class PolicyGradient(Policy):
         batch = self._batch(data)
         self._train_mode(True)
         logs = []
-        for epoch in range(self._cfg.learn.get("epoch_per_collect", 1)):
+        for epoch in range(self._passes):
             self._prepare(batch, epoch)
             logs += [self._update(minibatch) for minibatch in self._minibatches(batch)]
         return logs
+
+    @property
+    def _passes(self) -> int:
+        return 1
 
     def _batch(self, data: Any) -> dict[str, Any]:
         batch = default_preprocess_learn(

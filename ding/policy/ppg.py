@@ -32,6 +32,8 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     ``value`` in samples is that of the value network.
     """
 
+    paper = "Cobbe et al. 2020"
+    actions = ("discrete", "multi-discrete", "continuous")
     _action_spaces = ("discrete", "continuous")
     _learn_options = {"mode": "compute_actor"}
     _model: Any

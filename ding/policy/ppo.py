@@ -190,6 +190,11 @@ class PPOOffPolicy(_ClippedActorCritic):
         other=dict(replay_buffer=dict(replay_buffer_size=10000)),
     )
 
+    _silent_keys = (
+        *("recompute_adv", "learn.nstep", "learn.nstep_return"),
+        "other.replay_buffer.min_sample_ratio",
+    )
+
     def _init_learn(self) -> None:
         self._priority = self._cfg.priority
         self._priority_IS_weight = self._cfg.priority_IS_weight
@@ -225,6 +230,9 @@ class PPOOffPolicy(_ClippedActorCritic):
 @POLICY_REGISTRY.register("ppo_pg")
 class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
     """PPO without a critic: the clipped surrogate with returns in the place of advantages."""
+
+    paper = "Schulman et al. 2017"
+    actions = ("discrete", "multi-discrete", "continuous")
 
     config: dict[str, Any] = dict(
         type="ppo_pg",
