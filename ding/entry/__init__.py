@@ -6,7 +6,7 @@ from ding.utils.planned_names import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
-    *("serial_pipeline_bco", "serial_pipeline_dqfd"),
+    "serial_pipeline_bco",
     *("serial_pipeline_dream", "serial_pipeline_dreamer", "serial_pipeline_dyna"),
     *("serial_pipeline_gail", "serial_pipeline_guided_cost", "serial_pipeline_ngu"),
     "serial_pipeline_pc",

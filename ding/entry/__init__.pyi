@@ -25,6 +25,9 @@ from .serial_entry import (
 from .serial_entry_bc import (
     serial_pipeline_bc as serial_pipeline_bc,
 )
+from .serial_entry_dqfd import (
+    serial_pipeline_dqfd as serial_pipeline_dqfd,
+)
 from .serial_entry_offline import (
     serial_pipeline_offline as serial_pipeline_offline,
 )

@@ -47,7 +47,7 @@ class Components:
         replay_buffer: ``None`` where training does not draw from one.
         built_options: The optimisers' options as the config says, before any state was loaded.
         given: Names of what the caller brought beside the config: ``env_setting``, ``model``.
-        mode: Name of the pipeline on the command line.
+        mode: Name of the pipeline on the command line; empty for one that has none there.
     """
 
     cfg: EasyDict

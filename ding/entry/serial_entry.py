@@ -92,6 +92,7 @@ def train_to_end(
     dynamic_seed: bool | None,
     mode: str = "serial",
     prepare: Callable[[Components], None] | None = None,
+    outfit: Callable[[Components], None] = lambda parts: None,
 ) -> tuple[Policy, bool]:
     """What all serial pipelines do: build, train, close, and tell how it ended.
 
@@ -99,20 +100,28 @@ def train_to_end(
         mode: Name of the pipeline on the command line.
         prepare: What comes before the first round of a run that has taken no environment step;
             by default random samples are collected, if the config says so.
+        outfit: What is done to the parts when they have been built.
 
     Returns:
         The policy, and whether it has reached its goal.
     """
     limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
+
+    def build(writer: Any) -> Components:
+        parts = build_components(cfg, writer, env_setting, model, dynamic_seed, mode)
+        with contextlib.ExitStack() as opened:
+            opened.callback(parts.close)
+            outfit(parts)
+            opened.pop_all()
+        return parts
+
     with RunStop() as stop:
         try:
             parts, converged = _train(
                 cfg,
                 notes,
                 lambda run: run.train(prepare or _fill_randomly, one_round),
-                lambda writer: build_components(
-                    cfg, writer, env_setting, model, dynamic_seed, mode
-                ),
+                build,
                 stop,
                 limits,
             )

@@ -379,7 +379,7 @@ class TrainingRun:
         """The command that goes on with this run."""
         cfg, given = self._parts.cfg, self._parts.given
         config = os.path.join(cfg.exp_name, CONFIG_FILE)
-        if given or not runs_as_it_is(config):
+        if given or not self._parts.mode or not runs_as_it_is(config):
             return (
                 f"in Python: the same call, with exp_name={cfg.exp_name!r} and "
                 "policy.learn.resume_training=True in the config"

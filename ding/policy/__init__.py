@@ -7,7 +7,7 @@ from ding.utils.planned_names import with_planned
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = (
     "BDQPolicy",
-    *("COMAPolicy", "CollaQPolicy", "DQFDPolicy", "DTPolicy"),
+    *("COMAPolicy", "CollaQPolicy", "DTPolicy"),
     *("MADQNPolicy",),
     *("NGUPolicy", "PDQNPolicy"),
     *("QMIXPolicy", "QTRANPolicy", "R2D3Policy"),

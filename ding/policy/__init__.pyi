@@ -55,6 +55,9 @@ from .d4pg import (
 from .ddpg import (
     DDPGPolicy as DDPGPolicy,
 )
+from .dqfd import (
+    DQFDPolicy as DQFDPolicy,
+)
 from .dqn import (
     C51Policy as C51Policy,
 )

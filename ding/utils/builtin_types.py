@@ -25,6 +25,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "sql": "ding.policy.sql",
         "mdqn": "ding.policy.mdqn",
         "r2d2": "ding.policy.r2d2",
+        "dqfd": "ding.policy.dqfd",
         "fqf": "ding.policy.fqf",
         "ddpg": "ding.policy.ddpg",
         "d4pg": "ding.policy.d4pg",

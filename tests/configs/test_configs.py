@@ -18,6 +18,8 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 PATHS = sorted(p for p in CONFIGS.rglob("*_config.py") if p.parent.name != "parallel")
 EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 SAMPLES = 128
+#: Pipelines of policies whose configs name an expert; they train without one, too.
+EXPERTS = {"dqfd": "serial_pipeline_dqfd"}
 #: Policies whose configs name a data set.
 OFFLINE = ("cql", "discrete_cql", "td3_bc", "iql", "edac", "bcq")
 
@@ -98,10 +100,12 @@ def test_runs_and_runs_again_as_saved(path, tmp_path):
 @EACH
 def test_is_a_script(path, monkeypatch):
     started = []
-    for name in ("serial_pipeline", "serial_pipeline_onpolicy", "serial_pipeline_offline"):
+    for suffix in ("", "_onpolicy", "_offline", "_dqfd"):
+        name = f"serial_pipeline{suffix}"
         monkeypatch.setattr(
-            ding.entry, name, lambda cfg, seed, name=name: started.append((name, *cfg))
+            ding.entry, name, lambda cfg, *expert, seed, name=name: started.append((name, *cfg))
         )
     script = runpy.run_path(str(path), run_name="__main__")
     create_config = script["create_config"]
-    assert started == [(pipeline_of(create_config), script["main_config"], create_config)]
+    name = EXPERTS.get(create_config.policy.type) or pipeline_of(create_config)
+    assert started == [(name, script["main_config"], create_config)]

@@ -1,0 +1,120 @@
+"""Own experience and an expert's, drawn together."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.data import Columns
+from ding.data.id_column import IdColumn, id_numbers
+from ding.utils.errors import DataError
+from ding.worker.replay_buffer.base_buffer import IBuffer
+
+#: What stands before the number in the ids of sampled items; an expert's numbers are negative.
+_PREFIX = "item"
+
+
+class DemonstrationBuffer(IBuffer):
+    """Two buffers behind one interface: what is pushed goes into the first, batches come of both.
+
+    The second one holds demonstrations, which never leave. Each keeps its own priorities.
+
+    Args:
+        own: Buffer of own experience, of the type ``advanced``.
+        demonstrations: That of the expert's, likewise.
+        share: Of a batch, the expert's part.
+    """
+
+    def __init__(self, own: Any, demonstrations: Any, share: float) -> None:
+        self.own = own
+        self.demonstrations = demonstrations
+        self._share = share
+
+    @property
+    def replay_buffer_size(self) -> int:
+        """Room for own experience."""
+        return self.own.replay_buffer_size
+
+    @property
+    def push_count(self) -> int:
+        """Items of own experience that ever came."""
+        return self.own.push_count
+
+    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+        self.own.push(data, cur_collector_envstep)
+
+    def sample(self, batch_size: int, cur_learner_iter: int) -> list | None:
+        """A batch, the expert's part first; None when one of the buffers has too few."""
+        of_expert = round(self._share * batch_size)
+        if of_expert == 0:
+            return self._sample_own(batch_size, cur_learner_iter)
+        of_both = self.sample_demonstrations(of_expert, cur_learner_iter)
+        if of_expert == batch_size or of_both is None:
+            return of_both
+        own = self._sample_own(batch_size - of_expert, cur_learner_iter)
+        return None if own is None else Columns.concat([of_both, own])
+
+    def _sample_own(self, batch_size: int, cur_learner_iter: int) -> Columns | None:
+        data = self.own.sample(batch_size, cur_learner_iter)
+        return None if data is None else _labelled(data, lambda number: number)
+
+    def sample_demonstrations(self, batch_size: int, cur_learner_iter: int) -> Columns | None:
+        """A batch of demonstrations alone."""
+        data = self.demonstrations.sample(batch_size, cur_learner_iter)
+        return None if data is None else _labelled(data, lambda number: -1 - number)
+
+    def update(self, info: dict[str, list]) -> None:
+        """Take in the priorities of a batch's items, of whichever buffer they are."""
+        numbers = id_numbers(info["replay_unique_id"], _PREFIX)
+        slots = np.asarray(info["replay_buffer_idx"])
+        priority = torch.as_tensor(info["priority"])
+        for buffer, here, number in (
+            (self.own, numbers >= 0, numbers),
+            (self.demonstrations, numbers < 0, -1 - numbers),
+        ):
+            if here.any():
+                buffer.update(
+                    {
+                        "replay_unique_id": IdColumn(buffer._instance_name, number[here]),
+                        "replay_buffer_idx": slots[here],
+                        "priority": priority[torch.from_numpy(here)],
+                    }
+                )
+
+    def clear(self) -> None:
+        """Forget own experience; demonstrations stay."""
+        self.own.clear()
+
+    def count(self) -> int:
+        """Own items and demonstrations that there are."""
+        return self.own.count() + self.demonstrations.count()
+
+    def save_data(self, file_name: str) -> None:
+        self.own.save_data(file_name)
+
+    def load_data(self, file_name: str) -> None:
+        self.own.load_data(file_name)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "own": self.own.state_dict(),
+            "demonstrations": self.demonstrations.state_dict(),
+        }
+
+    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+        self.own.load_state_dict(_state_dict["own"])
+        self.demonstrations.load_state_dict(_state_dict["demonstrations"])
+
+    def close(self) -> None:
+        self.demonstrations.close()
+        self.own.close()
+
+
+def _labelled(data: Any, number: Any) -> Columns:
+    if not isinstance(data, Columns) or not data.is_columnar:
+        raise DataError(
+            "demonstrations are drawn together with samples of one form, and these differ among "
+            "each other: an environment must always give observations of the same shape"
+        )
+    ids: Any = data.column("replay_unique_id")
+    return data.with_columns(replay_unique_id=IdColumn(_PREFIX, number(ids.numbers)))

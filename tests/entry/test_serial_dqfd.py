@@ -1,0 +1,102 @@
+"""Training that begins with an expert's demonstrations."""
+
+import json
+
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.entry import serial_pipeline_dqfd
+from ding.entry.training_run import TrainingRun
+from ding.utils import save_file
+from ding.utils.errors import CheckpointError, ConfigError
+
+ENV = dict(
+    env_id="CartPole-v1",
+    collector_env_num=2,
+    evaluator_env_num=1,
+    n_evaluator_episode=1,
+    stop_value=1000,
+)
+CREATE = EasyDict(env=dict(type="gymnasium"), env_manager=dict(type="base"))
+
+
+class Leaning(nn.Module):
+    """Pushes against the lean: an expert of some fifty steps."""
+
+    def forward(self, x):
+        return {"logit": torch.stack([-x[:, 2] - x[:, 3], x[:, 2] + x[:, 3]], 1)}
+
+
+def configs(folder, type_="dqfd", **policy):
+    small = dict(
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16]),
+        nstep=3,
+        learn=dict(
+            batch_size=8,
+            per_train_iter_k=3,
+            expert_replay_buffer_size=40,
+            update_per_collect=2,
+            **policy.pop("learn", {}),
+        ),
+        collect=dict(n_sample=8, **policy.pop("collect", {})),
+    )
+    main = EasyDict(exp_name=str(folder), env=ENV, policy={**small, **policy})
+    expert = EasyDict(
+        exp_name="unused", env=ENV, policy=dict(model=dict(obs_shape=4, action_shape=2))
+    )
+    return (
+        (main, EasyDict(CREATE, policy=dict(type=type_))),
+        (expert, EasyDict(CREATE, policy=dict(type="dqn"))),
+    )
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """Of each batch: demonstrations in it, demonstrations and own samples in the buffer."""
+    seen, learn = [], TrainingRun.learn
+
+    def spy(self, batch):
+        buffer = self._parts.replay_buffer
+        counts = buffer.demonstrations.count(), buffer.own.count()
+        seen.append((int(batch.columns["is_expert"].sum()), *counts))
+        learn(self, batch)
+
+    monkeypatch.setattr(TrainingRun, "learn", spy)
+    return seen
+
+
+def run(folder, max_train_iter, **policy):
+    main, expert = configs(folder, **policy)
+    serial_pipeline_dqfd(main, expert, expert_model=Leaning(), max_train_iter=max_train_iter)
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_demonstrations_come_first_and_stay(tmp_path, batches):
+    end = run(tmp_path / "run", 9)
+    assert (end["train_iter"], end["envstep"]) == (9, 24)
+    own = [0, 0, 0, 8, 8, 16, 16, 24, 24]
+    assert batches == [(8 if i < 3 else 4, 40, own[i]) for i in range(9)]
+
+
+def test_a_resumed_run_keeps_them(tmp_path, batches):
+    run(tmp_path / "whole", 7)
+    run(tmp_path / "parts", 2)
+    run(tmp_path / "parts", 7, learn=dict(resume_training=True))
+    assert batches[:7] == batches[7:]
+
+
+def test_what_does_not_fit_is_named(tmp_path):
+    main, expert = configs(tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"policy\.collect\.model_path is missing"):
+        serial_pipeline_dqfd(main, expert)
+    path = str(tmp_path / "other.pth.tar")
+    save_file(path, {"model": {"wrong": torch.zeros(1)}})
+    main, expert = configs(tmp_path / "run", collect=dict(model_path=path))
+    with pytest.raises(CheckpointError, match="does not fit the expert"):
+        serial_pipeline_dqfd(main, expert)
+    main, expert = configs(tmp_path / "run", type_="dqn")
+    main[0].policy.learn.pop("expert_replay_buffer_size")
+    with pytest.raises(ConfigError, match="'dqfd'"):
+        serial_pipeline_dqfd(main, expert, expert_model=Leaning())
