@@ -47,7 +47,7 @@ class QActorCritic(Policy):
 
     def _set_horizon(self) -> None:
         """What both learn and collect mode need to make targets."""
-        self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.nstep
+        self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.get("nstep", 1)
 
     # ------------------------------------------------------------------ learn
 
