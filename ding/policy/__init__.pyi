@@ -22,6 +22,12 @@ from .bc import (
 from .bcq import (
     BCQPolicy as BCQPolicy,
 )
+from .collaq import (
+    CollaQPolicy as CollaQPolicy,
+)
+from .coma import (
+    COMAPolicy as COMAPolicy,
+)
 from .command_mode_policy_instance import (
     DQNCommandModePolicy as DQNCommandModePolicy,
 )
@@ -79,6 +85,9 @@ from .iql import (
 from .iqn import (
     IQNPolicy as IQNPolicy,
 )
+from .madqn import (
+    MADQNPolicy as MADQNPolicy,
+)
 from .mdqn import (
     MDQNPolicy as MDQNPolicy,
 )
@@ -115,8 +124,14 @@ from .ppo import (
 from .ppo import (
     PPOPolicy as PPOPolicy,
 )
+from .qmix import (
+    QMIXPolicy as QMIXPolicy,
+)
 from .qrdqn import (
     QRDQNPolicy as QRDQNPolicy,
+)
+from .qtran import (
+    QTRANPolicy as QTRANPolicy,
 )
 from .r2d2 import (
     R2D2Policy as R2D2Policy,
@@ -139,9 +154,15 @@ from .td3 import (
 from .td3_bc import (
     TD3BCPolicy as TD3BCPolicy,
 )
+from .team_policy import (
+    TeamPolicy as TeamPolicy,
+)
 from .train_columns import (
     as_train_columns as as_train_columns,
 )
 from .train_columns import (
     flatten_numbers as flatten_numbers,
+)
+from .wqmix import (
+    WQMIXPolicy as WQMIXPolicy,
 )

@@ -45,8 +45,8 @@ def test_images_and_several_action_dimensions():
 
 
 def test_arguments_that_do_not_fit_are_named():
-    with pytest.raises(ConfigError, match="lstm_type is 'gru'"):
-        DRQN(4, 2, lstm_type="gru")
+    with pytest.raises(ConfigError, match="lstm_type is 'tree'"):
+        DRQN(4, 2, lstm_type="tree")
     with pytest.raises(ConfigError, match="give head_hidden_size=64"):
         DRQN(4, 2, res_link=True, head_hidden_size=32)
     model = DRQN(4, 2)

@@ -1,6 +1,7 @@
 """Recurrent layers whose states come and go per environment."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ class StatefulLSTM(nn.Module):
     """An LSTM over time with one state per row of the batch.
 
     A state is ``{'h', 'c'}``, each ``[layer_num, 1, hidden_size]``; ``None`` is one that begins.
+    Instead of a list of B states there may be one of the whole batch, ``[layer_num, B, ...]``.
     """
 
     def __init__(self, input_size: int, hidden_size: int, layer_num: int = 1) -> None:
@@ -26,9 +28,12 @@ class StatefulLSTM(nn.Module):
         self.lstm = nn.LSTM(input_size, self.hidden_size, self.layer_num)
 
     def forward(
-        self, x: torch.Tensor, prev_state: list[State | None] | None
-    ) -> tuple[torch.Tensor, list[State]]:
-        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the B states after it."""
+        self, x: torch.Tensor, prev_state: State | list[State | None] | None
+    ) -> tuple[torch.Tensor, Any]:
+        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the states after it."""
+        if isinstance(prev_state, Mapping):
+            output, (h, c) = self._unroll(x, (prev_state["h"], prev_state["c"]))
+            return output, {"h": h, "c": c}
         output, state = self._unroll(x, self._batched(prev_state, x))
         return output, _per_row(*state)
 
@@ -81,6 +86,37 @@ class NormedLSTM(StatefulLSTM):
             after.append((h, c))
         last_h, last_c = zip(*after)
         return x, (torch.stack(last_h), torch.stack(last_c))
+
+
+class StatefulGRU(nn.GRUCell):
+    """A GRU over time (Cho et al. 2014); states as of `StatefulLSTM`, of ``'h'`` alone.
+
+    Its parameters are a cell's, as in old checkpoints.
+    """
+
+    layer_num = 1
+
+    def forward(  # type: ignore[override]
+        self, x: torch.Tensor, prev_state: State | list[State | None] | None
+    ) -> tuple[torch.Tensor, Any]:
+        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the states after it."""
+        if isinstance(prev_state, Mapping):
+            output, h = self._unroll(x, prev_state["h"])
+            return output, {"h": h}
+        zero = x.new_zeros(1, 1, self.hidden_size)
+        states = prev_state or [None] * x.shape[1]
+        output, h = self._unroll(
+            x, torch.cat([zero if s is None else s["h"] for s in states], dim=1)
+        )
+        return output, [{"h": one} for one in h.split(1, dim=1)]
+
+    def _unroll(self, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        weights = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
+        return torch.gru(x, h.contiguous(), weights, True, 1, 0.0, False, False, False)
+
+
+#: By ``lstm_type``.
+RECURRENT_LAYERS = {"normal": NormedLSTM, "pytorch": StatefulLSTM, "gru": StatefulGRU}
 
 
 def _initial(size: int, gates: int) -> nn.Parameter:

@@ -1,13 +1,14 @@
 """Recurrent Q-network."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
-from ding.model.common.recurrent import NormedLSTM, StatefulLSTM
+from ding.model.common.recurrent import RECURRENT_LAYERS
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -18,8 +19,8 @@ class DRQN(nn.Module):
 
     Args:
         head_hidden_size: Width of the LSTM and the head; the encoder's last size unless given.
-        lstm_type: ``'normal'``, an LSTM with layer norm, or ``'pytorch'``, torch's own, which is
-            faster.
+        lstm_type: ``'normal'``, an LSTM with layer norm, ``'pytorch'``, torch's own, which is
+            faster, or ``'gru'``.
         res_link: Add the encoder's output to that of the LSTM; both need one width.
     """
 
@@ -37,8 +38,10 @@ class DRQN(nn.Module):
         res_link: bool = False,
     ) -> None:
         super().__init__()
-        if lstm_type not in ("normal", "pytorch"):
-            raise ConfigError(f"DRQN: lstm_type is {lstm_type!r}; expected 'normal' or 'pytorch'")
+        if lstm_type not in RECURRENT_LAYERS:
+            raise ConfigError(
+                f"DRQN: lstm_type is {lstm_type!r}; expected one of {[*RECURRENT_LAYERS]}"
+            )
         self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
         width = head_hidden_size or self.encoder.output_size
         if res_link and width != self.encoder.output_size:
@@ -46,8 +49,7 @@ class DRQN(nn.Module):
                 f"DRQN: res_link adds the encoder's {self.encoder.output_size} values to the "
                 f"LSTM's {width}; give head_hidden_size={self.encoder.output_size}"
             )
-        lstm = NormedLSTM if lstm_type == "normal" else StatefulLSTM
-        self.rnn = lstm(self.encoder.output_size, width)
+        self.rnn: nn.Module = RECURRENT_LAYERS[lstm_type](self.encoder.output_size, width)
         self.res_link = res_link
         self.head = build_discrete_head(
             DuelingHead if dueling else DiscreteHead,
@@ -65,12 +67,13 @@ class DRQN(nn.Module):
 
         Args:
             inputs: ``obs``, ``[B, *obs_shape]`` for one step and ``[T, B, *obs_shape]`` for a
-                sequence, and ``prev_state``, a list of B states (None where one begins).
+                sequence, and ``prev_state``, a list of B states (None where one begins) or one of
+                the whole batch, as recurrent layers take them.
             inference: Whether it is one step.
             saved_state_timesteps: Steps (1 is the first) after which to give the states.
 
         Returns:
-            ``logit`` ``[B, N]`` or ``[T, B, N]``; ``next_state``, the B states after the last step;
+            ``logit`` ``[B, N]`` or ``[T, B, N]``; ``next_state``, the states after the last step;
             for a sequence ``hidden_state`` ``[T, B, width]``; and where asked for ``saved_state``,
             the B states after each of ``saved_state_timesteps``.
         """
@@ -90,8 +93,8 @@ class DRQN(nn.Module):
         return output
 
     def _unroll(
-        self, feature: torch.Tensor, state: list | None, stops: list[int]
-    ) -> tuple[torch.Tensor, list | None, list]:
+        self, feature: torch.Tensor, state: Any, stops: list[int]
+    ) -> tuple[torch.Tensor, Any, list]:
         """Runs the LSTM in as few pieces as the ``stops`` allow."""
         pieces, saved, start = [], [], 0
         for stop in [*stops, feature.shape[0]]:

@@ -1,0 +1,148 @@
+"""Networks of agents who act on what each has seen, and whose states are kept together."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.template.drqn import DRQN
+
+#: A tree of tensors ``[B, agents, ...]`` (or ``[agents, ...]`` of one environment).
+State = dict[str, Any]
+
+
+class AgentNetwork(DRQN):
+    """A recurrent Q-network that all agents share; see `DRQN`.
+
+    A state is ``{'h'}`` (of an LSTM also ``'c'``), ``[B, agents, width]`` each.
+    """
+
+    @property
+    def _width(self) -> int:
+        return self.rnn.hidden_size  # type: ignore[return-value]
+
+    def initial_state(self, batch: int, agents: int) -> State:
+        zeros = next(self.parameters()).new_zeros((batch, agents, self._width))
+        return dict.fromkeys(("h",) if isinstance(self.rnn, nn.GRUCell) else ("h", "c"), zeros)
+
+    def unroll(self, obs: torch.Tensor, state: State) -> tuple[torch.Tensor, State, torch.Tensor]:
+        """
+        Args:
+            obs: float32 ``[T, B, agents, n]``.
+            state: Before the first step.
+
+        Returns:
+            Values ``[T, B, agents, N]``, the state after the last step, and what the memory gave,
+            ``[T, B, agents, width]``.
+        """
+        steps, batch, agents = obs.shape[:3]
+        flat = {name: part.reshape(1, batch * agents, -1) for name, part in state.items()}
+        output = super().forward({"obs": obs.flatten(1, 2), "prev_state": flat})
+        after = {name: part.view(batch, agents, -1) for name, part in output["next_state"].items()}
+        shape = (steps, batch, agents, -1)
+        return output["logit"].view(shape), after, output["hidden_state"].view(shape)
+
+
+class AgentsModel(nn.Module):
+    """Base of models for teams: values of agents' actions, and perhaps of what all do together.
+
+    Subclasses say what agents' values are (`initial_state`, `unroll`); those that learn to judge
+    joint actions add what they need.
+    """
+
+    def __init__(self, agent_num: int) -> None:
+        super().__init__()
+        self.agent_num = agent_num
+
+    @abstractmethod
+    def initial_state(self, batch: int = 1) -> State:
+        """The state where episodes begin, ``[B, agents, ...]``."""
+
+    @abstractmethod
+    def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
+        """
+        Args:
+            obs: ``agent_state`` ``[T, B, agents, n]`` and what else the model looks at.
+            state: Before the first step.
+
+        Returns:
+            ``logit`` ``[T, B, agents, N]``, ``next_state``, and what else the loss is made of.
+        """
+
+    def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
+        """``total_q`` and what else a joint action is worth to this model; nothing by default."""
+        return {}
+
+    def forward(self, data: Mapping[str, Any], single_step: bool = True) -> dict[str, Any]:
+        """One step of acting, or a whole sequence.
+
+        Args:
+            data: ``obs`` with parts ``[B, ...]``, of a sequence ``[T, B, ...]``; ``prev_state``, a
+                state of the batch or a list of B, None where one begins; and perhaps ``action``
+                int64 ``[B, agents]`` (``[T, B, agents]``), the best ones unless given.
+            single_step: Whether it is one step.
+
+        Returns:
+            ``logit``, ``next_state`` (a list of B), ``action_mask`` if there is one, and, where
+            the observation has a ``global_state``, what `judge` says, such as ``total_q``
+            ``[B]`` (``[T, B]``).
+        """
+        obs, action = data["obs"], data.get("action")
+        if single_step:
+            obs = {name: part.unsqueeze(0) for name, part in obs.items()}
+            action = None if action is None else action.unsqueeze(0)
+        output = self.unroll(obs, self.joined_state(data.get("prev_state"), obs))
+        judged = {}
+        if "global_state" in obs:
+            if action is None:
+                action = best_actions(output["logit"], obs.get("action_mask"))
+            judged = self.judge(output, obs, action)
+        out = {"logit": output["logit"], **judged}
+        if "action_mask" in obs:
+            out["action_mask"] = obs["action_mask"]
+        if single_step:
+            out = {name: part.squeeze(0) for name, part in out.items()}
+        return {**out, "next_state": split_state(output["next_state"])}
+
+    def joined_state(self, state: Any, obs: Mapping[str, torch.Tensor]) -> State:
+        """The state of a batch, from whatever form it came in."""
+        if isinstance(state, Mapping):
+            return dict(state)
+        batch = obs["agent_state"].shape[1]
+        if state is None or all(one is None for one in state):
+            return self.initial_state(batch)
+        begins = first_state(self.initial_state(1))
+        return _stacked([begins if one is None else one for one in state])
+
+
+def best_actions(logit: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """The best action of each agent among those to be had: ``[..., N]`` to int64 ``[...]``."""
+    return (logit if mask is None else logit.masked_fill(mask == 0, -torch.inf)).argmax(-1)
+
+
+def of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """Each agent's value of its action: ``[..., N]`` to ``[...]``."""
+    return logit.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+
+def split_state(state: Any) -> list[Any]:
+    """The states of B environments, from that of the batch."""
+    if isinstance(state, Mapping):
+        parts = [split_state(part) for part in state.values()]
+        return [dict(zip(state, row)) for row in zip(*parts)]
+    return list(state.unbind(0))
+
+
+def _stacked(states: Sequence[Any]) -> Any:
+    if isinstance(states[0], Mapping):
+        return {name: _stacked([one[name] for one in states]) for name in states[0]}
+    return torch.stack(list(states))
+
+
+def first_state(state: Any) -> Any:
+    """The state of the first of B environments."""
+    if isinstance(state, Mapping):
+        return {name: first_state(part) for name, part in state.items()}
+    return state[0]

@@ -1,0 +1,48 @@
+"""CollaQ (Zhang et al. 2020): values of one's own, and of one's part in a team."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.qmix import QMIXPolicy
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("collaq")
+class CollaQPolicy(QMIXPolicy):
+    """QMIX with agents whose values have a part for others, which is to be zero without them.
+
+    The weight of that, the paper's multi-agent reward attribution, is
+    ``learn.collaq_loss_weight``. Observations have ``agent_alone_state`` and
+    ``agent_alone_padding_state`` besides.
+    """
+
+    config: dict[str, Any] = dict(type="collaq", learn=dict(collaq_loss_weight=1.0))
+
+    _needed_parts = (
+        *QMIXPolicy._needed_parts,
+        *("agent_alone_state", "agent_alone_padding_state"),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "collaq", ["ding.model.template.collaq"]
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        online = self._unroll(self._model, batch)
+        judged = self._judge(self._model, online, batch)
+        target = self._targets(batch, online)
+        error = judged["total_q"] - target
+        td_loss = self._mean(error.pow(2), batch)
+        attribution = self._mean(judged["nobody_q"].pow(2).mean(-1), batch)
+        log = {
+            "q_value": judged["total_q"].mean(),
+            "target_q_value": target.mean(),
+            "td_loss": td_loss,
+            "collaq_loss": attribution,
+        }
+        return td_loss + self._cfg.learn.collaq_loss_weight * attribution, error, log
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "td_loss", "collaq_loss"]

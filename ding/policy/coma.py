@@ -1,0 +1,137 @@
+"""COMA (Foerster et al. 2018): what an action gained over others that an agent could have taken."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.team_policy import TeamPolicy, after, during
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+
+# Of a forbidden action: as good as impossible, and still a number.
+_MASKED = -1e8
+
+
+@POLICY_REGISTRY.register("coma")
+class COMAPolicy(TeamPolicy):
+    """Actor-critic of a team; see `TeamPolicy` for its observations and samples.
+
+    Actions are drawn from softmax and, with the probability ε (``other.eps``), uniformly. An
+    action's advantage is its value less the mean value of the agent's actions under its policy,
+    with all others' actions as they were. The critic learns TD(λ) returns.
+
+    The method is on-policy: have the buffer hold little more than one collection, or set
+    ``other.replay_buffer.max_use``.
+    """
+
+    config: dict[str, Any] = dict(
+        type="coma",
+        cuda=False,
+        on_policy=False,
+        model=dict(),
+        learn=dict(
+            update_per_collect=20,
+            batch_size=32,
+            learning_rate=0.0005,
+            target_update_theta=0.001,
+            td_lambda=0.8,
+            policy_weight=0.001,
+            value_weight=1,
+            entropy_weight=0.01,
+        ),
+        collect=dict(unroll_len=20),
+    )
+
+    _transition_outputs = ("prev_state", "eps")
+    _explorer = "eps_greedy_multinomial_sample"
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "coma", ["ding.model.template.coma"]
+
+    def _make_optimizer(self) -> Adam:
+        return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        cfg, action = self._cfg.learn, batch["action"].unsqueeze(-1)
+        logit = self._masked_logit(batch)  # [T + 1, B, agents, N]
+        q_value = self._q_values(self._model, during(batch["obs"]), batch["action"])
+        done_q = q_value.gather(-1, action).squeeze(-1)
+        error = done_q - self._returns(batch, logit)
+        probability = self._policy(batch, logit[:-1])
+        log_probability = probability.clamp_min(1e-10).log()
+        # The baseline leaves out what the agent itself did (the paper's equation 4).
+        advantage = (done_q - (probability * q_value).sum(-1)).detach()
+        gain = log_probability.gather(-1, action).squeeze(-1) * advantage
+        entropy = -(probability * log_probability).sum(-1)
+        policy_loss, value_loss, entropy_mean = (
+            self._mean(part.mean(-1), batch) for part in (-gain, error.pow(2), entropy)
+        )
+        loss = cfg.policy_weight * policy_loss + cfg.value_weight * value_loss
+        log = {
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "entropy_loss": entropy_mean,
+            "q_value": done_q.mean(),
+        }
+        return loss - cfg.entropy_weight * entropy_mean, error.detach().abs().mean(-1), log
+
+    def _masked_logit(self, batch: dict[str, Any]) -> torch.Tensor:
+        logit = self._unroll(self._model, batch)["logit"]
+        mask = batch["obs"].get("action_mask")
+        return logit if mask is None else logit.masked_fill(mask == 0, _MASKED)
+
+    def _policy(self, batch: dict[str, Any], logit: torch.Tensor) -> torch.Tensor:
+        """Probabilities ``[T, B, agents, N]`` that actions were drawn with, ε among them."""
+        mask = batch["obs"].get("action_mask")
+        legal = torch.ones_like(logit) if mask is None else (mask[:-1] != 0).to(logit.dtype)
+        eps = batch["eps"].to(logit.dtype).reshape(*logit.shape[:2], 1, 1)
+        uniform = legal / legal.sum(-1, keepdim=True).clamp_min(1)
+        return (1 - eps) * logit.softmax(-1) + eps * uniform
+
+    @torch.no_grad()
+    def _returns(self, batch: dict[str, Any], logit: torch.Tensor) -> torch.Tensor:
+        """TD(λ) returns by the target critic, ``[T, B, agents]``."""
+        action, mask = batch["action"], batch["mask"].unsqueeze(-1)
+        # What was done next is known but at a sequence's end: there, what is most likely.
+        likely = logit[1:].argmax(-1)
+        known = torch.where(mask[1:] > 0, action[1:], likely[:-1])
+        next_action = torch.cat([known, likely[-1:]])
+        q_value = self._q_values(self._target_model, after(batch["obs"]), next_action)
+        next_value = q_value.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)
+        return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
+
+    @staticmethod
+    def _q_values(model: Any, obs: dict[str, Any], action: torch.Tensor) -> torch.Tensor:
+        return model.compute_critic({"obs": obs, "action": action})["q_value"]
+
+    def _monitor_vars_learn(self) -> list[str]:
+        losses = ["total_loss", "policy_loss", "value_loss", "entropy_loss"]
+        return ["cur_lr", *losses, "q_value"]
+
+    def _forward_collect_batch(  # type: ignore[override]
+        self, obs: Any, env_ids: list[int], eps: float = 0.0
+    ) -> dict[str, torch.Tensor]:
+        """Draws from the policy; see the class."""
+        output = self._act(self._collect_model, obs, env_ids, eps=eps)
+        return {**output, "eps": torch.full((len(env_ids),), float(eps))}
+
+
+def lambda_returns(
+    batch: dict[str, torch.Tensor], next_value: torch.Tensor, gamma: float, lambda_: float
+) -> torch.Tensor:
+    """λ-returns (Sutton 1988) of sequences, ``[T, B, agents]``; at an end they bootstrap.
+
+    Args:
+        batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
+        next_value: Of the observation after each step, ``[T, B, agents]``.
+    """
+    reward, done, mask = (batch[name].unsqueeze(-1) for name in ("reward", "done", "mask"))
+    goes_on = gamma * (1 - done)
+    returns = reward + goes_on * next_value
+    for t in range(len(reward) - 2, -1, -1):
+        mixed = (1 - lambda_) * next_value[t] + lambda_ * returns[t + 1]
+        later = torch.where(mask[t + 1] > 0, mixed, next_value[t])
+        returns[t] = reward[t] + goes_on[t] * later
+    return returns

@@ -1,0 +1,56 @@
+"""Independent Q-learners (Tan 1993) with memories, n-step returns and a teacher that sees more."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.qmix import QMIXPolicy
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("madqn")
+class MADQNPolicy(QMIXPolicy):
+    """Each agent learns the team's return from its own action, without credit through a mixer.
+
+    Values of a second network, which may see the global state, stand in the targets of both
+    (``model.global_cooperation``). Targets take ``nstep`` rewards. With ``model.mixer=True`` both
+    values are mixed as in QMIX.
+    """
+
+    config: dict[str, Any] = dict(
+        type="madqn",
+        nstep=3,
+        learn=dict(weight_decay=1e-5),
+        collect=dict(n_episode=32),
+        other=dict(replay_buffer=dict(max_reuse=1e9, max_staleness=1e9)),
+    )
+
+    _target_value = "team_q"
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "madqn", ["ding.model.template.madqn"]
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        online = self._unroll(self._model, batch)
+        judged = self._judge(self._model, online, batch)
+        target = self._targets(batch, online)
+        error = judged["total_q"] - target
+        team_error = judged["team_q"] - target
+        own_loss, team_loss = (self._mean(_of_team(e.pow(2)), batch) for e in (error, team_error))
+        log = {
+            "q_value": judged["total_q"].mean(),
+            "target_q_value": target.mean(),
+            "current_loss": own_loss,
+            "cooperation_loss": team_loss,
+        }
+        return own_loss + team_loss, _of_team(error.detach().abs()), log
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "current_loss", "cooperation_loss"]
+
+
+def _of_team(per_agent: torch.Tensor) -> torch.Tensor:
+    """The mean over agents, ``[T, B]``, of what may be one value for each."""
+    return per_agent if per_agent.dim() == 2 else per_agent.mean(-1)

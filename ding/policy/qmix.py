@@ -1,0 +1,119 @@
+"""QMIX (Rashid et al. 2018): agents who act alone learn from the value of what all do together."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ding.model.template.agents import best_actions
+from ding.policy.team_policy import TeamPolicy, after, during
+from ding.torch_utils import RMSprop
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("qmix")
+class QMIXPolicy(TeamPolicy):
+    """Q-learning of a team; see `TeamPolicy` for its observations and samples.
+
+    Agents act on their own values alone. What is learned is the joint value of their actions,
+    whose target the target network has for the agents' best next actions. With
+    ``model.mixer=False`` the joint value is a sum (VDN, Sunehag et al. 2018).
+
+    What other members of the family change is what a joint action is worth
+    (`AgentsModel.judge`), and the loss.
+    """
+
+    config: dict[str, Any] = dict(
+        type="qmix",
+        cuda=True,
+        on_policy=False,
+        model=dict(),
+        learn=dict(
+            update_per_collect=20,
+            batch_size=32,
+            learning_rate=0.0005,
+            # Norm to which gradients are clipped.
+            clip_value=100,
+            # The online network chooses next actions, the target network values them.
+            double_q=False,
+            weight_decay=0.0,
+        ),
+        other=dict(
+            # ε as a function of environment steps; `type` is 'exp' or 'linear'.
+            eps=dict(type="exp", start=1, end=0.05, decay=50000),
+            replay_buffer=dict(replay_buffer_size=5000),
+        ),
+    )
+
+    #: Of what `AgentsModel.judge` says: the value that is learned, and the one in targets.
+    _learned_value = _target_value = "total_q"
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "qmix", ["ding.model.template.qmix"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._nstep = self._cfg.get("nstep", 1)
+
+    def _make_optimizer(self) -> RMSprop:
+        cfg = self._cfg.learn
+        return RMSprop(
+            self._model.parameters(),
+            lr=cfg.learning_rate,
+            # As the paper's authors have it.
+            alpha=0.99,
+            eps=1e-5,
+            weight_decay=cfg.weight_decay,
+            grad_clip_type="clip_norm",
+            clip_value=cfg.clip_value,
+        )
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        online = self._unroll(self._model, batch)
+        q_value = self._judge(self._model, online, batch)[self._learned_value]
+        target = self._targets(batch, online)
+        error = q_value - target
+        log = {"q_value": q_value.mean(), "target_q_value": target.mean()}
+        return self._mean(error.pow(2), batch), error, log
+
+    def _judge(self, model: Any, output: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
+        """What a network thinks of the actions that were done."""
+        return model.judge(during(output), during(batch["obs"]), batch["action"])
+
+    @torch.no_grad()
+    def _targets(self, batch: dict[str, Any], online: dict[str, Any]) -> torch.Tensor:
+        """Targets of the joint values, ``[T, B]``: reward, and the value of what comes after."""
+        output = self._unroll(self._target_model, batch)
+        best = self._best_next(online if self._cfg.learn.double_q else output, batch)
+        judged = self._target_model.judge(after(output), after(batch["obs"]), best)
+        return nstep_targets(batch, judged[self._target_value], self._gamma, self._nstep)
+
+    def _best_next(self, output: dict[str, Any], batch: dict[str, Any]) -> torch.Tensor:
+        """The agents' best actions after each step, int64 ``[T, B, agents]``."""
+        mask = batch["obs"].get("action_mask")
+        return best_actions(output["logit"][1:], None if mask is None else mask[1:])
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ["cur_lr", "total_loss", "q_value", "target_q_value"]
+
+
+def nstep_targets(
+    batch: Mapping[str, torch.Tensor], next_value: torch.Tensor, gamma: float, nstep: int = 1
+) -> torch.Tensor:
+    """Returns of ``nstep`` steps and the value after them, ``[T, B]``; shorter at a sequence's end.
+
+    Args:
+        batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
+        next_value: Of the observation after each step, ``[T, B]``; or of each agent.
+    """
+    reward, mask, done = (batch[name] for name in ("reward", "mask", "done"))
+    if next_value.dim() > reward.dim():
+        reward, mask, done = (part.unsqueeze(-1) for part in (reward, mask, done))
+    goes_on = gamma * (1 - done)
+    target = reward + goes_on * next_value
+    for _ in range(nstep - 1):
+        later = torch.where(mask[1:] > 0, target[1:], next_value[:-1])
+        target = reward + goes_on * torch.cat([later, next_value[-1:]])
+    return target

@@ -1,0 +1,57 @@
+"""QTRAN (Son et al. 2019): agents' values whose sum agrees with a joint value where it matters."""
+
+from typing import Any
+
+import torch
+
+from ding.model.template.agents import best_actions
+from ding.policy.qmix import QMIXPolicy
+from ding.policy.team_policy import during
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("qtran")
+class QTRANPolicy(QMIXPolicy):
+    """QTRAN-base: a joint value learns from returns, and agents' values from the joint value.
+
+    With the value of a state added, the sum of agents' values is to be the joint value for the
+    agents' best actions (``opt``), and no less than it for all others (``nopt``).
+    """
+
+    config: dict[str, Any] = dict(
+        type="qtran",
+        # Weights of the three losses.
+        learn=dict(td_weight=1.0, opt_weight=1.0, nopt_min_weight=1.0),
+    )
+
+    _learned_value = _target_value = "joint_q"
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "qtran", ["ding.model.template.qtran"]
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        cfg = self._cfg.learn
+        online = self._unroll(self._model, batch)
+        output, obs = during(online), during(batch["obs"])
+        done = self._judge(self._model, online, batch)
+        best_action = best_actions(output["logit"], obs.get("action_mask"))
+        best = self._model.judge(output, obs, best_action)
+        error = done["joint_q"] - self._targets(batch, online)
+        # The joint value is what the others follow, so these two leave it as it is.
+        opt = best["total_q"] - best["joint_q"].detach() + best["value"]
+        nopt = (done["total_q"] - done["joint_q"].detach() + done["value"]).clamp(max=0)
+        td_loss, opt_loss, nopt_loss = (self._mean(e.pow(2), batch) for e in (error, opt, nopt))
+        loss = cfg.td_weight * td_loss + cfg.opt_weight * opt_loss
+        log = {
+            "q_value": done["joint_q"].mean(),
+            "target_q_value": (done["joint_q"] - error).mean(),
+            "td_loss": td_loss,
+            "opt_loss": opt_loss,
+            "nopt_loss": nopt_loss,
+        }
+        return loss + cfg.nopt_min_weight * nopt_loss, error, log
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "td_loss", "opt_loss", "nopt_loss"]

@@ -1,0 +1,235 @@
+"""What policies of teams share: sequences to learn from, and networks with memories to act by."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from ding.model import model_wrap
+from ding.model.template.agents import AgentsModel, first_state
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.optimizer_state import load_optimizer
+from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
+from ding.utils.errors import ConfigError, DataError
+
+
+class TeamPolicy(Policy):
+    """Agents who act at once, each on what it has seen, and are paid together.
+
+    Observations are dicts with ``agent_state`` ``[agents, n]``, ``global_state`` ``[m]`` and, if
+    actions may be forbidden, ``action_mask`` ``[agents, actions]``; actions are int64
+    ``[agents]``, the reward is the team's. Samples are sequences of ``collect.unroll_len`` steps
+    with the network's state before them (``prev_state``).
+
+    A policy of a team says what its loss is (`_losses`) and which optimiser follows it
+    (`_make_optimizer`).
+    """
+
+    config: dict[str, Any] = dict(
+        priority=False,
+        priority_IS_weight=False,
+        learn=dict(
+            # How far the target network follows at each update.
+            target_update_theta=0.008,
+            discount_factor=0.99,
+            # For environments whose only end is a time limit that they do not report.
+            ignore_done=False,
+        ),
+        # Give exactly one of n_sample (sequences) and n_episode.
+        collect=dict(
+            unroll_len=10,
+            env_num=None,
+            # Of episodes too, what is learned from are sequences.
+            collector=dict(get_train_sample=True),
+        ),
+        eval=dict(env_num=None),
+    )
+
+    _recurrent = True
+    _transition_outputs: tuple[str, ...] = ("prev_state",)
+    #: Parts of an observation that the network looks at.
+    _needed_parts: tuple[str, ...] = ("agent_state", "global_state")
+    #: The wrapper that draws actions while collecting.
+    _explorer = "eps_greedy_sample"
+
+    _model: Any
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        built = super()._create_model(cfg, model)
+        if not isinstance(built, AgentsModel):
+            raise ConfigError(
+                f"{type(self).__name__} needs a network of agents, such as "
+                f"{self.default_model()[0]!r} (a ding.model.template.agents.AgentsModel); got "
+                f"{type(built).__name__}"
+            )
+        return built
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        if self._priority_IS_weight and not self._priority:
+            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+        self._gamma = self._cfg.learn.discount_factor
+        self._optimizer = self._make_optimizer()
+        self._target_model: Any = model_wrap(
+            copy.deepcopy(self._model).requires_grad_(False),
+            "target",
+            update_type="momentum",
+            update_kwargs={"theta": self._cfg.learn.target_update_theta},
+        )
+
+    def _make_optimizer(self) -> Any:
+        """The optimiser of all parameters."""
+        raise NotImplementedError
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]`` is the mean absolute TD error of each sequence.
+
+        Raises:
+            DataError: The loss is not finite.
+        """
+        batch = sequence_batch(
+            data,
+            self._device,
+            self._priority,
+            self._priority_IS_weight,
+            self._cfg.learn.ignore_done,
+        )
+        self._train_mode(True)
+        loss, td_error, log = self._losses(batch)
+
+        check_loss(self, loss_value := loss.item(), batch)
+        self._optimizer.zero_grad()
+        loss.backward()
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        self._optimizer.step()
+        self._target_model.update(self._model)
+        return {
+            "cur_lr": self._optimizer.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            **dict(zip(log, to_floats(*(value.detach() for value in log.values())))),
+            "priority": (td_error.detach().abs() * batch["mask"]).sum(0) / batch["mask"].sum(0),
+        }
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        """The loss, the TD errors ``[T, B]``, and what to log.
+
+        Args:
+            batch: See `sequence_batch`.
+        """
+        raise NotImplementedError
+
+    def _unroll(self, model: Any, batch: dict[str, Any]) -> dict[str, Any]:
+        """What a network says of all T + 1 observations."""
+        return model.unroll(batch["obs"], batch["prev_state"])
+
+    def _mean(self, loss: torch.Tensor, batch: dict[str, Any]) -> torch.Tensor:
+        """The mean of ``[T, B]`` over all that is no padding."""
+        mask = batch["mask"]
+        if batch["weight"] is not None:
+            loss = loss * batch["weight"]
+        return (loss * mask).sum() / mask.sum()
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "target_model": self._target_model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
+        load_optimizer(self._optimizer, state_dict.get("optimizer"))
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        self._collect_states: Any = model_wrap(
+            self._model,
+            "hidden_state",
+            state_num=None,
+            save_prev_state=True,
+            init_fn=self._new_state,
+        )
+        self._collect_model = model_wrap(self._collect_states, self._explorer)
+
+    def _new_state(self) -> Any:
+        """The state of one environment whose episode begins."""
+        return first_state(self._model.initial_state(1))
+
+    def _forward_collect_batch(
+        self, obs: Any, eps: Any, env_ids: list[int]
+    ) -> dict[str, torch.Tensor]:
+        """ε-greedy actions, each agent for itself; ``eps`` is one number."""
+        return self._act(self._collect_model, obs, env_ids, eps=eps)
+
+    def _act(self, model: Any, obs: Any, env_ids: list[int], **options: Any) -> dict[str, Any]:
+        self._check_obs(obs)
+        self._train_mode(False)
+        output = model.forward({"obs": obs}, data_id=env_ids, **options)
+        acted = {name: output[name] for name in ("action", "logit")}
+        if "prev_state" in output:
+            acted["prev_state"] = stack_states(output["prev_state"], output["prev_state"][0])
+        return acted
+
+    def _check_obs(self, obs: Any) -> None:
+        parts = obs if isinstance(obs, Mapping) else {}
+        missing = [name for name in self._needed_parts if name not in parts]
+        if missing:
+            raise DataError(
+                f"observations need {missing}, they have {sorted(parts) or 'no parts'}: "
+                f"{type(self).__name__} is for teams, whose observations are dicts of "
+                f"{list(self._needed_parts)}"
+            )
+        agents = obs["agent_state"].shape[1]
+        if agents != self._model.agent_num:
+            raise DataError(
+                f"observations are of {agents} agents; policy.model.agent_num is "
+                f"{self._model.agent_num}"
+            )
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        return sequence_columns(columns, lengths, self._get_unroll_len())
+
+    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
+        return sequence_counts(lengths, self._get_unroll_len())
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        self._collect_states.reset(data_id=data_id)
+
+    # ------------------------------------------------------------------ eval
+
+    def _init_eval(self) -> None:
+        self._eval_states: Any = model_wrap(
+            self._model, "hidden_state", state_num=None, init_fn=self._new_state
+        )
+        self._eval_model = model_wrap(self._eval_states, "argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, torch.Tensor]:
+        return self._act(self._eval_model, obs, env_ids)
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        self._eval_states.reset(data_id=data_id)
+
+
+def during(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The first T of T + 1 steps; states, which are of no step, are left out."""
+    return {name: part[:-1] for name, part in tree.items() if isinstance(part, torch.Tensor)}
+
+
+def after(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The last T of T + 1 steps."""
+    return {name: part[1:] for name, part in tree.items() if isinstance(part, torch.Tensor)}

@@ -1,0 +1,71 @@
+"""Weighted QMIX (Rashid et al. 2020): errors count less where the mix cannot but be wrong."""
+
+from typing import Any
+
+import torch
+
+from ding.model.template.agents import best_actions
+from ding.policy.qmix import QMIXPolicy
+from ding.policy.team_policy import during
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("wqmix")
+class WQMIXPolicy(QMIXPolicy):
+    """QMIX whose targets come from a value without QMIX's limits, learned beside it.
+
+    Errors of the monotonic value have the weight 1 where it is below the target (optimistic
+    weighting, ``learn.wqmix_ow``), or where the joint action is the best one or seems to be better
+    (centrally weighted), and ``learn.alpha`` elsewhere.
+    """
+
+    config: dict[str, Any] = dict(type="wqmix", learn=dict(wqmix_ow=True, alpha=0.1))
+
+    _target_value = "free_q"
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "wqmix", ["ding.model.template.wqmix"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._alpha = self._cfg.learn.alpha
+        if not 0 <= self._alpha <= 1:
+            raise ConfigError(f"policy.learn.alpha is {self._alpha}; expected a weight, 0 to 1")
+
+    def _losses(
+        self, batch: dict[str, Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        online = self._unroll(self._model, batch)
+        judged = self._judge(self._model, online, batch)
+        target = self._targets(batch, online)
+        error = judged["total_q"] - target
+        free_error = judged["free_q"] - target
+        with torch.no_grad():
+            if self._cfg.learn.wqmix_ow:
+                counts = error < 0
+            else:
+                counts = self._is_good(batch, online, target)
+            weight = torch.where(counts, 1.0, self._alpha)
+        loss = self._mean(weight * error.pow(2), batch)
+        free_loss = self._mean(free_error.pow(2), batch)
+        log = {
+            "q_value": judged["total_q"].mean(),
+            "free_q_value": judged["free_q"].mean(),
+            "target_q_value": target.mean(),
+            "weighted_loss": loss,
+            "free_loss": free_loss,
+        }
+        return loss + free_loss, error, log
+
+    def _is_good(
+        self, batch: dict[str, Any], online: dict[str, Any], target: torch.Tensor
+    ) -> torch.Tensor:
+        """Where the joint action is the best one, or is worth more than that, ``[T, B]``."""
+        output, obs = during(online), during(batch["obs"])
+        best = best_actions(output["logit"], obs.get("action_mask"))
+        best_value = self._model.judge(output, obs, best)["free_q"]
+        return (target > best_value) | (best == batch["action"]).all(-1)
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "free_q_value", "weighted_loss", "free_loss"]
