@@ -89,7 +89,7 @@ class BCQPolicy(QActorCritic):
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._proposed(self._model, batch["obs"])
-        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
+        return -self._first_judge(batch["obs"], action).mean(), {}
 
     def _proposed(self, actor: Any, obs: torch.Tensor) -> torch.Tensor:
         """Actions such as the data have, as ``actor`` changes them."""

@@ -97,7 +97,7 @@ class DDPGPolicy(QActorCritic):
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
-        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
+        return -self._first_judge(batch["obs"], action).mean(), {}
 
     # ------------------------------------------------------------------ collect and eval
 

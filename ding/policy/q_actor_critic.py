@@ -167,6 +167,13 @@ class QActorCritic(Policy):
         q_value = model.forward(inputs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
+    def _first_judge(self, obs: Any, action: Any) -> torch.Tensor:
+        """What the first critic says of actions, ``[B]``."""
+        first = getattr(self._model, "first_q_value", None)
+        if first is None:
+            return self._judge(self._model, obs, action)[0]
+        return first({"obs": obs, "action": action})
+
     def _critic_loss(
         self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from ding.model import model_wrap
 from ding.policy.optimizer_state import load_optimizer
 from ding.policy.q_actor_critic import QActorCritic, least
-from ding.rl_utils._log_prob import normal_log_prob
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -86,21 +85,21 @@ class _SoftActorCritic(QActorCritic):
         """
         if not self._auto_alpha:
             return {"alpha": self._alpha_value}
-        excess = entropy.detach().mean() - self._target_entropy
-        loss = (self._alpha_parameter * excess).sum()
-        self._optimizer_alpha.zero_grad()
-        loss.backward()
+        mean = entropy.detach().mean()
+        excess = mean - self._target_entropy
+        # The gradient of the loss, parameter times excess.
+        self._alpha_parameter.grad = excess.reshape(1)
+        loss = self._alpha_parameter.item() * excess.item()
         self._optimizer_alpha.step()
-        with torch.no_grad():
-            if not self._log_space:
+        if not self._log_space:
+            with torch.no_grad():
                 self._alpha_parameter.clamp_(min=0)
-            alpha = self._alpha_parameter.exp() if self._log_space else self._alpha_parameter
-            self._alpha_value = alpha.item()
-        return {
-            "alpha": self._alpha_value,
-            "alpha_loss": loss.item(),
-            "entropy": entropy.detach().mean().item(),
-        }
+        self._read_alpha()
+        return {"alpha": self._alpha_value, "alpha_loss": loss, "entropy": mean.item()}
+
+    def _read_alpha(self) -> None:
+        value = self._alpha_parameter.item()
+        self._alpha_value = math.exp(value) if self._log_space else value
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "alpha", "alpha_loss", "entropy"]
@@ -117,8 +116,7 @@ class _SoftActorCritic(QActorCritic):
         if self._auto_alpha and "alpha" in state_dict:
             with torch.no_grad():
                 self._alpha_parameter.copy_(state_dict["alpha"])
-                alpha = self._alpha_parameter.exp() if self._log_space else self._alpha_parameter
-                self._alpha_value = alpha.item()
+            self._read_alpha()
             load_optimizer(self._optimizer_alpha, state_dict.get("optimizer_alpha"))
 
 
@@ -271,8 +269,11 @@ def squashed(logit: Any) -> tuple[torch.Tensor, torch.Tensor]:
         Actions in (-1, 1) ``[B, A]``, through which gradients flow, and ``[B]``.
     """
     mu, sigma = logit
-    draw = torch.addcmul(mu, sigma, torch.randn_like(mu))
-    log_prob = normal_log_prob({"mu": mu, "sigma": sigma}, draw)
-    # log(1 - tanh(x)^2) without its loss of precision far from zero.
-    slope = 2 * (math.log(2) - draw - F.softplus(-2 * draw))
-    return torch.tanh(draw), log_prob - slope.sum(-1)
+    noise = torch.randn_like(mu)
+    draw = torch.addcmul(mu, sigma, noise)
+    # The density of the noise, over what sigma and tanh stretch; log(1 - tanh(x)^2) is
+    # 2 (log 2 - x - softplus(-2x)), without its loss of precision far from zero.
+    stretch = sigma.log() - 2 * (draw + F.softplus(-2 * draw))
+    log_prob = -torch.add(stretch, noise.square(), alpha=0.5).sum(-1)
+    constant = mu.shape[-1] * (0.5 * math.log(2 * math.pi) + 2 * math.log(2))
+    return torch.tanh(draw), log_prob - constant

@@ -29,7 +29,7 @@ class TD3BCPolicy(TD3Policy):
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
-        q_value = self._judge(self._model, batch["obs"], action)[0]
+        q_value = self._first_judge(batch["obs"], action)
         scale = self._cfg.learn.alpha / q_value.detach().abs().mean().clamp(min=1e-8)
         bc_loss = (action - batch["action"]).pow(2).mean()
         return bc_loss - scale * q_value.mean(), {"bc_loss": bc_loss.item()}

@@ -52,10 +52,10 @@ class FusedAdam:
         for given, (params, *_) in zip(grads, self._lists):
             if len(given) != len(params) or any(grad is None for grad in given):
                 return False
-        for group, given, (params, averages, squares, maxima, steps) in zip(
+        for group, given, (params, averages, squares, maxima, count, steps) in zip(
             groups, grads, self._lists
         ):
-            torch._foreach_add_(steps, 1)
+            count.add_(1)
             torch._fused_adam_(
                 params,
                 given,
@@ -76,4 +76,8 @@ class FusedAdam:
     def _gather(self, optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> tuple:
         states = [optimizer.state[param] for param in group["params"]]
         moments = [[state[key] for state in states if key in state] for key in _STATE]
-        return (list(group["params"]), *moments, [state["step"] for state in states])
+        # Parts of one tensor, so that one operation counts for all parameters.
+        steps = torch.stack([state["step"] for state in states])
+        for state, step in zip(states, steps.unbind()):
+            state["step"] = step
+        return (list(group["params"]), *moments, steps, list(steps.unbind()))

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
+from ding.model.common.dense import Dense
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import (
     DiscreteHead,
@@ -114,7 +115,7 @@ class ContinuousQAC(_QAC):
 
         def critic() -> nn.Module:
             head = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
-            return nn.Sequential(*linear_layers(sizes, **common), head)
+            return Dense(*linear_layers(sizes, **common), head)
 
         self.critic_head = self._build_critic(critic, twin_critic)
 
@@ -127,15 +128,15 @@ class ContinuousQAC(_QAC):
         if self.action_space == "hybrid":
             args_size = _size(action_shape["action_args_shape"])
             heads = {
-                "stem": nn.Sequential(*stem),
+                "stem": Dense(*stem),
                 "action_args": RegressionHead(width, args_size, final_tanh=True, **common),
                 "logit": DiscreteHead(width, action_shape["action_type_shape"], **common),
             }
             return nn.ModuleDict(heads)
         size = _size(action_shape)
         if self.action_space == "regression":
-            return nn.Sequential(*stem, RegressionHead(width, size, final_tanh=True, **common))
-        return nn.Sequential(*stem, self._gaussian_head(width, size, **common))
+            return Dense(*stem, RegressionHead(width, size, final_tanh=True, **common))
+        return Dense(*stem, self._gaussian_head(width, size, **common))
 
     def _gaussian_head(self, width: int, size: int, **kwargs: Any) -> nn.Module:
         return ReparameterizationHead(width, size, sigma_type="conditioned", **kwargs)
@@ -163,11 +164,20 @@ class ContinuousQAC(_QAC):
                 hybrid action space ``action`` is ``{'action_args': [B, A]}`` and ``logit``
                 ``[B, N]`` is beside it.
         """
+        return self._q_value(self._critic_input(inputs), "pred")
+
+    def first_q_value(self, inputs: dict[str, Any]) -> torch.Tensor:
+        """What the first critic alone says, ``[B]``; ``inputs`` as for `compute_critic`."""
+        head = self.critic_head
+        first = head[0] if isinstance(head, nn.ModuleList) else head
+        return first(self._critic_input(inputs))["pred"]
+
+    def _critic_input(self, inputs: dict[str, Any]) -> torch.Tensor:
         x = self.critic_feature(inputs["obs"])
         action = inputs["action"]
         if self.action_space == "hybrid":
             action = torch.cat([inputs["logit"], _column(action["action_args"], x)], dim=-1)
-        return self._q_value(torch.cat([x, _column(action, x)], dim=-1), "pred")
+        return torch.cat([x, _column(action, x)], dim=-1)
 
 
 @MODEL_REGISTRY.register("discrete_qac")
@@ -194,7 +204,7 @@ class DiscreteQAC(_QAC):
         super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
 
         def head(size: int, width: int, layer_num: int) -> nn.Sequential:
-            return nn.Sequential(
+            return Dense(
                 *linear_layers([size, width], activation, norm_type),
                 build_discrete_head(
                     DiscreteHead,
