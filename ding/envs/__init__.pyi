@@ -86,6 +86,9 @@ from .env_wrappers import (
     DelayRewardWrapper as DelayRewardWrapper,
 )
 from .env_wrappers import (
+    DiscretizeActionWrapper as DiscretizeActionWrapper,
+)
+from .env_wrappers import (
     EpisodicLifeWrapper as EpisodicLifeWrapper,
 )
 from .env_wrappers import (

@@ -18,6 +18,7 @@ from ding.model.common import (
 from ding.model.template import (
     ACER,
     BCQ,
+    BDQ,
     C51DQN,
     COMA,
     DQN,
@@ -52,6 +53,7 @@ from ding.utils.planned_names import with_planned
 __all__ = [
     "ACER",
     "BCQ",
+    "BDQ",
     "C51DQN",
     "COMA",
     "DQN",
@@ -98,5 +100,5 @@ __all__ = [
     "wrapper_name_map",
 ]
 
-_PLANNED = (*("BDQ", "DecisionTransformer", "HPT", "MAQAC", "PDQN"),)
+_PLANNED = (*("DecisionTransformer", "HPT", "MAQAC", "PDQN"),)
 __getattr__ = with_planned(__name__, _PLANNED)

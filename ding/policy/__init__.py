@@ -5,5 +5,5 @@ import lazy_loader
 from ding.utils.planned_names import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_PLANNED = ("BDQPolicy", "DTPolicy", "NGUPolicy", "PDQNPolicy", "R2D3Policy")
+_PLANNED = ("DTPolicy", "NGUPolicy", "PDQNPolicy", "R2D3Policy")
 __getattr__ = with_planned(__name__, _PLANNED, _find)

@@ -22,6 +22,9 @@ from .bc import (
 from .bcq import (
     BCQPolicy as BCQPolicy,
 )
+from .bdq import (
+    BDQPolicy as BDQPolicy,
+)
 from .collaq import (
     CollaQPolicy as CollaQPolicy,
 )

@@ -43,7 +43,7 @@ class DQNPolicy(Policy):
     """
 
     paper = "Mnih et al. 2015"
-    actions = ("discrete", "multi-discrete")
+    actions: tuple[str, ...] = ("discrete", "multi-discrete")
     config: dict[str, Any] = dict(
         type="dqn",
         cuda=False,

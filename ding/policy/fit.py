@@ -93,6 +93,8 @@ def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> N
     shape, kind = model.get("action_shape"), type(space).__name__
     if kind == "Dict" and {"action_type", "action_args"} == set(space.spaces):
         _check_hybrid(shape, space)
+    if "num_branches" in model and kind == "MultiDiscrete":
+        _check_branches([model[name] for name in ("num_branches", "action_bins_per_branch")], space)
     if not isinstance(shape, int | Sequence | np.integer) or kind not in _EXPECTED:
         return
     expected, what = _EXPECTED[kind](space)
@@ -109,6 +111,16 @@ def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> N
         raise ConfigError(
             f"policy.model.action_shape={_plain(shape)} does not fit the environments: their "
             f"action space is {space}, {what}; set it to {_short(expected)}"
+        )
+
+
+def _check_branches(wanted: list[Any], space: Any) -> None:
+    sizes = [int(n) for n in np.ravel(space.nvec)]
+    if [wanted[1]] * wanted[0] != sizes:
+        raise ConfigError(
+            f"policy.model.num_branches={wanted[0]} with action_bins_per_branch={wanted[1]} does "
+            f"not fit the environments: their actions have {len(sizes)} dimensions with "
+            f"{', '.join(map(str, sizes))} choices"
         )
 
 

@@ -26,6 +26,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "mdqn": "ding.policy.mdqn",
         "r2d2": "ding.policy.r2d2",
         "dqfd": "ding.policy.dqfd",
+        "bdq": "ding.policy.bdq",
         "fqf": "ding.policy.fqf",
         "ddpg": "ding.policy.ddpg",
         "d4pg": "ding.policy.d4pg",
@@ -63,6 +64,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "qrdqn": f"{_MODEL}.q_learning",
         "iqn": f"{_MODEL}.q_learning",
         "fqf": f"{_MODEL}.q_learning",
+        "bdq": f"{_MODEL}.q_learning",
         "rainbowdqn": f"{_MODEL}.q_learning",
         "drqn": f"{_MODEL}.drqn",
         "discrete_bc": f"{_MODEL}.bc",
@@ -135,6 +137,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "reward_norm": f"{_WRAPPER}.rewards",
         "time_limit": f"{_WRAPPER}.time_limit",
         "action_repeat": f"{_WRAPPER}.time_limit",
+        "discretize_action": f"{_WRAPPER}.actions",
     },
     "env_manager": {
         "base": f"{_MANAGER}.base_env_manager",

@@ -1,3 +1,4 @@
+from ding.envs.env_wrappers.actions import DiscretizeActionWrapper
 from ding.envs.env_wrappers.atari import (
     EpisodicLifeWrapper,
     FireResetWrapper,
@@ -42,6 +43,7 @@ __all__ = [
     "AllinObsWrapper",
     "ClipRewardWrapper",
     "DelayRewardWrapper",
+    "DiscretizeActionWrapper",
     "EpisodicLifeWrapper",
     "EvalEpisodeReturnWrapper",
     "FireResetWrapper",

@@ -74,6 +74,45 @@ class DuelingHead(nn.Module):
         return {"logit": advantage + offset}
 
 
+class BranchingHead(nn.Module):
+    """One value of all and one advantage for each branch (Tavakoli et al. 2018, equation 1).
+
+    ``[*, input_size]`` to ``{'logit': [*, num_branches, action_bins_per_branch]}``.
+
+    Args:
+        layer_num: Hidden layers of each part, before its last linear layer.
+        a_layer_num: Those of the advantages, ``layer_num`` unless given.
+        v_layer_num: Those of the value, ``layer_num`` unless given.
+        input_size: ``hidden_size`` unless given.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_branches: int,
+        action_bins_per_branch: int,
+        layer_num: int = 1,
+        a_layer_num: int | None = None,
+        v_layer_num: int | None = None,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        input_size: int | None = None,
+    ) -> None:
+        super().__init__()
+        first = [input_size or hidden_size]
+        a_sizes = first + [hidden_size] * (layer_num if a_layer_num is None else a_layer_num)
+        v_sizes = first + [hidden_size] * (layer_num if v_layer_num is None else v_layer_num)
+        self.V = mlp(v_sizes, 1, activation, norm_type)
+        self.branches = nn.ModuleList(
+            mlp(a_sizes, action_bins_per_branch, activation, norm_type) for _ in range(num_branches)
+        )
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        advantage = torch.stack([branch(x) for branch in self.branches], -2)
+        value = self.V(x).unsqueeze(-1)
+        return {"logit": value + advantage - advantage.mean(-1, keepdim=True)}
+
+
 class RegressionHead(nn.Module):
     """``[*, input_size]`` to ``{'pred': [*, output_size]}``, or ``[*]`` when ``output_size`` is 1.
 

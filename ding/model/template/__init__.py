@@ -11,7 +11,7 @@ from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
 from ding.model.template.pg import PG
 from ding.model.template.ppg import PPG
-from ding.model.template.q_learning import C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
+from ding.model.template.q_learning import BDQ, C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.model.template.qac_dist import QACDIST
 from ding.model.template.qmix import Mixer, QMix
@@ -23,6 +23,7 @@ from ding.model.template.wqmix import WQMix
 __all__ = [
     "ACER",
     "BCQ",
+    "BDQ",
     "C51DQN",
     "COMA",
     "DQN",

@@ -15,12 +15,18 @@ from ding.model.common.distributional_head import (
     RainbowHead,
 )
 from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
-from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
+from ding.model.common.head import (
+    BranchingHead,
+    DiscreteHead,
+    DuelingHead,
+    build_discrete_head,
+)
 from ding.model.template.drqn import DRQN
 from ding.torch_utils.network import NoiseLinearLayer
+from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-__all__ = ["C51DQN", "DQN", "DRQN", "FQF", "IQN", "QRDQN", "RainbowDQN"]
+__all__ = ["BDQ", "C51DQN", "DQN", "DRQN", "FQF", "IQN", "QRDQN", "RainbowDQN"]
 
 
 class _QNetwork(nn.Module):
@@ -100,6 +106,55 @@ class DQN(_QNetwork):
                 last = [*leaves([head.V if isinstance(head, DuelingHead) else head.Q])][-1]
                 bias = last.bias_mu if isinstance(last, NoiseLinearLayer) else last.bias
                 nn.init.constant_(bias, value)  # type: ignore[arg-type]
+
+
+@MODEL_REGISTRY.register("bdq")
+class BDQ(nn.Module):
+    """Q-values of many action dimensions: ``{'logit': [B, num_branches, bins]}``.
+
+    Args:
+        obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+        num_branches: Action dimensions.
+        action_bins_per_branch: Actions of each.
+        layer_num: Hidden layers of each part of the head; see `BranchingHead`.
+        head_hidden_size: The encoder's last size unless given.
+    """
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        num_branches: int = 0,
+        action_bins_per_branch: int = 2,
+        layer_num: int = 3,
+        a_layer_num: int | None = None,
+        v_layer_num: int | None = None,
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        head_hidden_size: int | None = None,
+        norm_type: str | None = None,
+        activation: nn.Module | None = nn.ReLU(),
+    ) -> None:
+        super().__init__()
+        if num_branches < 1 or action_bins_per_branch < 2:
+            raise ConfigError(
+                f"BDQ: num_branches={num_branches}, action_bins_per_branch="
+                f"{action_bins_per_branch}; expected an action of 1 dimension or more, and 2 "
+                "choices or more in each"
+            )
+        self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.head = BranchingHead(
+            head_hidden_size or self.encoder.output_size,
+            num_branches,
+            action_bins_per_branch,
+            layer_num,
+            a_layer_num,
+            v_layer_num,
+            activation,
+            norm_type,
+            self.encoder.output_size,
+        )
+
+    def forward(self, x: torch.Tensor) -> dict:
+        return self.head(self.encoder(x))
 
 
 @MODEL_REGISTRY.register("c51dqn")

@@ -1,0 +1,54 @@
+"""Branching Q-learning for many action dimensions (Tavakoli et al. 2018, BDQ)."""
+
+from typing import Any
+
+import torch
+
+from ding.policy.dqn import DQNPolicy
+from ding.rl_utils import nstep_return, nstep_return_data
+from ding.rl_utils.nstep import weighted_mean
+from ding.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register("bdq")
+class BDQPolicy(DQNPolicy):
+    """Double DQN with one advantage for each dimension of the action and one value for all.
+
+    All dimensions have the same target, with the mean of their next values (the paper's equation
+    4). A sample's priority is the sum of the dimensions' absolute errors (section "Prioritized
+    Replay"). Actions are int64 ``[model.num_branches]``, each below
+    ``model.action_bins_per_branch``; the environment wrapper `discretize_action` makes such of
+    continuous ones.
+    """
+
+    paper = "Tavakoli et al. 2018"
+    actions = ("multi-discrete",)
+    config: dict[str, Any] = dict(type="bdq")
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "bdq", ["ding.model.template.q_learning"]
+
+    def _branch_loss(
+        self,
+        batch: dict[str, Any],
+        action: torch.Tensor,
+        output: dict[str, torch.Tensor],
+        target: dict[str, torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # A single branch's actions come as [B].
+        q = _of_action(output["logit"], action.view(len(action), -1))  # [B, D]
+        next_value = _of_action(target["logit"], target["next_action"]).mean(-1)
+        wanted = nstep_return(
+            nstep_return_data(batch["reward"], next_value, batch["done"]),
+            self._gamma,
+            self._nstep,
+            batch.get("value_gamma"),
+        )
+        error = q - wanted.unsqueeze(-1)
+        loss = weighted_mean(error.square().mean(-1), batch["weight"])
+        return loss, error.detach().abs().sum(-1)
+
+
+def _of_action(q: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """``[B, D, K]`` and ``[B, D]`` to ``[B, D]``."""
+    return q.gather(-1, action.unsqueeze(-1)).squeeze(-1)
