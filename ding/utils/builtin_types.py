@@ -105,6 +105,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "d4rl": f"{_PRESET}.mujoco",
         "atari": f"{_PRESET}.atari",
         "minigrid": f"{_PRESET}.minigrid",
+        "petting_zoo": f"{_PRESET}.petting_zoo",
         "gym_hybrid": "ding.envs.games.gym_hybrid",
         "bitflip": "ding.envs.games.bitflip",
         "coin_race": "ding.envs.games.coin_race",

@@ -1,0 +1,263 @@
+"""Teams in PettingZoo's parallel environments, such as the particle worlds of MPE."""
+
+import copy
+import importlib
+import pkgutil
+import re
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+from gymnasium import spaces
+
+from ding.envs.env._ids import Simulator
+from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
+from ding.utils.errors import ActionError, ConfigError, EnvError
+from ding.utils.registry_factory import ENV_REGISTRY
+
+#: PettingZoo's families; MPE has become a package of its own.
+_MPE = Simulator("mpe2", "pettingzoo mpe2", "pettingzoo")
+_OTHERS = Simulator("pettingzoo", "pettingzoo", "pettingzoo")
+_SPREAD = "simple_spread"
+_VERSION = re.compile(r"(\w+?)_v\d+")
+
+
+@ENV_REGISTRY.register("petting_zoo")
+class PettingZooEnv(BaseEnv):
+    """All agents act at once and share a reward, the sum of theirs, float32 ``[1]``.
+
+    The observation is a dict of float32 arrays: ``agent_state`` ``[agents, n]``, what each agent
+    sees; ``global_state`` ``[m]``; and ``action_mask`` ``[agents, actions]``, all ones, where
+    actions are discrete. An action is int64 ``[agents]``, or float32 ``[agents, size]``.
+
+    In ``simple_spread`` (Lowe et al. 2017) an agent sees its velocity, its place, the ways to the
+    landmarks and to the other agents, and what those say. The global state is the velocities and
+    places of all agents, the landmarks' places, and what all say: ``4 * agents + 2 * landmarks +
+    2 * agents * (agents - 1)`` numbers. ``agent_alone_state`` ``[agents, 4 + 2 * landmarks]`` is
+    what an agent sees without the others, ``agent_alone_padding_state`` ``[agents, n]`` has zeros
+    for them. In other environments the global state is what all agents see.
+
+    Config keys:
+        env_family: ``'mpe'``, or another module of pettingzoo.
+        env_id: Such as ``simple_spread_v3``; of an old version the one that is there is taken.
+        n_agent, n_landmark: Of ``simple_spread``, which has as many landmarks as agents.
+            (``agent_num`` is another name of the first.)
+        max_cycles: Steps after which an episode is truncated. (``max_step``)
+        continuous_actions: Whether actions are vectors.
+        act_scale: Vectors come in ``[-1, 1]`` and are mapped to the environment's bounds.
+        agent_obs_only: The observation is ``agent_state`` alone.
+        agent_specific_global_state: The global state is told to each agent, after what it sees:
+            ``[agents, n + m]``.
+        kwargs: More arguments of the environment.
+    """
+
+    config: dict[str, Any] = dict(
+        env_family="mpe",
+        env_id="simple_spread_v3",
+        n_agent=None,
+        agent_num=None,
+        n_landmark=None,
+        n_landmarks=None,
+        max_cycles=25,
+        max_step=None,
+        continuous_actions=False,
+        act_scale=False,
+        agent_obs_only=False,
+        agent_specific_global_state=False,
+        # Taken as it is: there is no picture to save.
+        replay_path=None,
+        kwargs=None,
+    )
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        cfg = EasyDict(copy.deepcopy(cls.config))
+        cfg.cfg_type = cls.__name__ + "Dict"
+        return cfg
+
+    def __init__(self, cfg: dict) -> None:
+        """
+        Raises:
+            ConfigError: An environment that there is not, or numbers that it cannot have.
+            EnvError: The package is not installed.
+        """
+        self._cfg = {**self.config, **cfg}
+        self._is_spread = self._cfg["env_id"].startswith(_SPREAD)
+        self._env = _make(self._cfg, self._arguments())
+        self._agents = list(self._env.possible_agents)
+        self.agent_num = len(self._agents)
+        self._seed: int | None = None
+        self._dynamic_seed = True
+        self._rng = np.random.default_rng()
+        self._set_spaces()
+
+    def _arguments(self) -> dict[str, Any]:
+        cfg = self._cfg
+        out: dict[str, Any] = {"max_cycles": cfg["max_step"] or cfg["max_cycles"]}
+        if cfg["env_family"] == "mpe":
+            out["continuous_actions"] = bool(cfg["continuous_actions"])
+        if self._is_spread:
+            agents = _first_given(cfg, "n_agent", "agent_num") or 3
+            landmarks = _first_given(cfg, "n_landmark", "n_landmarks") or agents
+            if landmarks != agents:
+                raise ConfigError(
+                    f"env.n_landmark={landmarks} and env.n_agent={agents}: simple_spread has as "
+                    "many landmarks as agents"
+                )
+            out["N"] = agents
+        return {**out, **(cfg["kwargs"] or {})}
+
+    def _set_spaces(self) -> None:
+        seen = [self._env.observation_space(agent) for agent in self._agents]
+        acts = [self._env.action_space(agent) for agent in self._agents]
+        if len({space.shape for space in seen}) > 1 or len({str(space) for space in acts}) > 1:
+            raise ConfigError(
+                f"env.env_id={self._cfg['env_id']!r}: its agents differ in what they see or do; "
+                "teams here are of one kind"
+            )
+        self._action = acts[0]
+        if isinstance(self._action, spaces.Box):
+            shape = (self.agent_num, *self._action.shape)
+            bounds = (-1.0, 1.0) if self._cfg["act_scale"] else None
+            low, high = bounds or (
+                np.broadcast_to(self._action.low, shape),
+                np.broadcast_to(self._action.high, shape),
+            )
+            self.action_space: spaces.Space = spaces.Box(low, high, shape, np.float32)
+        elif isinstance(self._action, spaces.Discrete):
+            self.action_space = spaces.MultiDiscrete([int(self._action.n)] * self.agent_num)
+        else:
+            raise ConfigError(f"env.env_id={self._cfg['env_id']!r}: actions are {self._action}")
+        self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+        obs = self.reset()
+        self.observation_space = (
+            _box(obs)
+            if isinstance(obs, np.ndarray)
+            else spaces.Dict({name: _box(part) for name, part in obs.items()})
+        )
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """Seed the episodes to come; if not dynamic, every episode starts alike."""
+        self._seed, self._dynamic_seed = int(seed), dynamic_seed
+        self._rng = np.random.default_rng(self._seed)
+        self.action_space.seed(self._seed)
+
+    def reset(self) -> Any:  # type: ignore[override]
+        if self._seed is not None and not self._dynamic_seed:
+            self._rng = np.random.default_rng(self._seed)
+        seen, _ = self._env.reset(seed=int(self._rng.integers(2**31)))
+        self._return = 0.0
+        return self._observed(seen)
+
+    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
+        """
+        Raises:
+            ActionError: Not one action for each agent.
+        """
+        seen, rewards, terminations, truncations, _ = self._env.step(self._actions(action))
+        reward = float(sum(rewards.values()))
+        self._return += reward
+        terminated = all(terminations.values())
+        # An agent that is done leaves the world: for a team, its episode ends there.
+        done = any(terminations.values()) or any(truncations.values())
+        info: dict[str, Any] = {}
+        if done:
+            info = {
+                "eval_episode_return": self._return,
+                "terminated": terminated,
+                "truncated": not terminated,
+            }
+        return BaseEnvTimestep(self._observed(seen), np.array([reward], np.float32), done, info)
+
+    def close(self) -> None:
+        self._env.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next episode depends on."""
+        return {
+            "seed": self._seed,
+            "dynamic_seed": self._dynamic_seed,
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
+        self._rng.bit_generator.state = state_dict["rng"]
+
+    def _actions(self, action: Any) -> dict[str, Any]:
+        array, space = np.asarray(action), self._action
+        if array.size != self.agent_num * int(np.prod(space.shape, dtype=int)):
+            raise ActionError(
+                f"an action of shape {list(array.shape)} came; expected one for each of "
+                f"{self.agent_num} agents, of {space}"
+            )
+        array = array.reshape(self.agent_num, *space.shape)
+        if isinstance(space, spaces.Discrete):
+            return {agent: int(one) for agent, one in zip(self._agents, array)}
+        if self._cfg["act_scale"]:
+            array = space.low + (np.clip(array, -1, 1) + 1) / 2 * (space.high - space.low)
+        array = np.clip(array, space.low, space.high).astype(np.float32)
+        return dict(zip(self._agents, array))
+
+    def _observed(self, seen: dict[str, np.ndarray]) -> Any:
+        agents = np.stack([seen[agent] for agent in self._agents]).astype(np.float32)
+        agents = agents.reshape(self.agent_num, -1)
+        if self._cfg["agent_obs_only"]:
+            return agents
+        out = {"agent_state": agents}
+        state: np.ndarray = agents.reshape(-1)
+        if self._is_spread:
+            state, alone = self._overview(agents), 4 + 2 * self.agent_num
+            out["agent_alone_state"] = agents[:, :alone]
+            out["agent_alone_padding_state"] = np.where(
+                np.arange(agents.shape[1]) < alone, agents, np.float32(0)
+            )
+        if self._cfg["agent_specific_global_state"]:
+            told = np.broadcast_to(state, (self.agent_num, len(state)))
+            state = np.concatenate([agents, told], axis=1)
+        out["global_state"] = state
+        if isinstance(self._action, spaces.Discrete):
+            out["action_mask"] = np.ones((self.agent_num, int(self._action.n)), np.float32)
+        return out
+
+    def _overview(self, agents: np.ndarray) -> np.ndarray:
+        """The global state of ``simple_spread``, from the ways that the first agent sees."""
+        places = agents[0, 4 : 4 + 2 * self.agent_num].reshape(-1, 2) + agents[0, 2:4]
+        said = agents[:, agents.shape[1] - 2 * (self.agent_num - 1) :]
+        return np.concatenate([agents[:, :4].reshape(-1), places.reshape(-1), said.reshape(-1)])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._cfg['env_id']}, {self.agent_num} agents)"
+
+    __str__ = __repr__  # gymnasium.Env has one of its own
+
+
+def _make(cfg: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    family, env_id = cfg["env_family"], cfg["env_id"]
+    simulator = _MPE if family == "mpe" else _OTHERS
+    package = "mpe2" if family == "mpe" else f"pettingzoo.{family}"
+    try:
+        root = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        raise EnvError(f"cannot make env {env_id!r} of {family!r}: {simulator.cure}") from error
+    names = [module.name for module in pkgutil.iter_modules(root.__path__)]
+    match = _VERSION.fullmatch(env_id)
+    wanted = match[1] if match else env_id
+    found = [name for name in names if name == env_id] or [
+        name for name in names if (m := _VERSION.fullmatch(name)) and m[1] == wanted
+    ]
+    if not found:
+        raise ConfigError(
+            f"env.env_id is {env_id!r}; {package} has "
+            f"{', '.join(name for name in names if _VERSION.fullmatch(name))}"
+        )
+    module = importlib.import_module(f"{package}.{max(found)}")
+    return module.parallel_env(**arguments)
+
+
+def _first_given(cfg: dict[str, Any], *names: str) -> Any:
+    return next((cfg[name] for name in names if cfg[name] is not None), None)
+
+
+def _box(part: np.ndarray) -> spaces.Box:
+    return spaces.Box(-np.inf, np.inf, part.shape, np.float32)
