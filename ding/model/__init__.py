@@ -28,6 +28,7 @@ from ding.model.template import (
     IQN,
     MADQN,
     MAVAC,
+    PDQN,
     PG,
     PPG,
     QACDIST,
@@ -63,6 +64,7 @@ __all__ = [
     "IQN",
     "MADQN",
     "MAVAC",
+    "PDQN",
     "PG",
     "PPG",
     "QACDIST",
@@ -101,4 +103,9 @@ __all__ = [
 ]
 
 _PLANNED = (*("DecisionTransformer", "HPT", "MAQAC", "PDQN"),)
+_PLANNED = (
+    *("BDQ", "COMA", "CollaQ", "DecisionTransformer", "HPT", "MAQAC"),
+    *("Mixer", "QMix"),
+    *("QTran", "WQMix"),
+)
 __getattr__ = with_planned(__name__, _PLANNED)

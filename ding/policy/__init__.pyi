@@ -103,6 +103,9 @@ from .modes import (
 from .old_form import (
     in_old_form as in_old_form,
 )
+from .pdqn import (
+    PDQNPolicy as PDQNPolicy,
+)
 from .pg import (
     PGPolicy as PGPolicy,
 )

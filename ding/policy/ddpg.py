@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from ding.model import model_wrap
 from ding.policy.q_actor_critic import QActorCritic, least
@@ -17,10 +18,14 @@ class DDPGPolicy(QActorCritic):
     The actor follows the first critic's gradient; Gaussian noise of ``collect.noise_sigma``
     explores. ``learn.noise`` smooths the targets and ``model.twin_critic`` takes the lesser of two
     critics, as `TD3Policy` does by default.
+
+    With ``action_space='hybrid'`` an action is a choice and its arguments (Hausknecht and Stone
+    2016): the critics see the choice as a one-hot vector, through which the actor learns by the
+    straight-through Gumbel softmax (Jang et al. 2017). Choices explore with the ε of ``other.eps``.
     """
 
     paper = "Lillicrap et al. 2016"
-    actions = ("continuous",)
+    actions: tuple[str, ...] = ("continuous", "hybrid", "multi-agent")
     config: dict[str, Any] = dict(
         type="ddpg",
         cuda=False,
@@ -64,17 +69,24 @@ class DDPGPolicy(QActorCritic):
     _critic_lr, _actor_lr = "learning_rate_critic", "learning_rate_actor"
     _critic_key, _actor_key = "optimizer_critic", "optimizer_actor"
 
+    @property
+    def _hybrid(self) -> bool:
+        return self._cfg.action_space == "hybrid"
+
     def default_model(self) -> tuple[str, list[str]]:
         if self._cfg.multi_agent:
             return "continuous_maqac", ["ding.model.template.maqac"]
         return "continuous_qac", ["ding.model.template.qac"]
 
     def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.action_space != "continuous":
+        known = [name for name in ("continuous", "hybrid") if name in self.actions]
+        if cfg.action_space not in known:
             raise ConfigError(
-                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} has "
-                "'continuous' only"
+                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
+                + " and ".join(map(repr, known))
             )
+        if self._hybrid and cfg.multi_agent:
+            raise ConfigError(f"{type(self).__name__}: hybrid actions are for one agent")
         return super()._create_model(cfg, model)
 
     def _init_learn(self) -> None:
@@ -87,17 +99,41 @@ class DDPGPolicy(QActorCritic):
         obs = batch["next_obs"]
         return least(self._judge(self._target_model, obs, self._next_action(obs)))
 
-    def _next_action(self, obs: Any) -> torch.Tensor:
+    def _next_action(self, obs: Any) -> Any:
         """What the target's actor does, smoothed if the config says so."""
-        action = self._target_model.forward(obs, mode="compute_actor")["action"]
-        if self._target_noise is not None:
-            noise = torch.randn_like(action).mul_(self._target_noise).clamp_(*self._noise_range)
-            action = (action + noise).clamp_(-1, 1)
-        return action
+        output = self._target_model.forward(obs, mode="compute_actor")
+        if not self._hybrid:
+            return self._smoothed(output["action"])
+        choice = output["logit"].argmax(-1)
+        return {"action_type": choice, "action_args": self._smoothed(output["action_args"])}
+
+    def _smoothed(self, action: torch.Tensor) -> torch.Tensor:
+        if self._target_noise is None:
+            return action
+        noise = torch.randn_like(action).mul_(self._target_noise).clamp_(*self._noise_range)
+        return (action + noise).clamp_(-1, 1)
+
+    def _actor_action(self, obs: Any) -> Any:
+        """What the actor does, with gradients."""
+        output = self._model(obs, mode="compute_actor")
+        if not self._hybrid:
+            return output["action"]
+        choice = F.gumbel_softmax(output["logit"], hard=True)
+        return {"action_type": choice, "action_args": output["action_args"]}
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action = self._model(batch["obs"], mode="compute_actor")["action"]
         return -self._first_judge(batch["obs"], action).mean(), {}
+        action = self._actor_action(batch["obs"])
+        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
+
+    def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
+        if not self._hybrid:
+            return super()._critic_inputs(obs, action)
+        choice = action["action_type"]
+        if not choice.is_floating_point():
+            choice = F.one_hot(choice, self._cfg.model.action_shape.action_type_shape).float()
+        return {"obs": obs, "action": {"action_args": action["action_args"]}, "logit": choice}
 
     # ------------------------------------------------------------------ collect and eval
 
@@ -109,14 +145,20 @@ class DDPGPolicy(QActorCritic):
             noise_type="gauss",
             noise_kwargs={"sigma": self._cfg.collect.noise_sigma},
         )
+        if self._hybrid:
+            self._collect_model = model_wrap(self._collect_model, "hybrid_eps_greedy_sample")
 
-    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, Any]:
+        """Noisy actions; of hybrid ones with probability ``eps`` any."""
         self._train_mode(False)
-        return self._collect_model.forward(obs, mode="compute_actor")
+        options = {"eps": eps} if self._hybrid else {}
+        return self._collect_model.forward(obs, mode="compute_actor", **options)
 
     def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "base")
+        self._eval_model = model_wrap(
+            self._model, "hybrid_argmax_sample" if self._hybrid else "base"
+        )
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
         self._train_mode(False)
         return self._eval_model.forward(obs, mode="compute_actor")

@@ -163,7 +163,7 @@ class QActorCritic(Policy):
 
     def _judge(self, model: Any, obs: Any, action: Any) -> list[torch.Tensor]:
         """What each critic says of actions, ``[B]`` each."""
-        inputs = {"obs": obs, "action": action}
+        inputs = self._critic_inputs(obs, action)
         q_value = model.forward(inputs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
@@ -173,6 +173,8 @@ class QActorCritic(Policy):
         if first is None:
             return self._judge(self._model, obs, action)[0]
         return first({"obs": obs, "action": action})
+    def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
+        return {"obs": obs, "action": action}
 
     def _critic_loss(
         self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor

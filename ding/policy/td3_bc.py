@@ -17,6 +17,7 @@ class TD3BCPolicy(TD3Policy):
     """
 
     paper = "Fujimoto and Gu 2021"
+    actions = ("continuous",)
     config: dict[str, Any] = dict(
         type="td3_bc",
         model=dict(

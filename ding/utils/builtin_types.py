@@ -30,6 +30,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "fqf": "ding.policy.fqf",
         "ddpg": "ding.policy.ddpg",
         "d4pg": "ding.policy.d4pg",
+        "pdqn": "ding.policy.pdqn",
         "td3": "ding.policy.td3",
         "td3_bc": "ding.policy.td3_bc",
         "bcq": "ding.policy.bcq",
@@ -87,6 +88,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "coma": f"{_MODEL}.coma",
         "vac": f"{_MODEL}.vac",
         "acer": f"{_MODEL}.acer",
+        "pdqn": f"{_MODEL}.pdqn",
         "qac_dist": f"{_MODEL}.qac_dist",
     },
     "env": {

@@ -13,6 +13,7 @@ from ding.model import (
     DRQN,
     IQN,
     MAVAC,
+    PDQN,
     PG,
     PPG,
     QACDIST,
@@ -83,6 +84,25 @@ def twice(state, share=True):
                 for name, shape in state.items()
                 if name.startswith(f"{own}.")
             }
+    return {**state, **more}
+
+
+HYBRID = {
+    "actor_head.0": "dis_head",
+    "actor_head.1": "cont_head",
+    "encoder.0": "dis_encoder",
+    "encoder.1": "cont_encoder",
+}
+
+
+def hybrid_twice(state):
+    """The names through ``actor_head`` and ``encoder``."""
+    more = {
+        alias + name.removeprefix(own): shape
+        for alias, own in HYBRID.items()
+        for name, shape in state.items()
+        if name.startswith(f"{own}.")
+    }
     return {**state, **more}
 
 
@@ -174,6 +194,17 @@ OLD = {
         lambda: ACER(4, 2),
         twice({**ENCODERS, **regression("critic_head", 2), **ACTOR}, share=False),
     ),
+    "pdqn": (
+        lambda: PDQN(4, {"action_type_shape": 3, "action_args_shape": 2}),
+        hybrid_twice(
+            {
+                **encoder("dis_encoder"),
+                **encoder("cont_encoder"),
+                **regression("cont_head", 2),
+                **dueling("dis_head", 3, 66),
+            }
+        ),
+    ),
     "qac dist": (
         lambda: QACDIST(4, 2),
         {
@@ -251,12 +282,15 @@ def old_state(shapes, seed=0):
             old = f"{within}{part}.{i}"
             for name in [n for n in values if n.startswith(f"{old}.")]:
                 values[name] = values[within + own + name.removeprefix(old)].clone()
+    shared = "encoder.main.0.weight" in values
+    homes = {} if "dis_head.A.0.0.weight" not in values else dict(HYBRID)
     for part in ("actor", "critic"):
-        home = "encoder" if "encoder.main.0.weight" in values else f"{part}_encoder"
-        for i, own in enumerate((home, f"{part}_head")):
-            for name in [n for n in values if n.startswith(f"{part}.{i}.")]:
-                twin = values.get(own + name.removeprefix(f"{part}.{i}"))
-                values[name] = values[name] if twin is None else twin.clone()
+        homes |= {f"{part}.0": "encoder" if shared else f"{part}_encoder"}
+        homes |= {f"{part}.1": f"{part}_head"}
+    for alias, own in homes.items():
+        for name in [n for n in values if n.startswith(f"{alias}.")]:
+            twin = values.get(own + name.removeprefix(alias))
+            values[name] = values[name] if twin is None else twin.clone()
     return values
 
 

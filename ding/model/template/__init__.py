@@ -9,6 +9,7 @@ from ding.model.template.edac import EDAC
 from ding.model.template.madqn import MADQN
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
+from ding.model.template.pdqn import PDQN
 from ding.model.template.pg import PG
 from ding.model.template.ppg import PPG
 from ding.model.template.q_learning import BDQ, C51DQN, DQN, DRQN, FQF, IQN, QRDQN, RainbowDQN
@@ -33,6 +34,7 @@ __all__ = [
     "IQN",
     "MADQN",
     "MAVAC",
+    "PDQN",
     "PG",
     "PPG",
     "QACDIST",

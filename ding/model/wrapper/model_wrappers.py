@@ -8,7 +8,9 @@ from torch import nn
 from ding.model.wrapper.base import BaseModelWrapper, IModelWrapper
 from ding.model.wrapper.hidden_state import HiddenStateWrapper
 from ding.model.wrapper.hybrid_sample import (
+    HybridArgmaxSampleWrapper,
     HybridDeterministicArgmaxSampleWrapper,
+    HybridEpsGreedySampleWrapper,
     HybridReparamMultinomialSampleWrapper,
 )
 from ding.model.wrapper.noise import ActionNoiseWrapper
@@ -32,7 +34,9 @@ __all__ = [
     "EpsGreedyMultinomialSampleWrapper",
     "EpsGreedySampleWrapper",
     "HiddenStateWrapper",
+    "HybridArgmaxSampleWrapper",
     "HybridDeterministicArgmaxSampleWrapper",
+    "HybridEpsGreedySampleWrapper",
     "HybridReparamMultinomialSampleWrapper",
     "IModelWrapper",
     "MultinomialSampleWrapper",
@@ -53,6 +57,8 @@ wrapper_name_map: dict[str, type[IModelWrapper]] = {
     "eps_greedy_multinomial_sample": EpsGreedyMultinomialSampleWrapper,
     "deterministic_sample": DeterministicSampleWrapper,
     "reparam_sample": ReparamSampleWrapper,
+    "hybrid_argmax_sample": HybridArgmaxSampleWrapper,
+    "hybrid_eps_greedy_sample": HybridEpsGreedySampleWrapper,
     "hybrid_reparam_multinomial_sample": HybridReparamMultinomialSampleWrapper,
     "hybrid_deterministic_argmax_sample": HybridDeterministicArgmaxSampleWrapper,
     "action_noise": ActionNoiseWrapper,

@@ -183,12 +183,13 @@ def _explore(action: Tensor, logit: Tensor, mask: Tensor | None, eps: Any) -> Te
     else:
         uniform = torch.rand_like(logit).masked_fill_(~_as_bool(mask, logit), -1).argmax(-1)
     if not isinstance(eps, float):
-        eps = _eps_per_row(eps, action)
+        eps = eps_per_row(eps, action)
     explore = torch.empty_like(action, dtype=torch.bool).bernoulli_(eps)
     return torch.where(explore, uniform, action)
 
 
-def _eps_per_row(eps: Any, action: Tensor) -> float | Tensor:
+def eps_per_row(eps: Any, action: Tensor) -> float | Tensor:
+    """ε of each row, so that it goes with actions ``[B, *]``; a number is for all of them."""
     if isinstance(eps, int):
         return float(eps)
     values = list(eps.values()) if isinstance(eps, Mapping) else eps

@@ -1,0 +1,54 @@
+from easydict import EasyDict
+
+main_config = EasyDict(
+    exp_name="exp/gym_hybrid_ddpg",
+    env=dict(
+        env_id="Moving-v0",
+        collector_env_num=8,
+        evaluator_env_num=10,
+        n_evaluator_episode=20,
+        # Arguments in [-1, 1] for every choice.
+        act_scale=True,
+        stop_value=1.6,
+    ),
+    policy=dict(
+        cuda=False,
+        action_space="hybrid",
+        random_collect_size=2000,
+        model=dict(
+            obs_shape=10,
+            action_shape=dict(action_type_shape=3, action_args_shape=2),
+            action_space="hybrid",
+            twin_critic=True,
+            actor_head_hidden_size=128,
+            critic_head_hidden_size=128,
+        ),
+        learn=dict(
+            update_per_collect=16,
+            batch_size=128,
+            learning_rate_actor=0.0003,
+            learning_rate_critic=0.001,
+            actor_update_freq=2,
+            discount_factor=0.98,
+            target_theta=0.005,
+            noise=True,
+        ),
+        collect=dict(n_sample=64, noise_sigma=0.1),
+        eval=dict(evaluator=dict(eval_freq=1000)),
+        other=dict(
+            eps=dict(type="exp", start=1.0, end=0.05, decay=10000),
+            replay_buffer=dict(replay_buffer_size=100000),
+        ),
+    ),
+)
+
+create_config = EasyDict(
+    env=dict(type="gym_hybrid"),
+    env_manager=dict(type="base"),
+    policy=dict(type="ddpg"),
+)
+
+if __name__ == "__main__":
+    from ding.entry import serial_pipeline
+
+    serial_pipeline([main_config, create_config], seed=0)

@@ -1,0 +1,154 @@
+"""Q-values of choices that have arguments, and a network that gives the arguments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.model.common.encoder import build_encoder
+from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead
+from ding.model.common.old_names import add_other_names, take_other_names
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+_OTHER_NAMES = {
+    "actor_head.0": "dis_head",
+    "actor_head.1": "cont_head",
+    "encoder.0": "dis_encoder",
+    "encoder.1": "cont_encoder",
+}
+
+
+@MODEL_REGISTRY.register("pdqn")
+class PDQN(nn.Module):
+    """Parametrised DQN (Xiong et al. 2018) and its multi-pass form (Bester et al. 2019).
+
+    Args:
+        action_shape: ``action_type_shape``, the number N of choices, and ``action_args_shape``, the
+            number A of arguments of all choices together.
+        head_hidden_size: The encoders' last size unless given; with the arguments the width of the
+            head of the choices.
+        multi_pass: Let the value of a choice depend on its own arguments alone: for each of them
+            the network is run with those of the others set to zero.
+        action_mask: Which arguments belong to which choice, 0 or 1, ``[N, A]``; needed with
+            ``multi_pass``, unless choice i has the argument i and further ones have none.
+    """
+
+    mode = ["compute_discrete", "compute_continuous"]
+    action_mask: torch.Tensor
+
+    def __init__(
+        self,
+        obs_shape: int | Sequence[int],
+        action_shape: Mapping[str, Any],
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        dueling: bool = True,
+        head_hidden_size: int | None = None,
+        head_layer_num: int = 1,
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        multi_pass: bool | None = False,
+        action_mask: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        super().__init__()
+        types, args_size = _sizes(action_shape)
+        options = (obs_shape, encoder_hidden_size_list, activation, norm_type)
+        self.dis_encoder = build_encoder(*options)
+        self.cont_encoder = build_encoder(*options)
+        feature = self.dis_encoder.output_size
+        width = head_hidden_size or feature
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        # In the order in which optimisers of old checkpoints count the parameters.
+        self.cont_head = RegressionHead(
+            feature, args_size, head_layer_num, final_tanh=True, hidden_size=width, **common
+        )
+        self.dis_head = (DuelingHead if dueling else DiscreteHead)(
+            width + args_size,
+            types,
+            head_layer_num,
+            input_size=feature + args_size,
+            **common,
+        )
+        self.multi_pass = bool(multi_pass)
+        mask = _mask(action_mask, types, args_size, self.multi_pass)
+        self.register_buffer("action_mask", mask, persistent=False)
+
+    def add_old_names(self, state: dict[str, Any], prefix: str) -> None:
+        """Add the names that parameters have through ``actor_head`` and ``encoder``."""
+        add_other_names(_OTHER_NAMES, state, prefix)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        take_other_names(_OTHER_NAMES, state_dict, prefix, args[-1])
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def forward(self, inputs: Any, mode: str) -> dict[str, torch.Tensor]:
+        """Runs the method that ``mode`` names, ``compute_discrete`` or ``compute_continuous``."""
+        if mode not in self.mode:
+            raise ValueError(f"PDQN: mode is {mode!r}; expected one of {self.mode}")
+        return getattr(self, mode)(inputs)
+
+    def compute_continuous(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""
+        feature = self.cont_encoder(inputs)
+        pred = self.cont_head(feature)["pred"]
+        return {"action_args": _column(pred, feature)}
+
+    def compute_discrete(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """``{'logit': [B, N], 'action_args': [B, A]}``: the value of each choice.
+
+        Args:
+            inputs: ``state``, observations, and ``action_args`` ``[B, A]``, which come back.
+        """
+        feature = self.dis_encoder(inputs["state"])
+        action_args = _column(inputs["action_args"], feature)
+        if not self.multi_pass:
+            logit = self.dis_head(torch.cat([feature, action_args], dim=-1))["logit"]
+            return {"logit": logit, "action_args": action_args}
+        # One pass for each choice, [B, N, feature + A]; of each its own value counts.
+        own = action_args.unsqueeze(-2) * self.action_mask
+        features = feature.unsqueeze(-2).expand(*own.shape[:-1], -1)
+        logit = self.dis_head(torch.cat([features, own], dim=-1))["logit"]
+        return {"logit": logit.diagonal(dim1=-2, dim2=-1), "action_args": action_args}
+
+
+def _sizes(action_shape: Any) -> tuple[int, int]:
+    keys = ("action_type_shape", "action_args_shape")
+    if not isinstance(action_shape, Mapping) or any(key not in action_shape for key in keys):
+        raise ConfigError(
+            f"PDQN: action_shape is {action_shape!r}; expected a mapping of action_type_shape and "
+            "action_args_shape"
+        )
+    types, args = (action_shape[key] for key in keys)
+    if not isinstance(args, int):
+        args = args[0] if len(args) == 1 else -1
+    if not isinstance(types, int) or types < 1 or args < 1:
+        raise ConfigError(
+            f"PDQN: action_shape is {dict(action_shape)}; expected a number of choices and one of "
+            "arguments, at least 1"
+        )
+    return types, args
+
+
+def _mask(given: Any, types: int, args: int, needed: bool) -> torch.Tensor:
+    if given is None:
+        if needed and args > types:
+            raise ConfigError(
+                f"PDQN: multi_pass with {args} arguments of {types} choices needs action_mask, "
+                "which arguments belong to which choice"
+            )
+        return torch.eye(types, args)
+    mask = torch.as_tensor(given, dtype=torch.float32)
+    if mask.shape != (types, args) or not bool(((mask == 0) | (mask == 1)).all()):
+        raise ConfigError(
+            f"PDQN: action_mask is {given!r}; expected 0 or 1 for each of {types} choices and "
+            f"{args} arguments, [{types}, {args}]"
+        )
+    return mask
+
+
+def _column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Gives a single argument its axis back."""
+    return value.unsqueeze(-1) if value.dim() < like.dim() else value

@@ -1,0 +1,230 @@
+"""Parametrised deep Q-networks (Xiong et al. 2018)."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.common_utils import default_preprocess_learn, nstep_train_columns
+from ding.policy.optimizer_state import load_optimizer
+from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("pdqn")
+class PDQNPolicy(Policy):
+    """For a choice with arguments: Q-values of the choices, given the arguments that one network
+    thinks best for each.
+
+    Arguments are in ``[-1, 1]``: set ``env.act_scale`` where those of the environment differ. What
+    explores is the ε of ``other.eps`` (any choice, any arguments) and Gaussian noise of
+    ``collect.noise_sigma`` on the arguments. With ``model.multi_pass`` a value depends on the
+    arguments of its own choice alone (Bester et al. 2019).
+    """
+
+    paper = "Xiong et al. 2018"
+    actions = ("hybrid",)
+    config: dict[str, Any] = dict(
+        type="pdqn",
+        cuda=False,
+        on_policy=False,
+        priority=False,
+        priority_IS_weight=False,
+        discount_factor=0.97,
+        nstep=1,
+        learn=dict(
+            update_per_collect=3,
+            batch_size=64,
+            # Of the Q-network and of that of the arguments; `learning_rate` where it is None.
+            learning_rate=0.001,
+            learning_rate_dis=None,
+            learning_rate_cont=None,
+            # The network of the arguments learns in the second half of each so many updates, so
+            # that values come first; in all of them if it is 1.
+            update_circle=1,
+            # How far the target moves towards the network at each update.
+            target_theta=0.005,
+            ignore_done=False,
+        ),
+        collect=dict(unroll_len=1, noise_sigma=0.1),
+        eval=dict(),
+        other=dict(
+            eps=dict(type="exp", start=0.95, end=0.1, decay=10000),
+            replay_buffer=dict(replay_buffer_size=10000),
+        ),
+    )
+
+    _model: Any
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "pdqn", ["ding.model.template.pdqn"]
+
+    def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
+        built = super()._create_model(cfg, model)
+        require_mode(built, "compute_discrete and compute_continuous")
+        return built
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_learn(self) -> None:
+        cfg = self._cfg.learn
+        if self._cfg.priority_IS_weight and not self._cfg.priority:
+            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+        values, arguments = (
+            [
+                parameter
+                for name in (f"{part}_encoder", f"{part}_head")
+                for parameter in getattr(self._model, name).parameters()
+            ]
+            for part in ("dis", "cont")
+        )
+        self._value_parameters, self._argument_parameters = values, arguments
+        self._optimizer_dis = Adam(values, lr=_rate(cfg, "learning_rate_dis"))
+        self._optimizer_cont = Adam(arguments, lr=_rate(cfg, "learning_rate_cont"))
+        self._target_model = model_wrap(
+            copy.deepcopy(self._model).requires_grad_(False),
+            "target",
+            update_type="momentum",
+            update_kwargs={"theta": cfg.target_theta},
+        )
+        self._learn_model = model_wrap(self._model, "base")
+        self._update_count = 0
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        """One update of the values, and in its turn of the arguments.
+
+        Returns:
+            The log; ``priority`` float32 ``[B]`` is the absolute TD error of each sample.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        batch = default_preprocess_learn(
+            data,
+            use_priority=self._priority,
+            use_priority_IS_weight=self._priority_IS_weight,
+            ignore_done=self._cfg.learn.ignore_done,
+            use_nstep=True,
+            device=self._device,
+        )
+        self._train_mode(True)
+        log = self._update_values(batch)
+        circle = max(self._cfg.learn.update_circle or 1, 1)
+        if self._update_count % circle >= circle // 2:
+            log.update(self._update_arguments(batch))
+        self._update_count += 1
+        self._target_model.update(self._model)
+        return log
+
+    def _update_values(self, batch: dict[str, Any]) -> dict[str, Any]:
+        action = batch["action"]
+        q_value = self._values(self._model, batch["obs"], action["action_args"])
+        with torch.no_grad():
+            obs = batch["next_obs"]
+            arguments = self._target_model.forward(obs, mode="compute_continuous")["action_args"]
+            target = self._values(self._target_model, obs, arguments)
+        td_data = q_nstep_td_data(
+            *(q_value, target, action["action_type"], target.argmax(-1)),
+            *(batch["reward"], batch["done"], batch["weight"]),
+        )
+        loss, error = q_nstep_td_error(
+            td_data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
+        )
+        check_loss(self, loss_value := loss.item(), batch)
+        self._descend(loss, self._value_parameters, self._optimizer_dis)
+        q_mean, target_mean = to_floats(q_value.detach().mean(), target.mean())
+        return {
+            "cur_lr_dis": self._optimizer_dis.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            "dis_loss": loss_value,
+            "q_value": q_mean,
+            "target_q_value": target_mean,
+            "priority": error.detach().sqrt(),
+        }
+
+    def _update_arguments(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Raise the sum of all choices' values: each has arguments of its own to do so by."""
+        arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
+        loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
+        check_loss(self, loss_value := loss.item(), batch)
+        self._descend(loss, self._argument_parameters, self._optimizer_cont)
+        rate = self._optimizer_cont.param_groups[0]["lr"]
+        return {"cur_lr_cont": rate, "cont_loss": loss_value}
+
+    def _values(self, model: Any, obs: Any, arguments: torch.Tensor) -> torch.Tensor:
+        inputs = {"state": obs, "action_args": arguments}
+        return model.forward(inputs, mode="compute_discrete")["logit"]
+
+    def _descend(self, loss: torch.Tensor, parameters: list[Any], optimizer: Any) -> None:
+        optimizer.zero_grad()
+        loss.backward(inputs=parameters)
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model)
+        optimizer.step()
+
+    def _monitor_vars_learn(self) -> list[str]:
+        losses = ["total_loss", "dis_loss", "cont_loss"]
+        return ["cur_lr_dis", "cur_lr_cont", *losses, "q_value", "target_q_value"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "target_model": self._target_model.state_dict(),
+            "optimizer_dis": self._optimizer_dis.state_dict(),
+            "optimizer_cont": self._optimizer_cont.state_dict(),
+            "update_count": self._update_count,
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict["model"])
+        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
+        load_optimizer(self._optimizer_dis, state_dict.get("optimizer_dis"))
+        load_optimizer(self._optimizer_cont, state_dict.get("optimizer_cont"))
+        self._update_count = state_dict.get("update_count", 0)
+
+    # ------------------------------------------------------------------ collect
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._cfg.collect.unroll_len
+        self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+        noisy = model_wrap(
+            self._model,
+            "action_noise",
+            noise_type="gauss",
+            noise_kwargs={"sigma": self._cfg.collect.noise_sigma},
+        )
+        self._collect_model = model_wrap(noisy, "hybrid_eps_greedy_sample")
+
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:
+        """The best choice with noisy arguments; with probability ``eps`` any."""
+        self._train_mode(False)
+        return self._collect_model.forward(self._inputs(obs), mode="compute_discrete", eps=eps)
+
+    def _inputs(self, obs: Any) -> dict[str, Any]:
+        arguments = self._model(obs, mode="compute_continuous")["action_args"]
+        return {"state": obs, "action_args": arguments}
+
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
+
+    # ------------------------------------------------------------------ eval
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, "hybrid_argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        return self._eval_model.forward(self._inputs(obs), mode="compute_discrete")
+
+
+def _rate(cfg: Any, name: str) -> float:
+    return cfg.learning_rate if cfg[name] is None else cfg[name]
