@@ -102,7 +102,7 @@ __all__ = [
     "wrapper_name_map",
 ]
 
-_PLANNED = (*("DecisionTransformer", "HPT", "MAQAC", "PDQN"),)
+_PLANNED = (*("DecisionTransformer", "HPT", "MAQAC"),)
 _PLANNED = (
     *("BDQ", "COMA", "CollaQ", "DecisionTransformer", "HPT", "MAQAC"),
     *("Mixer", "QMix"),

@@ -173,6 +173,7 @@ class QActorCritic(Policy):
         if first is None:
             return self._judge(self._model, obs, action)[0]
         return first({"obs": obs, "action": action})
+
     def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
         return {"obs": obs, "action": action}
 
