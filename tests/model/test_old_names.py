@@ -276,17 +276,12 @@ def old_state(shapes, seed=0):
     """Values for the names; those of one parameter are the same."""
     generator = torch.Generator().manual_seed(seed)
     values = {name: torch.randn(shape, generator=generator) * 0.1 for name, shape in shapes.items()}
+    homes = dict(HYBRID) if "dis_head.A.0.0.weight" in values else {}
     for within, part in itertools.product(("", "actor_critic."), ("actor", "critic")):
         shared = f"{within}encoder.main.0.weight" in values
-        for i, own in enumerate(("encoder" if shared else f"{part}_encoder", f"{part}_head")):
-            old = f"{within}{part}.{i}"
-            for name in [n for n in values if n.startswith(f"{old}.")]:
-                values[name] = values[within + own + name.removeprefix(old)].clone()
-    shared = "encoder.main.0.weight" in values
-    homes = {} if "dis_head.A.0.0.weight" not in values else dict(HYBRID)
-    for part in ("actor", "critic"):
-        homes |= {f"{part}.0": "encoder" if shared else f"{part}_encoder"}
-        homes |= {f"{part}.1": f"{part}_head"}
+        encoder = "encoder" if shared else f"{part}_encoder"
+        homes[f"{within}{part}.0"] = within + encoder
+        homes[f"{within}{part}.1"] = f"{within}{part}_head"
     for alias, own in homes.items():
         for name in [n for n in values if n.startswith(f"{alias}.")]:
             twin = values.get(own + name.removeprefix(alias))
