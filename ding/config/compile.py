@@ -226,6 +226,9 @@ def merge_parts(
     take_old_names(user, defaults)
     model_cls = model_class(parts, user)
     known = known_keys(defaults, model_cls)
+    for key in getattr(parts.policy, "_any_kind_keys", ()):
+        section, _, name = f"policy.{key}".rpartition(".")
+        at(known, section)[name] = None
     opened = open_paths(parts, model_cls)
     own = getattr(parts.policy, "_silent_keys", ())
     silent = SILENT.union(f"policy.{key}" for key in own)

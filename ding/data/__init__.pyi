@@ -10,6 +10,12 @@ from .columns import (
 from .dataset import (
     create_dataset as create_dataset,
 )
+from .dataset import (
+    describe_dataset as describe_dataset,
+)
+from .dataset import (
+    offline_data_save_type as offline_data_save_type,
+)
 from .id_column import (
     IdColumn as IdColumn,
 )

@@ -6,15 +6,16 @@ from typing import Any
 from easydict import EasyDict
 from torch.utils.data import Dataset
 
+from ding.data.offline.describe import describe
 from ding.data.offline.hdf5_dataset import write_hdf5
 from ding.data.offline.naive_dataset import NaiveRLDataset
-from ding.data.offline.transition_dataset import collect_section
+from ding.data.offline.transition_dataset import collect_section, transitions_of
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import save_file
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import DATASET_REGISTRY
 
-__all__ = ["NaiveRLDataset", "create_dataset", "offline_data_save_type"]
+__all__ = ["NaiveRLDataset", "create_dataset", "describe_dataset", "offline_data_save_type"]
 
 
 def create_dataset(cfg: Mapping[str, Any], **kwargs: Any) -> Dataset:
@@ -26,6 +27,19 @@ def create_dataset(cfg: Mapping[str, Any], **kwargs: Any) -> Dataset:
     import_module(cfg.get("import_names", []))
     kind = collect_section(cfg).get("data_type") or "naive"
     return DATASET_REGISTRY.build(kind, cfg=cfg, **kwargs)
+
+
+def describe_dataset(cfg: str | Mapping[str, Any]) -> str:
+    """What is in a data set, as text to be printed: counts, returns, shapes, ranges.
+
+    Args:
+        cfg: A config as for :func:`create_dataset`; or a path, of the type ``hdf5`` if it ends in
+            ``.hdf5`` or ``.h5``, otherwise ``naive``.
+    """
+    if isinstance(cfg, str):
+        kind = "hdf5" if cfg.endswith((".hdf5", ".h5")) else "naive"
+        cfg = {"policy": {"collect": {"data_path": cfg, "data_type": kind}}}
+    return describe(transitions_of(create_dataset(cfg)))
 
 
 def offline_data_save_type(

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ding.config.notes import Notes
-from ding.data import Columns, create_dataset, tree_take
+from ding.data import Columns, create_dataset
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.normalise import moments_of, normalised
 from ding.data.offline.trajectories import trajectories
 from ding.data.offline.transition_dataset import TransitionDataset, path_key, transitions_of
 from ding.policy.base_policy import get_policy_cls
-from ding.rl_utils.columnar import nstep_columns
+from ding.policy.common_utils import nstep_train_columns
 from ding.utils import get_rank, get_world_size
 from ding.utils.errors import ConfigError, DataError
 
@@ -24,9 +24,9 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
     """The data set of a config as samples: columns where they have one shape, otherwise rows.
 
     Args:
-        cfg: A compiled config. With ``policy.collect.normalize_states``, or
-            ``env.norm_obs.offline_stats.use_offline_stats``, observations are normalised, and it
-            comes to say by what.
+        cfg: A compiled config; ``policy.nstep`` counts. If it wants normalised observations
+            (``policy.collect.normalize_states`` or ``env.norm_obs.offline_stats``), it comes to say
+            by what.
         notes: Told what was made of the data.
 
     Raises:
@@ -50,7 +50,7 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
         data = _normalised(data, cfg, notes, source)
     nstep = cfg.policy.get("nstep") or 1
     if isinstance(data, Columns) and "reward" in data.columns:
-        data = with_nstep(data, nstep, cfg.policy.get("discount_factor", 0.99), source)
+        data = with_nstep(data, nstep, _discount_factor(cfg.policy), source)
     return data
 
 
@@ -68,6 +68,13 @@ def _required(policy: Any) -> Sequence[str]:
     if cls.data_columns is not None:
         return cls.data_columns
     return _TRANSITION if cls.__module__.startswith("ding.policy.") else ()
+
+
+def _discount_factor(policy: Any) -> float:
+    """It stands where the policy's defaults have it."""
+    defaults = get_policy_cls(policy).default_config()
+    section = policy.learn if "discount_factor" in defaults.learn else policy
+    return section.get("discount_factor", 0.99)
 
 
 def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
@@ -117,17 +124,10 @@ def with_nstep(data: Columns, nstep: int, gamma: float, source: str = "the data 
             f"ding.entry.episode_to_transitions(..., nstep={nstep})"
         )
     order, lengths = trajectories(data)
-    data = data.take(order)
-    window = nstep_columns(
-        reward.reshape(-1)[order],
-        np.asarray(data.column("done")).reshape(-1),
-        None,
-        lengths,
-        nstep,
-        gamma,
-    )
-    index = window.pop("next_index")
-    return data.with_columns(next_obs=tree_take(data.column("next_obs"), index), **window)
+    columns = data.take(order).columns
+    columns["reward"] = np.asarray(columns["reward"], np.float32).reshape(-1)
+    columns["done"] = np.asarray(columns["done"]).reshape(-1)
+    return Columns(nstep_train_columns(columns, lengths, nstep, gamma))
 
 
 class Batches:

@@ -88,6 +88,8 @@ class Policy(RowAdapter):
 
     #: Keys, below ``policy``, that configs for it may hold and that have no effect on it.
     _silent_keys: tuple[str, ...] = ()
+    #: Those that may be of another kind than their default.
+    _any_kind_keys: tuple[str, ...] = ()
 
     #: Whether acting depends on what an environment showed before: the batched cores are told which
     #: ones the observations are of (``env_ids``), and samples may be sequences (`sequences`).

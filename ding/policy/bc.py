@@ -90,6 +90,12 @@ class BehaviourCloningPolicy(Policy):
     )
 
     data_columns = ("obs", "action")
+    # Of configs of other ways of cloning, which name this policy, too.
+    _silent_keys = (
+        *("bc_model_path", "env_name", "maze_size", "max_bfs_steps", "num_actions"),
+        *("show_train_test_accuracy", "learn.target_update_freq"),
+    )
+    _any_kind_keys = ("collect.noise_sigma",)
     #: How often the data set was gone through; the pipelines count.
     _epoch = 0
 

@@ -118,12 +118,73 @@ CONFIGS["edac"] = dict(
     ),
     collect=DATA,
 )
+BC_LEARN = dict(
+    multi_gpu=False,
+    train_epoch=3,
+    update_per_collect=1,
+    batch_size=32,
+    learning_rate=1e-3,
+    lr_decay=True,
+    decay_epoch=30,
+    decay_rate=0.1,
+    warmup_lr=1e-4,
+    warmup_epoch=3,
+    optimizer="SGD",
+    momentum=0.9,
+    weight_decay=1e-4,
+    target_update_freq=100,
+    tanh_mask=True,
+    show_accuracy=True,
+    ce_label_smooth=True,
+    learner=dict(hook=dict(log_show_after_iter=100, save_ckpt_after_iter=100)),
+)
+CONFIGS["bc"] = dict(
+    continuous=True,
+    loss_type="l1_loss",
+    action_shape=1,
+    bc_model_path="abs path",
+    env_name="maze",
+    maze_size=16,
+    max_bfs_steps=100,
+    num_actions=4,
+    show_train_test_accuracy=True,
+    model=dict(
+        **CONTINUOUS,
+        action_space="regression",
+        actor_head_hidden_size=32,
+        actor_head_layer_num=2,
+    ),
+    learn=BC_LEARN,
+    collect=dict(
+        **DATA,
+        model_path="model.pth.tar",
+        n_episode=10,
+        noise=True,
+        noise_sigma=dict(type="exp", start=0.5, end=0.1, decay=1000),
+        noise_range=dict(min=-0.5, max=0.5),
+    ),
+    other=dict(eps=dict(type="exp", start=0.95, end=0.1, decay=10000)),
+)
+CONFIGS["bc discrete"] = dict(
+    continuous=False,
+    model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16], dueling=True),
+    learn=BC_LEARN,
+    collect=dict(**DATA, n_sample=8),
+)
+CONFIGS["bc images"] = dict(
+    continuous=False,
+    model=dict(obs_shape=[8, 16, 16], action_shape=2, strides=[1, 1, 1, 1]),
+    learn=BC_LEARN,
+)
 CONFIGS["discrete_cql"] = CONFIGS["cql_discrete"]
 
 
 @pytest.mark.parametrize("type_", CONFIGS)
 def test_all_counted_keys(type_):
-    discrete = type_.endswith("discrete") or type_.startswith("discrete")
+    policy = EasyDict(cuda=False, eval=EVAL, other=BUFFER)
+    policy.update({**CONFIGS[type_], "other": {**BUFFER, **CONFIGS[type_].get("other", {})}})
+    discrete = policy.model.obs_shape != 3
+    type_ = type_.partition(" ")[0]
     env = dict(
         env_id="CartPole-v1" if discrete else "Pendulum-v1",
         collector_env_num=1,
@@ -131,8 +192,6 @@ def test_all_counted_keys(type_):
         n_evaluator_episode=2,
         stop_value=1000,
     )
-    policy = EasyDict(cuda=False, eval=EVAL, other=BUFFER)
-    policy.update({**CONFIGS[type_], "other": {**BUFFER, **CONFIGS[type_].get("other", {})}})
     create = dict(
         env=dict(type="gymnasium"),
         env_manager=dict(type="base"),

@@ -10,6 +10,12 @@ from ding.utils import registries
 from tests.docs.fences import blocks
 
 BLOCKS = list(blocks("python"))
+#: Pipelines, and what limits their updates.
+LIMITS = {
+    "serial_pipeline": "max_train_iter",
+    "serial_pipeline_onpolicy": "max_train_iter",
+    "serial_pipeline_bc": "max_iter",
+}
 #: What blocks that are pieces of a whole take from around them.
 AROUND = {
     "task = worker.begin_task(task_info)": "worker, task_info = _worker, None",
@@ -52,8 +58,8 @@ def test_block(page, text, monkeypatch):
     if "LunarLander" in text and importlib.util.find_spec("Box2D") is None:
         pytest.skip("LunarLander needs the extra [box2d]")
     monkeypatch.setenv("DING_CONSOLE", "quiet")
-    for name in ("serial_pipeline", "serial_pipeline_onpolicy"):
-        short = functools.partial(getattr(ding.entry, name), max_train_iter=1)
+    for name, limit in LIMITS.items():
+        short = functools.partial(getattr(ding.entry, name), **{limit: 1})
         monkeypatch.setattr(ding.entry, name, short)
     names = {"__name__": "snippet", "_worker": _Worker()}
     for first, before in AROUND.items():

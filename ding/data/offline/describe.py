@@ -1,0 +1,50 @@
+"""What is in a data set, as text."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ding.data.columns import Columns
+from ding.data.offline.trajectories import trajectories
+
+
+def describe(data: Columns | list[Any]) -> str:
+    """Counts, the returns of the trajectories, and each column's shape, type and range.
+
+    Trajectories are transitions that follow each other by their observations; where an episode was
+    saved in part, its return is that of the part.
+    """
+    if not isinstance(data, Columns):
+        kinds = sorted({type(item).__name__ for item in data})
+        return f"{len(data)} items ({', '.join(kinds)}), not of one shape"
+    columns = data.columns
+    lines = [f"{len(data)} transitions"]
+    if {"obs", "next_obs", "done", "reward"} <= columns.keys():
+        order, lengths = trajectories(data)
+        reward = np.asarray(columns["reward"], np.float64).reshape(len(data), -1)[:, 0]
+        starts = np.cumsum(lengths) - lengths
+        returns = np.add.reduceat(reward[order], starts)
+        lines[0] += (
+            f" in {len(lengths)} trajectories of {lengths.min()} to {lengths.max()} steps; "
+            f"returns {returns.mean():.4g} ± {returns.std():.4g} "
+            f"({returns.min():.4g} to {returns.max():.4g})"
+        )
+    lines += [_row(name, np.asarray(leaf)) for name, leaf in _leaves(columns)]
+    return "\n".join(lines)
+
+
+def _leaves(columns: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            yield from _leaves(column, f"{path}{name}.")
+        elif hasattr(column, "shape"):
+            yield f"{path}{name}", column
+
+
+def _row(name: str, array: np.ndarray) -> str:
+    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    span = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "nothing finite"
+    missing = array.size - finite.size
+    bad = f"; {missing} NaN or infinite" if missing else ""
+    return f"  {name:<12} {list(array.shape[1:])!s:<14} {array.dtype!s:<8} {span}{bad}"
