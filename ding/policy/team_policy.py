@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
 
 from ding.model import model_wrap
 from ding.model.template.agents import AgentsModel, first_state
@@ -32,6 +31,8 @@ class TeamPolicy(Policy):
     config: dict[str, Any] = dict(
         priority=False,
         priority_IS_weight=False,
+        # As `model.agent_num`, which is what counts.
+        agent_num=None,
         learn=dict(
             # How far the target network follows at each update.
             target_update_theta=0.008,
@@ -58,15 +59,13 @@ class TeamPolicy(Policy):
 
     _model: Any
 
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        built = super()._create_model(cfg, model)
-        if not isinstance(built, AgentsModel):
+    def _check_model(self, model: Any) -> None:
+        if not isinstance(model, AgentsModel):
             raise ConfigError(
                 f"{type(self).__name__} needs a network of agents, such as "
                 f"{self.default_model()[0]!r} (a ding.model.template.agents.AgentsModel); got "
-                f"{type(built).__name__}"
+                f"{type(model).__name__}"
             )
-        return built
 
     # ------------------------------------------------------------------ learn
 

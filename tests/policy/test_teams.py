@@ -475,6 +475,9 @@ class TestFamily:
     def test_other_networks_are_refused(self, cls):
         with pytest.raises(ConfigError, match="needs a network of agents"):
             build(cls, nn.Linear(2, 2))
+        cfg = cls.default_config()
+        cfg.cuda = False
+        cls(cfg, model=nn.Identity(), enable_field=[])  # nobody acts or learns
 
     def test_command_mode(self, cls):
         twin = POLICY_REGISTRY.get(f"{cls.config['type']}_command")
