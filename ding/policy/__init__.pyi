@@ -79,6 +79,9 @@ from .edac import (
 from .fqf import (
     FQFPolicy as FQFPolicy,
 )
+from .happo import (
+    HAPPOPolicy as HAPPOPolicy,
+)
 from .impala import (
     IMPALAPolicy as IMPALAPolicy,
 )

@@ -45,6 +45,10 @@ class PolicyGradient(Policy):
     #: What this algorithm can serve.
     _action_spaces: tuple[str, ...] = ("discrete", "continuous")
     _transition_outputs: tuple[str, ...] = ("logit",)
+    #: What minibatches hold of the samples, where samples have it.
+    _minibatch_columns: tuple[str, ...] = (
+        *("obs", "action", "logit", "value", "adv", "return", "weight"),
+    )
     #: What the model's ``forward`` is told when the policy learns or collects, and when it is
     #: evaluated.
     _learn_options: Mapping[str, Any] = {}
@@ -81,6 +85,9 @@ class PolicyGradient(Policy):
         """
         batch = self._batch(data)
         self._train_mode(True)
+        return self._learn_from(batch)
+
+    def _learn_from(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
         logs = []
         for epoch in range(self._passes):
             self._prepare(batch, epoch)
@@ -103,8 +110,7 @@ class PolicyGradient(Policy):
 
     def _minibatches(self, batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
-        names = ("obs", "action", "logit", "value", "adv", "return", "weight")
-        used = {name: batch[name] for name in names if batch.get(name) is not None}
+        used = {name: batch[name] for name in self._minibatch_columns if _has(batch, name)}
         count = float(len(batch["adv"]))
         order = torch.randperm(int(count)).to(self._device)
         if self._cfg.get("multi_gpu", False):
@@ -114,7 +120,7 @@ class PolicyGradient(Policy):
             yield tree_take(used, index)
 
     def _update(self, batch: dict[str, Any]) -> dict[str, Any]:
-        output = self._model(batch["obs"], **self._learn_options)
+        output = self._trained(batch["obs"], **self._learn_options)
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
             # The uncorrected deviation, so that a minibatch of one is zero and not NaN.
@@ -125,9 +131,14 @@ class PolicyGradient(Policy):
         self._optimizer.zero_grad()
         total_loss.backward()
         if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
+            self.sync_gradients(self._trained)
         self._optimizer.step()
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
+
+    @property
+    def _trained(self) -> torch.nn.Module:
+        """The network, or the part of it, that an update is about."""
+        return self._model
 
     def _losses(
         self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
@@ -194,6 +205,10 @@ class PolicyGradient(Policy):
     def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
         self._train_mode(False)
         return one_action(self._eval_model.forward(obs, **self._eval_options))
+
+
+def _has(batch: Mapping[str, Any], name: str) -> bool:
+    return batch.get(name) is not None
 
 
 def one_action(output: dict[str, Any]) -> dict[str, Any]:

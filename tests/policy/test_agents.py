@@ -92,14 +92,18 @@ def ended(tmp_path):
     return json.loads((tmp_path / "run" / "run.json").read_text())
 
 
+@pytest.mark.parametrize("policy", ["ppo", "happo"])
 @pytest.mark.timeout(180)
-def test_ppo_of_agents_learns(tmp_path):
+def test_on_policy_agents_learn(policy, tmp_path):
+    sizes = {"encoder_hidden_size_list": [32]} if policy == "happo" else {}
     main, create = configs(
         tmp_path,
-        "ppo",
-        model=dict(agent_num=AGENTS, actor_head_hidden_size=32, critic_head_hidden_size=32),
-        learn=dict(epoch_per_collect=4, batch_size=32, learning_rate=0.003),
-        collect=dict(n_sample=128),
+        policy,
+        model=dict(
+            agent_num=AGENTS, actor_head_hidden_size=32, critic_head_hidden_size=32, **sizes
+        ),
+        learn=dict(epoch_per_collect=4, batch_size=64, learning_rate=0.01),
+        collect=dict(n_sample=128, discount_factor=0.5),
     )
     serial_pipeline_onpolicy((main, create), seed=0, max_env_step=20_000)
     end = ended(tmp_path)

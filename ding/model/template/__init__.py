@@ -6,6 +6,7 @@ from ding.model.template.bcq import BCQ
 from ding.model.template.collaq import CollaQ
 from ding.model.template.coma import COMA
 from ding.model.template.edac import EDAC
+from ding.model.template.havac import HAVAC
 from ding.model.template.madqn import MADQN
 from ding.model.template.maqac import ContinuousMAQAC, DiscreteMAQAC
 from ding.model.template.mavac import MAVAC
@@ -31,6 +32,7 @@ __all__ = [
     "DRQN",
     "EDAC",
     "FQF",
+    "HAVAC",
     "IQN",
     "MADQN",
     "MAVAC",

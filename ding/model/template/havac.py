@@ -1,0 +1,157 @@
+"""Actors and critics of several agents, each with networks of its own."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ding.data import tree_map
+from ding.model.common.encoder import build_encoder
+from ding.model.common.head import (
+    DiscreteHead,
+    RegressionHead,
+    ReparameterizationHead,
+    build_discrete_head,
+)
+from ding.model.template.actor_critic import ActorCritic
+from ding.model.template.maqac import state_of_each
+from ding.utils.errors import ConfigError
+from ding.utils.registry_factory import MODEL_REGISTRY
+
+# As good as impossible, and still a number: entropies and ratios are made of it.
+_MASKED = -1e8
+
+
+class AgentActorCritic(ActorCritic):
+    """One agent: an actor of what it sees, and a critic of the state.
+
+    Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]`` with
+    zeros where an action is not to be had. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``,
+    ``value`` ``[B]``.
+    """
+
+    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
+
+    def __init__(
+        self, encoder: nn.Module, critic_encoder: nn.Module, actor: nn.Module, critic: nn.Module
+    ) -> None:
+        super().__init__(encoder, critic_encoder)
+        self.critic_head = critic
+        self.actor_head = actor
+
+    def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict:
+        """Runs the method that ``mode`` names, one of `AgentActorCritic.mode`."""
+        return self.run_mode(mode, inputs)
+
+    def compute_actor(self, x: Mapping[str, torch.Tensor]) -> dict:
+        """``{'logit'}``; masked actions have next to no probability."""
+        output = self.actor_head(self.actor_encoder(x["agent_state"]))
+        if "logit" not in output:
+            return {"logit": output}
+        logit = output["logit"]
+        if "action_mask" in x:
+            logit = logit.masked_fill(x["action_mask"] == 0, _MASKED)
+        return {"logit": logit}
+
+    def compute_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
+        """``{'value'}``."""
+        return {"value": self.critic_head(self.critic_encoder(x["global_state"]))["pred"]}
+
+    def compute_actor_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
+        """``{'logit', 'value'}``."""
+        return {**self.compute_actor(x), **self.compute_critic(x)}
+
+
+@MODEL_REGISTRY.register("havac")
+class HAVAC(nn.Module):
+    """Agents that share nothing (Kuba et al. 2022, HAPPO): an `AgentActorCritic` for each.
+
+    Takes ``{'agent_state': [B, agents, n], 'global_state': [B, m] or [B, agents, m]}``, and
+    ``action_mask`` ``[B, agents, N]``; outputs are those of all agents, ``[B, agents, ...]``.
+
+    Args:
+        use_lstm: Not to be had; ``lstm_type`` and ``res_link`` belong to it.
+    """
+
+    mode = AgentActorCritic.mode
+    action_spaces = ("discrete", "continuous")
+
+    def __init__(
+        self,
+        agent_obs_shape: int | Sequence[int],
+        global_obs_shape: int | Sequence[int],
+        action_shape: int,
+        agent_num: int,
+        use_lstm: bool = False,
+        lstm_type: str = "gru",
+        encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
+        actor_head_hidden_size: int = 64,
+        actor_head_layer_num: int = 2,
+        critic_head_hidden_size: int = 64,
+        critic_head_layer_num: int = 1,
+        action_space: str = "discrete",
+        activation: nn.Module | None = nn.ReLU(),
+        norm_type: str | None = None,
+        sigma_type: str | None = "independent",
+        bound_type: str | None = None,
+        res_link: bool = False,
+    ) -> None:
+        super().__init__()
+        if action_space not in self.action_spaces:
+            raise ConfigError(
+                f"HAVAC: action_space is {action_space!r}; expected one of {self.action_spaces}"
+            )
+        if use_lstm:
+            raise ConfigError("HAVAC: use_lstm=True; its networks have no memory: set it to False")
+        self.agent_num = agent_num
+        sizes = encoder_hidden_size_list
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        width = sizes[-1]
+
+        def actor() -> nn.Module:
+            own = {**common, "layer_num": actor_head_layer_num}
+            if action_space == "discrete":
+                return build_discrete_head(
+                    DiscreteHead, actor_head_hidden_size, action_shape, input_size=width, **own
+                )
+            return ReparameterizationHead(
+                width,
+                action_shape if isinstance(action_shape, int) else math.prod(action_shape),
+                sigma_type=sigma_type,
+                bound_type=bound_type,
+                hidden_size=actor_head_hidden_size,
+                **own,
+            )
+
+        self.agent_models = nn.ModuleList(
+            AgentActorCritic(
+                build_encoder(agent_obs_shape, sizes, activation, norm_type),
+                build_encoder(global_obs_shape, sizes, activation, norm_type),
+                actor(),
+                RegressionHead(
+                    width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
+                ),
+            )
+            for _ in range(agent_num)
+        )
+
+    def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict:
+        """What the method of each agent that ``mode`` names says, side by side."""
+        outputs = [
+            model(self.seen_by(agent, inputs), mode=mode)
+            for agent, model in enumerate(self.agent_models)
+        ]
+        return _beside(outputs)
+
+    @staticmethod
+    def seen_by(agent: int, x: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """One agent's part of the observations."""
+        return tree_map(lambda leaf: leaf[:, agent], {**x, "global_state": state_of_each(x)})
+
+
+def _beside(outputs: list[Any]) -> Any:
+    if isinstance(outputs[0], Mapping):
+        return {name: _beside([one[name] for one in outputs]) for name in outputs[0]}
+    return torch.stack(outputs, dim=1)

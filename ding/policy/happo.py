@@ -1,0 +1,171 @@
+"""Heterogeneous-agent proximal policy optimisation (Kuba et al. 2022)."""
+
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.data import tree_map
+from ding.model import HAVAC
+from ding.policy._ppo_setup import init_parameters
+from ding.policy.policy_gradient import PolicyGradient
+from ding.policy.ppo import PPOPolicy
+from ding.rl_utils._log_prob import categorical_log_prob, normal_log_prob
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("happo")
+class HAPPOPolicy(PPOPolicy):
+    """PPO of agents that share nothing and learn one after the other, in random order.
+
+    An agent's advantages are multiplied by how much likelier those before it have just made what
+    they did: it improves on the team as it is now (equation 11).
+    """
+
+    paper = "Kuba et al. 2022"
+    actions = ("discrete", "continuous")
+    config: dict[str, Any] = dict(
+        type="happo",
+        cuda=False,
+        on_policy=True,
+        priority=False,
+        priority_IS_weight=False,
+        # Estimate advantages anew, with the critics as they are then, before each agent's turn.
+        recompute_adv=True,
+        # 'discrete' or 'continuous'.
+        action_space="discrete",
+        nstep_return=False,
+        multi_agent=True,
+        # None: as policy.model says.
+        agent_num=None,
+        transition_with_policy_data=True,
+        learn=dict(
+            epoch_per_collect=10,
+            batch_size=64,
+            learning_rate=3e-4,
+            # None: as the actors'.
+            critic_learning_rate=None,
+            value_weight=0.5,
+            entropy_weight=0.0,
+            clip_ratio=0.2,
+            adv_norm=True,
+            value_norm=True,
+            ppo_param_init=True,
+            grad_clip_type="clip_norm",
+            grad_clip_value=0.5,
+            ignore_done=False,
+        ),
+        # Give exactly one of n_sample and n_episode.
+        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(),
+    )
+    _action_spaces = ("discrete", "continuous")
+    _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
+    _model: Any
+    #: The agent that learns now, and how many times agents have learned.
+    _turn, _rounds = 0, 0
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "havac", ["ding.model.template.havac"]
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if cfg.learn.kl_beta > 0:
+            raise ConfigError(
+                "policy.learn.kl_beta: happo keeps to no pretrained policy; remove the key"
+            )
+        told, known = cfg.agent_num, cfg.model.get("agent_num")
+        if told is not None and model is None:
+            if known not in (None, told):
+                raise ConfigError(
+                    f"policy.agent_num={told}, policy.model.agent_num={known}: they must be the "
+                    "same"
+                )
+            cfg = EasyDict({**cfg, "model": {**cfg.model, "agent_num": told}})
+        built = super()._create_model(cfg, model)
+        if not isinstance(built, HAVAC):
+            raise ConfigError(
+                f"{type(self).__name__} needs a network of ding.model.HAVAC, got "
+                f"{type(built).__name__}"
+            )
+        return built
+
+    # ------------------------------------------------------------------ learn
+
+    def _init_update(self) -> None:
+        cfg = self._cfg.learn
+        agents = list(self._model.agent_models)
+        if cfg.ppo_param_init:
+            for agent in agents:
+                init_parameters(agent)
+            if self._cfg.get("multi_gpu", False):
+                self._broadcast_model(self._model)
+        critic_lr = cfg.critic_learning_rate
+        rates = {
+            "actor": cfg.learning_rate,
+            "critic": cfg.learning_rate if critic_lr is None else critic_lr,
+        }
+        self._optimizer = Adam(
+            [
+                {"params": list(getattr(agent, part).parameters()), "lr": rate}
+                for agent in agents
+                for part, rate in rates.items()
+            ],
+            lr=cfg.learning_rate,
+            grad_clip_type=cfg.grad_clip_type,
+            clip_value=cfg.grad_clip_value,
+        )
+
+    def _learn_from(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
+        """Each agent's turn: ``learn.epoch_per_collect`` passes in shuffled minibatches."""
+        factor = torch.ones(len(batch["done"]), device=self._device)
+        logs = []
+        for place, agent in enumerate(self._order()):
+            self._turn = agent
+            self._prepare(batch, epoch=place)
+            own = {**self._of_agent(batch, agent), "factor": factor}
+            for _ in range(self._passes):
+                logs += [self._update(minibatch) for minibatch in self._minibatches(own)]
+            factor = factor * self._change(own)
+        return logs
+
+    def _order(self) -> list[int]:
+        """The agents, shuffled; the same on all ranks."""
+        generator = torch.Generator().manual_seed(self._rounds)
+        self._rounds += 1
+        return torch.randperm(self._model.agent_num, generator=generator).tolist()
+
+    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+        if epoch == 0 or self._recompute_adv:
+            self._estimate_returns(batch, first=epoch == 0)
+
+    def _of_agent(self, batch: dict[str, Any], agent: int) -> dict[str, Any]:
+        names = ("action", "logit", "value", "adv", "return")
+        own = tree_map(lambda leaf: leaf[:, agent], {name: batch[name] for name in names})
+        return {**own, "obs": self._model.seen_by(agent, batch["obs"])}
+
+    def _change(self, own: dict[str, Any]) -> torch.Tensor:
+        """How much likelier an agent makes its actions now than when they were taken, ``[N]``."""
+        log_prob = categorical_log_prob if self._cfg.action_space == "discrete" else normal_log_prob
+        with torch.no_grad():
+            now = self._trained(own["obs"], mode="compute_actor")["logit"]
+            ratio = log_prob(now, own["action"]) - log_prob(own["logit"], own["action"])
+        return ratio.exp()
+
+    @property
+    def _trained(self) -> torch.nn.Module:
+        return self._model.agent_models[self._turn]
+
+    def _losses(
+        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        # After normalising: it scales what counts, not what is good.
+        return super()._losses(batch, output, adv * batch["factor"])
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {**super()._state_dict_learn(), "rounds": self._rounds}
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        self._rounds = state_dict.get("rounds", 0)

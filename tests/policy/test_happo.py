@@ -1,0 +1,234 @@
+"""Agents that learn one after the other."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.config.compile import compile_run_config
+from ding.config.notes import Notes
+from ding.data import Columns
+from ding.model import HAVAC
+from ding.policy.happo import HAPPOPolicy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError
+
+AGENTS = 3
+MODEL = dict(agent_obs_shape=4, global_obs_shape=5, action_shape=2, agent_num=AGENTS)
+
+
+def build(network=None, **overrides):
+    model = {**MODEL, "encoder_hidden_size_list": [16], **overrides.pop("model", {})}
+    cfg = deep_merge_dicts(HAPPOPolicy.default_config(), EasyDict(model=model, **overrides))
+    set_pkg_seed(0, use_cuda=False)
+    return HAPPOPolicy(cfg, model=network)
+
+
+def seen(n, rng):
+    return {
+        "agent_state": rng.normal(size=(n, AGENTS, 4)).astype(np.float32),
+        "global_state": rng.normal(size=(n, 5)).astype(np.float32),
+    }
+
+
+def collected(policy, n=24):
+    rng = np.random.default_rng(0)
+    now, after = seen(n, rng), seen(n, rng)
+    output = policy.collect_mode.batched.forward(now)
+    columns = {
+        name: {k: v.numpy() for k, v in value.items()} if isinstance(value, dict) else value.numpy()
+        for name, value in output.items()
+    }
+    columns |= {"obs": now, "next_obs": after, "done": np.arange(n) == n - 1}
+    columns["reward"] = rng.normal(size=n).astype(np.float32)
+    return Columns(policy.collect_mode.batched.get_train_columns(columns, np.array([n])))
+
+
+def test_network():
+    network = HAVAC(4, 5, 2, AGENTS)
+    rng = np.random.default_rng(0)
+    obs = {name: torch.from_numpy(value) for name, value in seen(6, rng).items()}
+    output = network(obs, mode="compute_actor_critic")
+    assert output["logit"].shape == (6, AGENTS, 2)
+    assert output["value"].shape == (6, AGENTS)
+    for agent in range(AGENTS):
+        own = {"agent_state": obs["agent_state"][:, agent], "global_state": obs["global_state"]}
+        alone = network.agent_models[agent](own, mode="compute_actor_critic")
+        assert torch.equal(output["logit"][:, agent], alone["logit"])
+        assert torch.equal(output["value"][:, agent], alone["value"])
+    mask = torch.ones(6, AGENTS, 2)
+    mask[:, 1, 0] = 0
+    logit = network({**obs, "action_mask": mask}, mode="compute_actor")["logit"]
+    assert logit.softmax(-1)[:, 1, 0].max() == 0
+    assert logit.softmax(-1)[:, 0, 0].min() > 0
+
+
+@pytest.mark.parametrize("action_space", ["discrete", "continuous"])
+def test_factors_are_the_changes_of_those_before(action_space):
+    space = {"action_space": action_space}
+    policy = build(**space, model=space, learn=dict(learning_rate=0.01, epoch_per_collect=3))
+    data = collected(policy)
+    before = copy.deepcopy(policy._model)
+    turns = []
+    minibatches = policy._minibatches
+
+    def watched(own):
+        if not turns or turns[-1][0] != policy._turn:
+            turns.append((policy._turn, own["factor"].clone()))
+        return minibatches(own)
+
+    policy._minibatches = watched
+    policy.learn_mode.forward(data)
+    assert sorted(agent for agent, _ in turns) == list(range(AGENTS))
+    obs = {name: torch.as_tensor(value) for name, value in data.columns["obs"].items()}
+    action = torch.as_tensor(data.columns["action"])
+
+    def log_prob(network, agent):
+        logit = network(obs, mode="compute_actor")["logit"]
+        if action_space == "discrete":
+            logp = logit[:, agent].log_softmax(-1)
+            return logp.gather(1, action[:, agent : agent + 1])[:, 0]
+        normal = torch.distributions.Normal(logit["mu"][:, agent], logit["sigma"][:, agent])
+        return normal.log_prob(action[:, agent]).sum(-1)
+
+    expected = torch.ones(len(action))
+    with torch.no_grad():
+        for agent, factor in turns:
+            assert torch.allclose(factor, expected, rtol=1e-4)
+            ratio = (log_prob(policy._model, agent) - log_prob(before, agent)).exp()
+            assert not torch.allclose(ratio, torch.ones(len(action)), atol=1e-3)
+            expected = expected * ratio
+
+
+def test_an_agents_loss_by_hand():
+    policy = build(
+        model={"agent_num": AGENTS},
+        recompute_adv=False,
+        learn=dict(
+            learning_rate=0.0,
+            epoch_per_collect=1,
+            adv_norm=False,
+            value_norm=False,
+            entropy_weight=0.0,
+        ),
+    )
+    data = collected(policy)
+    logs = policy.learn_mode.forward(data)
+    adv = torch.as_tensor(data.columns["adv"])
+    # Nothing has changed: all ratios and factors are 1, and errors of values are advantages.
+    assert len(logs) == AGENTS
+    policy._rounds = 0
+    for agent, log in zip(policy._order(), logs):
+        assert log["policy_loss"] == pytest.approx(-adv[:, agent].mean().item(), abs=1e-5)
+        assert log["value_loss"] == pytest.approx(
+            0.5 * adv[:, agent].pow(2).mean().item(), rel=1e-4
+        )
+
+
+def test_only_the_agent_whose_turn_it_is_moves():
+    policy = build(learn=dict(epoch_per_collect=1, learning_rate=0.01))
+    policy._order = lambda: [1]
+    before = copy.deepcopy(policy._model)
+    policy.learn_mode.forward(collected(policy))
+    moved = [
+        any(not torch.equal(a, b) for a, b in zip(old.parameters(), new.parameters()))
+        for old, new in zip(before.agent_models, policy._model.agent_models)
+    ]
+    assert moved == [False, True, False]
+
+
+def test_critics_have_a_rate_of_their_own():
+    policy = build(learn=dict(learning_rate=0.0, critic_learning_rate=0.01))
+    before = copy.deepcopy(policy._model)
+    policy.learn_mode.forward(collected(policy))
+    for old, new in zip(before.agent_models, policy._model.agent_models):
+        assert all(map(torch.equal, old.actor.parameters(), new.actor.parameters()))
+        assert not all(map(torch.equal, old.critic.parameters(), new.critic.parameters()))
+
+
+def test_reloaded_policy_goes_on_the_same():
+    policy, other = build(), build()
+    data = collected(policy)
+    policy.learn_mode.forward(data)
+    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+    for each in (policy, other):
+        torch.manual_seed(3)
+        logs = each.learn_mode.forward(data)
+        assert all(math.isfinite(log["total_loss"]) for log in logs)
+    for ours, theirs in zip(policy._model.parameters(), other._model.parameters()):
+        assert torch.equal(ours, theirs)
+
+
+def test_what_cannot_be():
+    for wrong, name in (
+        (dict(model=dict(use_lstm=True)), "use_lstm"),
+        (dict(agent_num=2), "agent_num=2"),
+        (dict(action_space="hybrid"), "hybrid"),
+        (dict(learn=dict(kl_beta=0.1)), "kl_beta"),
+        (dict(network=nn.Linear(1, 1)), "Linear"),
+    ):
+        with pytest.raises(ConfigError, match=name):
+            build(**wrong)
+
+
+def config(**learn):
+    main = dict(
+        exp_name="run",
+        env=dict(
+            agent_num=2,
+            size=2,
+            max_episode_steps=6,
+            collector_env_num=8,
+            evaluator_env_num=10,
+            n_evaluator_episode=20,
+            stop_value=0.6,
+        ),
+        policy=dict(
+            multi_agent=True,
+            action_space="discrete",
+            agent_num=2,
+            cuda=False,
+            model=dict(
+                agent_num=2,
+                agent_obs_shape=8,
+                global_obs_shape=8,
+                action_shape=5,
+                action_space="discrete",
+                use_lstm=False,
+                encoder_hidden_size_list=[32],
+            ),
+            learn=dict(
+                epoch_per_collect=5,
+                batch_size=128,
+                learning_rate=3e-3,
+                critic_learning_rate=3e-3,
+                value_weight=0.5,
+                entropy_weight=0.01,
+                clip_ratio=0.2,
+                adv_norm=True,
+                value_norm=True,
+                ppo_param_init=True,
+                grad_clip_type="clip_norm",
+                grad_clip_value=0.5,
+                ignore_done=False,
+                multi_gpu=False,
+            ),
+            collect=dict(n_sample=256, unroll_len=1, env_num=8),
+            eval=dict(env_num=10, evaluator=dict(eval_freq=40)),
+            other=dict(),
+        ),
+    )
+    create = dict(
+        env=dict(type="grid_spread"), env_manager=dict(type="base"), policy=dict(type="happo")
+    )
+    return EasyDict(main), EasyDict(create)
+
+
+def test_all_counted_keys():
+    notes = Notes()
+    compile_run_config(*config(), save_cfg=False, notes=notes, strict=True)
+    assert not notes.unknown
