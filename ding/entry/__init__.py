@@ -10,7 +10,7 @@ _PLANNED = (
     *("serial_pipeline_dream", "serial_pipeline_dreamer", "serial_pipeline_dyna"),
     *("serial_pipeline_gail", "serial_pipeline_guided_cost", "serial_pipeline_ngu"),
     "serial_pipeline_pc",
-    *("serial_pipeline_plr", "serial_pipeline_preference_based_irl", "serial_pipeline_r2d3"),
+    *("serial_pipeline_plr", "serial_pipeline_preference_based_irl"),
     *("serial_pipeline_reward_model_offpolicy", "serial_pipeline_reward_model_onpolicy"),
     *("serial_pipeline_sqil", "serial_pipeline_td3_vae", "trex_collecting_data"),
 )

@@ -37,6 +37,9 @@ from .serial_entry_onpolicy import (
 from .serial_entry_onpolicy_ppg import (
     serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
 )
+from .serial_entry_r2d3 import (
+    serial_pipeline_r2d3 as serial_pipeline_r2d3,
+)
 from .utils import (
     AccMetric as AccMetric,
 )

@@ -5,7 +5,7 @@ import lazy_loader
 from ding.utils.planned_names import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-_PLANNED = ("DTPolicy", "NGUPolicy", "R2D3Policy")
+_PLANNED = ("DTPolicy", "NGUPolicy")
 _PLANNED = (
     "BDQPolicy",
     *("COMAPolicy", "CollaQPolicy", "DTPolicy"),

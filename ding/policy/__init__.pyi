@@ -145,6 +145,9 @@ from .qtran import (
 from .r2d2 import (
     R2D2Policy as R2D2Policy,
 )
+from .r2d3 import (
+    R2D3Policy as R2D3Policy,
+)
 from .rainbow import (
     RainbowDQNPolicy as RainbowDQNPolicy,
 )

@@ -186,35 +186,29 @@ class R2D2Policy(Policy):
         self, batch: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Loss, and the priority of each sequence ``[B]``."""
-        learned = slice(self._burnin_step, None)
-        mask = batch["mask"][learned]
-        error = self._td_errors(
-            q,
-            target_q,
-            batch["action"][learned],
-            batch["reward"][learned],
-            batch["done"][learned],
-            mask,
-            self._nstep,
-        )
+        mask = batch["mask"][self._burnin_step :]
+        error = self._td_errors(batch, q, target_q, self._nstep)
         steps = mask.sum(0)
-        loss = (error * mask).sum(0) / steps
+        loss = (self._step_losses(batch, q, target_q, error) * mask).sum(0) / steps
         if batch["weight"] is not None:
             loss = loss * batch["weight"]
         distance = error.detach().sqrt() * mask
         return loss.mean(), _ETA * distance.amax(0) + (1 - _ETA) * distance.sum(0) / steps
 
-    def _td_errors(
+    def _step_losses(
         self,
+        batch: dict[str, Any],
         q: torch.Tensor,
         target_q: torch.Tensor,
-        action: torch.Tensor,
-        reward: torch.Tensor,
-        done: torch.Tensor,
-        mask: torch.Tensor,
-        nstep: int,
+        td_error: torch.Tensor,
     ) -> torch.Tensor:
-        """Squared n-step errors ``[L, B]``; those of padding say nothing.
+        """What is learned from each step ``[L, B]``; here the squared error that it is given."""
+        return td_error
+
+    def _td_errors(
+        self, batch: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor, nstep: int
+    ) -> torch.Tensor:
+        """Squared n-step errors ``[L, B]``; those of padding, which comes last, say nothing.
 
         A target reaches as far as the sequence does: its value is then that of the observation
         after the sequence's last step.
@@ -222,10 +216,10 @@ class R2D2Policy(Policy):
         Args:
             q: The network's values of L + 1 observations, ``[L + 1, B, N]``.
             target_q: The target network's, likewise.
-            action: int64 ``[L, B]``.
-            reward: ``[L, B]``, 0 at padding; ``done`` likewise.
-            mask: ``[L, B]``, 0 at padding, which comes last.
         """
+        action, reward, done, mask = (
+            batch[name][self._burnin_step :] for name in ("action", "reward", "done", "mask")
+        )
         length = len(action)
         left = mask.sum(0).long() - torch.arange(length, device=mask.device)[:, None]
         taken = left.clamp(1, nstep)

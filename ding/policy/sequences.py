@@ -21,7 +21,7 @@ PER_SEQUENCE = frozenset(
     {
         *STATE_KEYS,
         *("collect_iter", "seed", "weight", "IS", "priority_IS", "priority", "use", "staleness"),
-        *("replay_unique_id", "replay_buffer_idx"),
+        *("replay_unique_id", "replay_buffer_idx", "is_expert"),
     }
 )
 

@@ -27,6 +27,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "r2d2": "ding.policy.r2d2",
         "dqfd": "ding.policy.dqfd",
         "bdq": "ding.policy.bdq",
+        "r2d3": "ding.policy.r2d3",
         "fqf": "ding.policy.fqf",
         "ddpg": "ding.policy.ddpg",
         "d4pg": "ding.policy.d4pg",

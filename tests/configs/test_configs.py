@@ -19,7 +19,7 @@ PATHS = sorted(p for p in CONFIGS.rglob("*_config.py") if p.parent.name != "para
 EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 SAMPLES = 128
 #: Pipelines of policies whose configs name an expert; they train without one, too.
-EXPERTS = {"dqfd": "serial_pipeline_dqfd"}
+EXPERTS = {"dqfd": "serial_pipeline_dqfd", "r2d3": "serial_pipeline_r2d3"}
 #: Policies whose configs name a data set.
 OFFLINE = ("cql", "discrete_cql", "td3_bc", "iql", "edac", "bcq")
 
@@ -100,7 +100,7 @@ def test_runs_and_runs_again_as_saved(path, tmp_path):
 @EACH
 def test_is_a_script(path, monkeypatch):
     started = []
-    for suffix in ("", "_onpolicy", "_offline", "_dqfd"):
+    for suffix in ("", "_onpolicy", "_offline", "_dqfd", "_r2d3"):
         name = f"serial_pipeline{suffix}"
         monkeypatch.setattr(
             ding.entry, name, lambda cfg, *expert, seed, name=name: started.append((name, *cfg))

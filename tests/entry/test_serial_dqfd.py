@@ -7,7 +7,7 @@ import torch
 from easydict import EasyDict
 from torch import nn
 
-from ding.entry import serial_pipeline_dqfd
+from ding.entry import serial_pipeline_dqfd, serial_pipeline_r2d3
 from ding.entry.training_run import TrainingRun
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError
@@ -78,6 +78,15 @@ def test_demonstrations_come_first_and_stay(tmp_path, batches):
     assert (end["train_iter"], end["envstep"]) == (9, 24)
     own = [0, 0, 0, 8, 8, 16, 16, 24, 24]
     assert batches == [(8 if i < 3 else 4, 40, own[i]) for i in range(9)]
+
+
+def test_sequences_of_an_expert(tmp_path, batches):
+    main, expert = configs(tmp_path / "run", type_="r2d3")
+    main[0].policy.update(burnin_step=1, learn_unroll_len=5)
+    main[0].policy.collect.pho = 0.5
+    serial_pipeline_r2d3(main, expert, expert_model=Leaning(), max_train_iter=7)
+    assert [is_expert for is_expert, _, _ in batches] == [8] * 3 + [4] * 4
+    assert {demonstrations for _, demonstrations, _ in batches} == {40}
 
 
 def test_a_resumed_run_keeps_them(tmp_path, batches):

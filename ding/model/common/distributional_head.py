@@ -175,8 +175,8 @@ class FractionProposalHead(nn.Module):
 
     ``[B, input_size]`` to ``logit`` ``[B, N]``, the means; ``q`` ``[B, N, Q]``, the returns at the
     middles ``tau`` ``[B, Q, 1]`` of the proposed shares; ``fractions`` ``[B, Q + 1]``, where these
-    begin and end, from 0 to 1; ``q_fractions`` ``[B, N, Q - 1]``, the returns at the inner ones of
-    them, without gradient; and the shares' ``entropy`` ``[B]``.
+    begin and end, from 0 to 1; the shares' ``entropy`` ``[B]``; and, where gradients are wanted,
+    ``q_fractions`` ``[B, N, Q - 1]``, the returns at the inner ones of the fractions.
 
     Gradients of ``fractions`` and ``entropy`` reach ``quantiles_proposal`` alone, and none of the
     others does.
@@ -219,16 +219,17 @@ class FractionProposalHead(nn.Module):
         fractions = torch.cat([torch.zeros_like(ends[..., :1]), ends], -1)
         tau = ((fractions[..., 1:] + fractions[..., :-1]) / 2).detach()
         q = self._quantiles(x, tau)
-        with torch.no_grad():
-            q_fractions = self._quantiles(x, fractions[..., 1:-1])
-        return {
+        output = {
             "logit": (q * share.detach().unsqueeze(-2)).sum(-1),
             "q": q,
             "tau": tau.unsqueeze(-1),
             "fractions": fractions,
-            "q_fractions": q_fractions,
             "entropy": -(share * log_share).sum(-1),
         }
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                output["q_fractions"] = self._quantiles(x, fractions[..., 1:-1])
+        return output
 
     def _quantiles(self, x: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
         """``[B, N, Q]`` at the shares ``[B, Q]``."""
