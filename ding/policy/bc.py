@@ -45,6 +45,8 @@ class BehaviourCloningPolicy(Policy):
     ``loss_type`` the likelihood of the actions, tanh of a Gaussian, is what grows.
     """
 
+    paper = "Pomerleau 1991"
+    actions = ("discrete", "multi-discrete", "continuous")
     config: dict[str, Any] = dict(
         type="bc",
         cuda=False,

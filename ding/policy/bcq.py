@@ -22,6 +22,8 @@ class BCQPolicy(QActorCritic):
     of two target critics (equation 13).
     """
 
+    paper = "Fujimoto et al. 2019"
+    actions = ("continuous",)
     config: dict[str, Any] = dict(
         type="bcq",
         cuda=False,
@@ -60,15 +62,21 @@ class BCQPolicy(QActorCritic):
     def default_model(self) -> tuple[str, list[str]]:
         return "bcq", ["ding.model.template.bcq"]
 
+    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
+        built: Any = super()._create_model(cfg, model)
+        if "learn" in self._enable_field and hasattr(built, "actor"):
+            bound = cfg.learn.init_w
+            last = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)][-1]
+            nn.init.uniform_(last.weight, -bound, bound)
+            nn.init.uniform_(last.bias, -bound, bound)
+        return built
+
     def _init_learn(self) -> None:
         super()._init_learn()
         cfg = self._cfg.learn
         self._lmbda = cfg.lmbda
         self._vae_parameters = list(self._model.vae.parameters())
         self._optimizer_vae = Adam(self._vae_parameters, lr=cfg.learning_rate_vae)
-        last = [layer for layer in self._model.actor.modules() if isinstance(layer, nn.Linear)][-1]
-        nn.init.uniform_(last.weight, -cfg.init_w, cfg.init_w)
-        nn.init.uniform_(last.bias, -cfg.init_w, cfg.init_w)
 
     def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
         output = self._model(batch, mode="compute_vae")

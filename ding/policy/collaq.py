@@ -17,6 +17,8 @@ class CollaQPolicy(QMIXPolicy):
     ``agent_alone_padding_state`` besides.
     """
 
+    paper = "Zhang et al. 2020"
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(type="collaq", learn=dict(collaq_loss_weight=1.0))
 
     _needed_parts = (

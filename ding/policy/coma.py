@@ -24,6 +24,8 @@ class COMAPolicy(TeamPolicy):
     ``other.replay_buffer.max_use``.
     """
 
+    paper = "Foerster et al. 2018"
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="coma",
         cuda=False,

@@ -10,7 +10,7 @@ from ding.policy.optimizer_state import load_optimizer
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
 from ding.torch_utils import Adam
-from ding.utils import POLICY_REGISTRY
+from ding.utils import POLICY_REGISTRY, allreduce
 from ding.utils.errors import ConfigError
 
 
@@ -28,6 +28,7 @@ class CQLPolicy(SACPolicy):
     """
 
     paper = "Kumar et al. 2020"
+    actions = ("continuous",)
     config: dict[str, Any] = dict(
         type="cql",
         model=dict(actor_head_hidden_size=256, critic_head_hidden_size=256),
@@ -64,8 +65,11 @@ class CQLPolicy(SACPolicy):
             return loss + cfg.min_q_weight * gap.sum(), td_error
         excess = cfg.min_q_weight * (gap - cfg.lagrange_thresh)
         multiplier = self._log_multiplier.exp().clamp(max=_LARGEST_MULTIPLIER)
+        mean_excess = excess.detach().mean()
+        if self._cfg.get("multi_gpu", False):
+            allreduce(mean_excess)
         self._optimizer_multiplier.zero_grad()
-        (-multiplier * excess.detach().mean()).sum().backward()
+        (-multiplier * mean_excess).sum().backward()
         self._optimizer_multiplier.step()
         return loss + (multiplier.detach() * excess).sum(), td_error
 

@@ -20,6 +20,8 @@ class EDACPolicy(SACPolicy):
     gradients have only a sign, so that it changes nothing there.
     """
 
+    paper = "An et al. 2021"
+    actions = ("continuous",)
     config: dict[str, Any] = dict(
         type="edac",
         model=dict(

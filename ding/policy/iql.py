@@ -22,6 +22,8 @@ class IQLPolicy(QActorCritic):
     at most 100 (equation 7): ``beta`` has to fit the scale of the rewards.
     """
 
+    paper = "Kostrikov et al. 2021"
+    actions = ("continuous",)
     config: dict[str, Any] = dict(
         type="iql",
         cuda=False,

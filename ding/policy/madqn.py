@@ -17,6 +17,8 @@ class MADQNPolicy(QMIXPolicy):
     values are mixed as in QMIX.
     """
 
+    paper = "Tan 1993"
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="madqn",
         nstep=3,

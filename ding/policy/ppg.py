@@ -46,14 +46,15 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
             raise ConfigError("policy.priority=True: PPG does not have it; remove the key")
         if cfg.multi_agent:
             raise ConfigError("policy.multi_agent=True: PPG has no network of agents; use ppo")
-        built = super()._create_model(cfg, model)
-        missing = [name for name in ("actor_critic", "aux_critic") if not hasattr(built, name)]
+        return super()._create_model(cfg, model)
+
+    def _check_model(self, model: Any) -> None:
+        missing = [name for name in ("actor_critic", "aux_critic") if not hasattr(model, name)]
         if missing:
             raise ConfigError(
                 f"{type(self).__name__} needs a network like ding.model.PPG, with the parts "
-                f"'actor_critic' and 'aux_critic'; {type(built).__name__} lacks {missing}"
+                f"'actor_critic' and 'aux_critic'; {type(model).__name__} lacks {missing}"
             )
-        return built
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn

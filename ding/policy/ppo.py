@@ -65,7 +65,7 @@ class PPOPolicy(_ClippedActorCritic):
     """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
 
     paper = "Schulman et al. 2017"
-    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid")
+    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     config: dict[str, Any] = dict(
         type="ppo",
         cuda=False,
@@ -156,7 +156,7 @@ class PPOOffPolicy(_ClippedActorCritic):
     """
 
     paper = "Schulman et al. 2017"
-    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid")
+    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     config: dict[str, Any] = dict(
         type="ppo_offpolicy",
         cuda=False,

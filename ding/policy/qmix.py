@@ -23,6 +23,8 @@ class QMIXPolicy(TeamPolicy):
     (`AgentsModel.judge`), and the loss.
     """
 
+    paper = "Rashid et al. 2018"
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="qmix",
         cuda=True,

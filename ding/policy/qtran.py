@@ -18,6 +18,8 @@ class QTRANPolicy(QMIXPolicy):
     agents' best actions (``opt``), and no less than it for all others (``nopt``).
     """
 
+    paper = "Son et al. 2019"
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="qtran",
         # Weights of the three losses.

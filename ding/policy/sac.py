@@ -13,7 +13,7 @@ from ding.model import model_wrap
 from ding.policy.optimizer_state import load_optimizer
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.torch_utils import Adam
-from ding.utils import POLICY_REGISTRY
+from ding.utils import POLICY_REGISTRY, allreduce
 from ding.utils.errors import ConfigError
 
 
@@ -87,6 +87,8 @@ class _SoftActorCritic(QActorCritic):
             return {"alpha": self._alpha_value}
         mean = entropy.detach().mean()
         excess = mean - self._target_entropy
+        if self._cfg.get("multi_gpu", False):
+            allreduce(excess)
         # The gradient of the loss, parameter times excess.
         self._alpha_parameter.grad = excess.reshape(1)
         loss = self._alpha_parameter.item() * excess.item()
@@ -139,13 +141,16 @@ class SACPolicy(_SoftActorCritic):
             return "continuous_maqac", ["ding.model.template.maqac"]
         return "continuous_qac", ["ding.model.template.qac"]
 
-    def _init_learn(self) -> None:
-        super()._init_learn()
-        bound = self._cfg.learn.init_w
-        for name, layer in self._model.actor.named_modules():
-            if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
-                nn.init.uniform_(layer.weight, -bound, bound)
-                nn.init.uniform_(layer.bias, -bound, bound)
+    def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
+        # Here, so that targets are copies of it, and all processes begin with the same.
+        built: Any = super()._create_model(cfg, model)
+        if "learn" in self._enable_field and hasattr(built, "actor"):
+            bound = cfg.learn.init_w
+            for name, layer in built.actor.named_modules():
+                if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
+                    nn.init.uniform_(layer.weight, -bound, bound)
+                    nn.init.uniform_(layer.bias, -bound, bound)
+        return built
 
     def _usual_entropy(self) -> float:
         return -float(np.prod(self._cfg.model.action_shape))

@@ -20,6 +20,8 @@ class WQMIXPolicy(QMIXPolicy):
     (centrally weighted), and ``learn.alpha`` elsewhere.
     """
 
+    paper = "Rashid et al. 2020"
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(type="wqmix", learn=dict(wqmix_ow=True, alpha=0.1))
 
     _target_value = "free_q"

@@ -64,7 +64,8 @@ def train(kind, bp_update_sync, rank):
     for _ in range(3):
         policy.learn_mode.forward(samples(kind, rng))
     torch.distributed.all_reduce = all_reduce
-    return policy._model.state_dict(), sent
+    state = policy.learn_mode.state_dict()
+    return {**state["model"], **{name: state[name] for name in ("alpha",) if name in state}}, sent
 
 
 def main(folder, rank, world_size):

@@ -1,5 +1,7 @@
 """The modes, their fields, and which API collectors are to use."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from ding.data import Columns
 from ding.envs import BaseEnvTimestep
 from ding.policy import Policy, create_policy, get_policy_cls
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
+from ding.policy.fit import KINDS
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, DataError, UnknownTypeError
@@ -280,9 +283,20 @@ def test_one_learner_alone_syncs_nothing(make_dqn):
     assert all(parameter.grad is None for parameter in policy._model.parameters())
 
 
-@pytest.mark.parametrize(
+EVERY_TYPE = pytest.mark.parametrize(
     "type_", [name for name in BUILTIN_TYPES["policy"] if not name.endswith("_command")]
 )
+
+
+@EVERY_TYPE
+def test_tells_its_paper_and_actions(type_):
+    policy = POLICY_REGISTRY.get(type_)
+    assert re.fullmatch(r"[A-Z].* \d{4}[ab]?", policy.paper)
+    assert policy.actions
+    assert set(policy.actions) <= set(KINDS)
+
+
+@EVERY_TYPE
 def test_the_command_mode_alone_needs_no_network(type_):
     cfg = POLICY_REGISTRY.get(type_).default_config()
     cfg.type, cfg.model.action_shape = f"{type_}_command", 2

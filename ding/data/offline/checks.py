@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ding.data.columns import Columns
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import DataError
 
 _BOUNDED = ("regression", "reparameterization")
@@ -98,14 +99,21 @@ def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) ->
     if policy.get("multi_agent") or isinstance(shape, Mapping) or shape is None:
         return
     sizes = [shape] if isinstance(shape, int) else [int(size) for size in shape]
-    if policy.get("continuous") or space in (*_BOUNDED, "continuous"):
+    is_bounded = policy.get("continuous") or space in _BOUNDED or _has_no_choices(policy)
+    if is_bounded or space == "continuous":
         _check_width(action, math.prod(sizes), source)
-        if policy.get("continuous") or space in _BOUNDED:
+        if is_bounded:
             _check_bounds(action, source)
         return
     _check_width(action, len(sizes), source)
     for k, size in enumerate(sizes):
         _check_choices(action.reshape(len(action), -1)[:, k], size, source)
+
+
+def _has_no_choices(policy: Mapping[str, Any]) -> bool:
+    type_ = policy.get("type")
+    actions = getattr(POLICY_REGISTRY.get(type_), "actions", ()) if type_ in POLICY_REGISTRY else ()
+    return "continuous" in actions and "discrete" not in actions
 
 
 def _check_width(action: np.ndarray, width: int, source: str) -> None:

@@ -51,7 +51,7 @@ class CollectStats:
         counts: list[Any] = [envsteps, samples, len(episodes)]
         if get_world_size() > 1:
             counts = [int(allreduce_data(count, "sum")) for count in counts]
-            duration = float(allreduce_data(duration, "mean"))
+            duration = float(allreduce_data(duration, "avg"))
         self.total_envstep += counts[0]
         self.total_sample += counts[1]
         self.total_episode += counts[2]
