@@ -17,7 +17,7 @@ class A2CPolicy(AdvantageActorCritic):
     """One pass over what was collected, in minibatches of ``learn.batch_size``."""
 
     paper = "Mnih et al. 2016"
-    actions = ("discrete", "multi-discrete", "continuous", "multi-agent")
+    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "multi-agent")
     config: dict[str, Any] = dict(
         type="a2c",
         cuda=False,

@@ -232,7 +232,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
     """PPO without a critic: the clipped surrogate with returns in the place of advantages."""
 
     paper = "Schulman et al. 2017"
-    actions = ("discrete", "multi-discrete", "continuous")
+    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous")
 
     config: dict[str, Any] = dict(
         type="ppo_pg",

@@ -24,7 +24,7 @@ class QMIXPolicy(TeamPolicy):
     """
 
     paper = "Rashid et al. 2018"
-    actions = ("multi-agent",)
+    actions: tuple[str, ...] = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="qmix",
         cuda=True,

@@ -130,7 +130,7 @@ class SACPolicy(_SoftActorCritic):
     """
 
     paper = "Haarnoja et al. 2018"
-    actions = ("continuous", "multi-agent")
+    actions: tuple[str, ...] = ("continuous", "multi-agent")
     config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
 
     #: Whether what the next state is worth has its action's entropy.
@@ -200,7 +200,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
     """
 
     paper = "Christodoulou 2019"
-    actions = ("discrete", "multi-agent")
+    actions: tuple[str, ...] = ("discrete", "multi-agent")
     config: dict[str, Any] = dict(type="discrete_sac")
 
     def default_model(self) -> tuple[str, list[str]]:
