@@ -6,6 +6,7 @@ import torch
 
 from ding.data import Columns, create_dataset, describe_dataset, offline_data_save_type
 from ding.data.offline.transition_dataset import transitions_of
+from ding.utils import save_file
 from ding.utils.data import NaiveRLDataset
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 from ding.worker import AdvancedReplayBuffer, NaiveReplayBuffer
@@ -54,6 +55,25 @@ class TestSavedBuffers:
     def test_a_folder_that_is_no_runs(self, tmp_path):
         with pytest.raises(DataError, match=r"is no folder of a run: it has no ckpt.resume"):
             NaiveRLDataset(str(tmp_path))
+
+
+def test_a_dict_of_arrays():
+    save_file("demo.pkl", {"observations": np.zeros((4, 2)), "actions": torch.arange(4)})
+    data = transitions_of(NaiveRLDataset("demo.pkl"))
+    assert (data.column("obs").dtype, data.column("action").tolist()) == (
+        torch.float32,
+        [0, 1, 2, 3],
+    )
+
+
+class TestDamage:
+    @pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
+    def test_a_truncated_file(self, kept):
+        offline_data_save_type(transitions(100), "demo.pkl")
+        with open("demo.pkl", "r+b") as file:
+            file.truncate(int(kept * file.seek(0, 2)))
+        with pytest.raises(CheckpointError, match=r"demo\.pkl"):
+            NaiveRLDataset("demo.pkl")
 
 
 class TestPaths:

@@ -51,6 +51,13 @@ class TestFiles:
             assert read.column("reward").tolist() == [0, 1, 2, 3]
             assert read.column("done").tolist() == [False, False, True, False]
 
+    def test_the_beginning_tells(self):
+        path = self.write(obs=np.zeros((3, 2)), action=np.zeros(3))["policy"]["collect"][
+            "data_path"
+        ]
+        for kind in ("naive", "d4rl"):
+            assert len(create_dataset(config(path, data_type=kind))) == 3
+
     def test_names_of_d4rl(self):
         # Two episodes: one ends, one is cut off; then the beginning of a third.
         obs = np.arange(7, dtype=np.float64)[:, None]

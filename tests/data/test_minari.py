@@ -10,6 +10,7 @@ import torch
 from ding.data import create_dataset
 from ding.data.offline.minari_dataset import minari_id_of
 from ding.data.offline.transition_dataset import transitions_of
+from ding.utils import save_file
 from ding.utils.errors import ConfigError
 
 
@@ -43,6 +44,27 @@ def test_names_that_nothing_is_near():
         minari_id_of("carla-lane-v0")
     with pytest.raises(ConfigError, match=r"needs the data set's name.*hopper-medium"):
         create_dataset(config("d4rl"))
+
+
+class TestPathsBesideNames:
+    """With the type `d4rl`."""
+
+    def wanted(self, path, env_id):
+        with pytest.raises(ConfigError) as error:
+            create_dataset(config("d4rl", path, env_id))
+        return str(error.value)
+
+    def test_a_path_that_is_not_there_gives_way_to_the_environments_id(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "minari", None)
+        words = self.wanted("d4rl/hopper_medium/data.pkl", "hopper-medium-v2")
+        assert "mujoco/hopper/medium-v0" in words
+        assert "mujoco/hopper/expert-v0" in self.wanted("hopper-expert-v2", "hopper-medium-v2")
+        words = self.wanted("d4rl/data.pkl", "CartPole-v1")
+        assert "no data set of Minari is near 'd4rl/data.pkl'" in words
+
+    def test_a_file_counts(self):
+        save_file("data.pkl", [{"obs": torch.zeros(2)}] * 3)
+        assert len(create_dataset(config("d4rl", "data.pkl", "hopper-medium-v2"))) == 3
 
 
 def test_without_minari(monkeypatch):

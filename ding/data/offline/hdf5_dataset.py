@@ -21,6 +21,8 @@ from ding.utils.errors import (
 from ding.utils.file_helper import temporary_name
 from ding.utils.registry_factory import DATASET_REGISTRY
 
+_MAGIC = b"\x89HDF\r\n\x1a\n"
+
 
 @DATASET_REGISTRY.register("hdf5")
 class HDF5Dataset(TransitionDataset):
@@ -41,6 +43,15 @@ class HDF5Dataset(TransitionDataset):
 
     def __init__(self, cfg: str | Mapping[str, Any]) -> None:
         super().__init__(read_hdf5(data_path(cfg)))
+
+
+def is_hdf5(path: str) -> bool:
+    """Whether a file is there and begins as HDF5 files do."""
+    if not os.path.isfile(path):
+        return False
+    with suppress(OSError), open(path, "rb") as stream:
+        return stream.read(len(_MAGIC)) == _MAGIC
+    return False
 
 
 def read_hdf5(path: str) -> Columns:

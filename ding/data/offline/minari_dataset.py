@@ -1,6 +1,8 @@
 """Data sets of Minari, and those of D4RL that went before them."""
 
 import contextlib
+import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,8 +11,13 @@ import torch
 
 from ding.data.columns import Columns
 from ding.data.offline.fields import as_column, as_index, as_plain
-from ding.data.offline.hdf5_dataset import read_hdf5
-from ding.data.offline.transition_dataset import TransitionDataset, data_path, path_key
+from ding.data.offline.naive_dataset import read_saved
+from ding.data.offline.transition_dataset import (
+    TransitionDataset,
+    collect_section,
+    data_path,
+    path_key,
+)
 from ding.data.tree import tree_map
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.registry_factory import DATASET_REGISTRY
@@ -25,6 +32,7 @@ _LEVELS = {
     "full-replay": "expert",
     "expert": "expert",
 }
+_MINARI_ID = re.compile(r"(?:[\w-]+/)+[\w-]+-v\d+")
 #: Tasks of MuJoCo, and tasks whose data sets were taken over under the same names.
 _MUJOCO = ("ant", "halfcheetah", "hopper", "humanoid", "swimmer", "walker2d", "reacher", "pusher")
 _ADROIT = ("door", "hammer", "pen", "relocate")
@@ -55,11 +63,11 @@ class D4RLDataset(TransitionDataset):
     """A data set by the name that D4RL has for it, such as ``hopper-medium-expert-v2``.
 
     D4RL is no longer kept: the nearest data set of Minari takes its place. ``data_path`` may also
-    be one of D4RL's files (``.hdf5``).
+    be a file, one of D4RL's (HDF5) or of this package.
 
     Args:
         cfg: The name, or a config with it as ``policy.collect.data_path``,
-            ``policy.learn.data_path`` or ``env.env_id``.
+            ``policy.learn.data_path`` or, where neither is a file or such a name, ``env.env_id``.
 
     Raises:
         ConfigError: As for `MinariDataset`, or no data set is near the name.
@@ -67,8 +75,9 @@ class D4RLDataset(TransitionDataset):
 
     def __init__(self, cfg: str | Mapping[str, Any]) -> None:
         name = _name(cfg)
-        if name.endswith((".hdf5", ".h5")):
-            super().__init__(read_hdf5(name))
+        if os.path.exists(name):
+            allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
+            super().__init__(read_saved(name, bool(allow)))
             return
         minari_id = minari_id_of(name)
         super().__init__(read_minari(minari_id))
@@ -77,15 +86,28 @@ class D4RLDataset(TransitionDataset):
 
 
 def _name(cfg: str | Mapping[str, Any]) -> str:
-    if isinstance(cfg, str) or path_key(cfg) is not None:
-        return data_path(cfg)
-    name = (cfg.get("env") or {}).get("env_id")
-    if not isinstance(name, str):
+    if isinstance(cfg, str):
+        return cfg
+    path = data_path(cfg) if path_key(cfg) is not None else None
+    env_id = (cfg.get("env") or {}).get("env_id")
+    if path is None and not isinstance(env_id, str):
         raise ConfigError(
             "policy.collect.data_type='d4rl' needs the data set's name, as "
             "policy.collect.data_path or env.env_id, such as 'hopper-medium-expert-v2'"
         )
-    return name
+    if path is None or not (os.path.exists(path) or _is_near(path)):
+        # Configs that name the data by the environment's id often have some path as well.
+        name = env_id if path is None or _is_near(str(env_id)) else path
+        return str(name)
+    return path
+
+
+def _is_near(name: str) -> bool:
+    try:
+        minari_id_of(name)
+    except ConfigError:
+        return False
+    return True
 
 
 def minari_id_of(name: str) -> str:
@@ -94,7 +116,7 @@ def minari_id_of(name: str) -> str:
     Raises:
         ConfigError: None is near.
     """
-    if "/" in name:
+    if _MINARI_ID.fullmatch(name):
         return name
     words = name.lower().removesuffix("-").split("-")
     if words[-1].startswith("v") and words[-1][1:].isdigit():

@@ -4,7 +4,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import torch
+
 from ding.data.columns import Columns
+from ding.data.offline.fields import NAMES, read_fields
+from ding.data.offline.hdf5_dataset import is_hdf5, read_hdf5
 from ding.data.offline.saved_items import items_of_ring, items_of_run
 from ding.data.offline.transition_dataset import TransitionDataset, collect_section, data_path
 from ding.utils.errors import DataError
@@ -14,10 +19,11 @@ from ding.utils.registry_factory import DATASET_REGISTRY
 
 @DATASET_REGISTRY.register("naive")
 class NaiveRLDataset(TransitionDataset):
-    """Transitions that this package has saved.
+    """Transitions that this package has saved; of other formats, HDF5 is known by its beginning.
 
-    They are a file that `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` wrote, or
-    the replay buffer of a run, which is named by the run's folder.
+    They are a file that `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` wrote, a
+    dict of arrays that `ding.utils.save_file` wrote (names as in HDF5 files), or the replay buffer
+    of a run, which is named by the run's folder.
 
     Args:
         cfg: The path, or a config with ``policy.collect.data_path`` or ``policy.learn.data_path``.
@@ -33,17 +39,26 @@ class NaiveRLDataset(TransitionDataset):
     def __init__(self, cfg: str | Mapping[str, Any]) -> None:
         path = data_path(cfg)
         allow = not isinstance(cfg, str) and collect_section(cfg).get("allow_pickle", False)
-        super().__init__(_read(path, bool(allow)))
+        super().__init__(read_saved(path, bool(allow)))
 
 
-def _read(path: str, allow_pickle: bool) -> Columns | list[Any]:
+def read_saved(path: str, allow_pickle: bool = False) -> Columns | list[Any]:
+    """The transitions of a file, or of the run of a folder; errors as for `NaiveRLDataset`."""
+    if is_hdf5(path):
+        return read_hdf5(path)
     if os.path.isdir(path):
         data: Any = items_of_run(path)
     else:
         data = read_file(path, allow_pickle=allow_pickle)
     if isinstance(data, dict) and isinstance(data.get("items"), dict):
         data = items_of_ring(data["items"])
+    if isinstance(data, dict) and any(_is_array(data.get(name)) for name in NAMES["obs"]):
+        return read_fields(data, data.__getitem__, path)
     if not isinstance(data, list) or not len(data):
         what = "an empty list" if isinstance(data, list) else f"a {type(data).__name__}"
         raise DataError(f"{path} holds {what}, expected a list of transitions")
     return data
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | torch.Tensor)
