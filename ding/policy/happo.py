@@ -83,13 +83,14 @@ class HAPPOPolicy(PPOPolicy):
                     "same"
                 )
             cfg = EasyDict({**cfg, "model": {**cfg.model, "agent_num": told}})
-        built = super()._create_model(cfg, model)
-        if not isinstance(built, HAVAC):
+        return super()._create_model(cfg, model)
+
+    def _check_model(self, model: Any) -> None:
+        if not isinstance(model, HAVAC):
             raise ConfigError(
                 f"{type(self).__name__} needs a network of ding.model.HAVAC, got "
-                f"{type(built).__name__}"
+                f"{type(model).__name__}"
             )
-        return built
 
     # ------------------------------------------------------------------ learn
 

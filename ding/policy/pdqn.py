@@ -65,10 +65,8 @@ class PDQNPolicy(Policy):
     def default_model(self) -> tuple[str, list[str]]:
         return "pdqn", ["ding.model.template.pdqn"]
 
-    def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
-        built = super()._create_model(cfg, model)
-        require_mode(built, "compute_discrete and compute_continuous")
-        return built
+    def _check_model(self, model: Any) -> None:
+        require_mode(model, "compute_discrete and compute_continuous")
 
     # ------------------------------------------------------------------ learn
 
