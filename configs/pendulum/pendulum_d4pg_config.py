@@ -9,7 +9,7 @@ main_config = EasyDict(
         n_evaluator_episode=10,
         # Of torques between -1 and 1, made what the environment takes.
         act_scale=True,
-        stop_value=-150,
+        stop_value=-200,
     ),
     policy=dict(
         cuda=False,
@@ -24,7 +24,7 @@ main_config = EasyDict(
             actor_head_hidden_size=128,
             critic_head_hidden_size=128,
             # Around the returns, discounted, that episodes can have.
-            v_min=-300,
+            v_min=-150,
             v_max=0,
             n_atom=51,
         ),
@@ -33,10 +33,10 @@ main_config = EasyDict(
             batch_size=128,
             learning_rate_actor=0.001,
             learning_rate_critic=0.001,
-            discount_factor=0.97,
+            discount_factor=0.95,
         ),
         collect=dict(n_sample=12),
-        eval=dict(evaluator=dict(eval_freq=1000)),
+        eval=dict(evaluator=dict(eval_freq=600)),
         other=dict(replay_buffer=dict(replay_buffer_size=100000)),
     ),
 )

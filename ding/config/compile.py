@@ -298,6 +298,8 @@ def require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
         "action_shape": "how many actions there are, or how long an action is",
     }
     for name in required_model_keys(model_class(parts, cfg)):
+        if name == "action_space" and at(cfg, "policy.action_space") is not None:
+            continue  # the policy knows what its network has to be told
         what = examples.get(name, "the network has no default for it")
         require(cfg, f"policy.model.{name}", what, problems)
 

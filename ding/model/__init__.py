@@ -105,9 +105,4 @@ __all__ = [
 ]
 
 _PLANNED = (*("DecisionTransformer", "HPT", "MAQAC"),)
-_PLANNED = (
-    *("BDQ", "COMA", "CollaQ", "DecisionTransformer", "HPT", "MAQAC"),
-    *("Mixer", "QMix"),
-    *("QTran", "WQMix"),
-)
 __getattr__ = with_planned(__name__, _PLANNED)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from easydict import EasyDict
 from torch.nn import functional as F
 
 from ding.model import model_wrap
@@ -87,6 +88,10 @@ class DDPGPolicy(QActorCritic):
             )
         if self._hybrid and cfg.multi_agent:
             raise ConfigError(f"{type(self).__name__}: hybrid actions are for one agent")
+        if model is None:
+            # The network's word for it.
+            space = "hybrid" if self._hybrid else "regression"
+            cfg = EasyDict({**cfg, "model": {"action_space": space, **cfg.model}})
         return super()._create_model(cfg, model)
 
     def _init_learn(self) -> None:
@@ -122,10 +127,8 @@ class DDPGPolicy(QActorCritic):
         return {"action_type": choice, "action_args": output["action_args"]}
 
     def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        action = self._model(batch["obs"], mode="compute_actor")["action"]
-        return -self._first_judge(batch["obs"], action).mean(), {}
         action = self._actor_action(batch["obs"])
-        return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
+        return -self._first_judge(batch["obs"], action).mean(), {}
 
     def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
         if not self._hybrid:

@@ -172,7 +172,7 @@ class QActorCritic(Policy):
         first = getattr(self._model, "first_q_value", None)
         if first is None:
             return self._judge(self._model, obs, action)[0]
-        return first({"obs": obs, "action": action})
+        return first(self._critic_inputs(obs, action))
 
     def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
         return {"obs": obs, "action": action}
