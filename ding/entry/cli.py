@@ -252,25 +252,45 @@ def _list_types(name: str) -> None:
         raise click.BadParameter(
             f"{name!r} is no registry; there are {', '.join(registries)}", param_hint="-q"
         )
-    if name == "policy":
-        _list_policies()
+    if name in ("policy", "env"):
+        _echo_table(_policy_rows() if name == "policy" else _env_rows())
         return
     for key in sorted(registries[name].query()):
         module = BUILTIN_TYPES.get(name, {}).get(key, "")
         click.echo(f"{key:<24} {module}".rstrip())
 
 
-def _list_policies() -> None:
+def _policy_rows() -> list[tuple[str, ...]]:
     """What each policy chooses, and where it comes from."""
     from ding.utils import POLICY_REGISTRY
 
     # The pipelines choose command modes, not users.
     types = sorted(key for key in POLICY_REGISTRY.query() if not key.endswith("_command"))
-    rows = [("type", "actions", "paper", "module")]
+    rows: list[tuple[str, ...]] = [("type", "actions", "paper", "module")]
     for key in types:
         policy: Any = POLICY_REGISTRY.get(key)
         actions = ", ".join(getattr(policy, "actions", ()))
         rows.append((key, actions, getattr(policy, "paper", ""), policy.__module__))
+    return rows
+
+
+def _env_rows() -> list[tuple[str, ...]]:
+    """What each type of environment is, and the extra of this package that it needs."""
+    from ding.utils import ENV_REGISTRY
+
+    rows: list[tuple[str, ...]] = [("type", "needs", "module", "what")]
+    for key in sorted(ENV_REGISTRY.query()):
+        env: Any = ENV_REGISTRY.get(key)
+        simulator = getattr(env, "needs", None)
+        needs = "" if simulator is None else f"ding[{simulator.extra}]"
+        if simulator is not None and not simulator.is_installed:
+            needs += " (missing)"
+        what = (env.__doc__ or "").partition("\n")[0].replace("``", "")
+        rows.append((key, needs, env.__module__, what))
+    return rows
+
+
+def _echo_table(rows: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -12,12 +12,14 @@ import pytest
 import ding.entry
 from ding.config import read_config
 from ding.policy import get_policy_cls
-from ding.utils import save_file
+from ding.utils import ENV_REGISTRY, save_file
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PATHS = sorted(p for p in CONFIGS.rglob("*_config.py") if p.parent.name != "parallel")
 EACH = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 SAMPLES = 128
+#: Environments whose episodes take long, or much work.
+LONG = ("PongNoFrameskip-v4", "HalfCheetah-v5", "Hopper-v4")
 #: Pipelines of policies whose configs name an expert; they train without one, too.
 EXPERTS = {"dqfd": "serial_pipeline_dqfd", "r2d3": "serial_pipeline_r2d3"}
 #: Policies whose configs name a data set.
@@ -28,6 +30,11 @@ def read(path):
     main_config, create_config = read_config(str(path))
     if "box2d" in path.read_text() and importlib.util.find_spec("Box2D") is None:
         pytest.skip("LunarLander needs the extra [box2d]")
+    simulator = getattr(ENV_REGISTRY.get(create_config.env.type), "needs", None)
+    if simulator is not None and not simulator.is_installed:
+        pytest.skip(f"the extra [{simulator.extra}] is not installed")
+    if main_config.env.get("env_id") in LONG:
+        create_config.env_manager.type = "base"  # processes take their time to start
     return main_config, create_config
 
 
@@ -56,6 +63,9 @@ def save_random_transitions(path, env_id, seed=0):
 def made_small(main_config, exp_name):
     main_config.exp_name = str(exp_name)
     main_config.env.update(evaluator_env_num=1, n_evaluator_episode=1, stop_value=float("inf"))
+    if main_config.env.get("env_id") in LONG:
+        main_config.env.update(max_episode_steps=SAMPLES, collector_env_num=2)
+        main_config.policy.learn.batch_size = min(main_config.policy.learn.batch_size, SAMPLES)
     collect = main_config.policy.collect
     if "data_path" in collect:
         collect.data_path = str(exp_name.with_suffix(".pkl"))
@@ -103,7 +113,9 @@ def test_is_a_script(path, monkeypatch):
     for suffix in ("", "_onpolicy", "_offline", "_dqfd", "_r2d3"):
         name = f"serial_pipeline{suffix}"
         monkeypatch.setattr(
-            ding.entry, name, lambda cfg, *expert, seed, name=name: started.append((name, *cfg))
+            ding.entry,
+            name,
+            lambda cfg, *expert, name=name, **options: started.append((name, *cfg)),
         )
     script = runpy.run_path(str(path), run_name="__main__")
     create_config = script["create_config"]

@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def pendulum(manager="base", **env):
+def pendulum(manager="base", env_type="gymnasium", **env):
     """PPO on observations that only their normalised form tells apart."""
     main = dict(
         exp_name="run",
@@ -45,12 +45,11 @@ def pendulum(manager="base", **env):
             eval=dict(evaluator=dict(eval_freq=1)),
         ),
     )
-    create = dict(
-        env=dict(type="gymnasium"), env_manager=dict(type=manager), policy=dict(type="ppo")
-    )
+    create = dict(env=dict(type=env_type), env_manager=dict(type=manager), policy=dict(type="ppo"))
     return main, create
 
 
+NORMALISED = {"norm_obs": {"use_norm": True}, "norm_reward": {"use_norm": True}}
 BEST = "run/ckpt/ckpt_best.pth.tar"
 
 
@@ -61,7 +60,9 @@ BEST = "run/ckpt/ckpt_best.pth.tar"
         ("subprocess", {}),
         ("async_subprocess", {}),
         ("gym_vector", {}),
-        ("base", {"norm_obs": {"use_norm": True}, "norm_reward": {"use_norm": True}}),
+        ("base", NORMALISED),
+        ("base", {"env_type": "pendulum", **NORMALISED}),
+        ("subprocess", {"env_type": "pendulum", **NORMALISED}),
     ],
 )
 def test_an_evaluation_of_the_best_policy_gives_what_the_run_did(manager, env):

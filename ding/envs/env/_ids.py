@@ -1,6 +1,6 @@
 """Ids of environments: what an old one is called now, and which package simulates it."""
 
-import importlib
+import importlib.util
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,10 @@ class Simulator:
     module: str
     package: str
     extra: str
+
+    @property
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec(self.module) is not None
 
     @property
     def cure(self) -> str:

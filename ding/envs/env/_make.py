@@ -27,6 +27,7 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
         ConfigError: gymnasium does not know the id, or the environment refuses its arguments.
         EnvError: A package that the environment needs is missing.
     """
+    asked_for = env_id
     env_id, own_kwargs = current_id(env_id)
     kwargs = {**own_kwargs, **kwargs}
     spec: Any = env_id
@@ -40,21 +41,8 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
             # Of an old version, which was asked for, or was chosen for an older one.
             warnings.filterwarnings("ignore", message=r".*is out of date")
             return gymnasium.make(spec, disable_env_checker=True, **kwargs)
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvError(f"cannot make env {env_id!r}: {error}. {_cure(env_id)}") from error
-    except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
-        if _is_missing(env_id):
-            raise EnvError(f"cannot make env {env_id!r}: {_cure(env_id)}") from error
-        raise ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}") from error
-    except gymnasium.error.Error as error:
-        raise ConfigError(f"env.env_id={env_id!r}: {error}") from error
-    except ModuleNotFoundError as error:
-        raise EnvError(
-            f"cannot make env {env_id!r}: the package {error.name!r} is missing; install it, or "
-            "correct env.env_id"
-        ) from error
-    except TypeError as error:
-        raise ConfigError(f"env.kwargs do not suit env {env_id!r}: {error}") from error
+    except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
+        raise _explained(asked_for, error) from error
 
 
 def env_name(env: Any) -> str:
@@ -83,18 +71,19 @@ def _hear_mujoco() -> None:
         mujoco.set_mju_user_warning(lambda text: once(text.strip()))
 
 
-def _is_missing(env_id: str) -> bool:
-    """Whether the package that makes such ids known is not installed."""
+def _explained(env_id: str, error: Exception) -> Exception:
     simulator = simulator_of(env_id)
-    if simulator is None:
-        return False
-    try:
-        importlib.import_module(simulator.module)
-    except ModuleNotFoundError:
-        return True
-    return False
-
-
-def _cure(env_id: str) -> str:
-    simulator = simulator_of(env_id)
-    return "" if simulator is None else simulator.cure
+    if simulator is not None and not simulator.is_installed:
+        return EnvError(f"cannot make env {env_id!r}: {simulator.cure}")
+    if isinstance(error, gymnasium.error.DependencyNotInstalled):
+        return EnvError(f"cannot make env {env_id!r}: {error}")
+    if isinstance(error, ModuleNotFoundError):
+        return EnvError(
+            f"cannot make env {env_id!r}: the package {error.name!r} is missing; install it, or "
+            "correct env.env_id"
+        )
+    if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.DeprecatedEnv):
+        return ConfigError(f"env.env_id={env_id!r} is not known to gymnasium: {error}")
+    if isinstance(error, TypeError):
+        return ConfigError(f"env.kwargs do not suit env {env_id!r}: {error}")
+    return ConfigError(f"env.env_id={env_id!r}: {error}")

@@ -50,7 +50,7 @@ class BitFlipTask(gymnasium.Env):
 
 @ENV_REGISTRY.register("bitflip")
 class BitFlipEnv(DingEnvWrapper):
-    """:class:`BitFlipTask`.
+    """Bits to be flipped until they are those of the goal; see :class:`BitFlipTask`.
 
     Config keys:
         n_bits: How many bits there are; also how many actions, and the limit of steps.

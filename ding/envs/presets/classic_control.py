@@ -16,7 +16,7 @@ class CartPoleEnv(GymnasiumEnv):
 
 @ENV_REGISTRY.register("acrobot")
 class AcrobotEnv(GymnasiumEnv):
-    """``Acrobot-v1``."""
+    """``Acrobot-v1``: two links are to swing up."""
 
     default_id = "Acrobot-v1"
 

@@ -1,0 +1,48 @@
+from easydict import EasyDict
+
+main_config = EasyDict(
+    exp_name="exp/moving_ppo",
+    env=dict(
+        env_id="Moving-v0",
+        collector_env_num=8,
+        evaluator_env_num=10,
+        n_evaluator_episode=50,
+        act_scale=True,
+        stop_value=1.8,
+    ),
+    policy=dict(
+        cuda=False,
+        action_space="hybrid",
+        model=dict(
+            obs_shape=10,
+            action_shape=dict(action_type_shape=3, action_args_shape=2),
+            action_space="hybrid",
+            encoder_hidden_size_list=[128, 64],
+            actor_head_hidden_size=64,
+            critic_head_hidden_size=64,
+            sigma_type="independent",
+        ),
+        learn=dict(
+            epoch_per_collect=10,
+            batch_size=320,
+            learning_rate=0.0003,
+            value_weight=0.5,
+            entropy_weight=0.003,
+            clip_ratio=0.2,
+            adv_norm=True,
+        ),
+        collect=dict(n_sample=3200, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(evaluator=dict(eval_freq=500)),
+    ),
+)
+
+create_config = EasyDict(
+    env=dict(type="gym_hybrid"),
+    env_manager=dict(type="base"),
+    policy=dict(type="ppo"),
+)
+
+if __name__ == "__main__":
+    from ding.entry import serial_pipeline_onpolicy
+
+    serial_pipeline_onpolicy([main_config, create_config], seed=0)
