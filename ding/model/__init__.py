@@ -104,5 +104,5 @@ __all__ = [
     "wrapper_name_map",
 ]
 
-_PLANNED = (*("DecisionTransformer", "HPT", "MAQAC"),)
+_PLANNED = ("DecisionTransformer", "HPT", "MAQAC")
 __getattr__ = with_planned(__name__, _PLANNED)

@@ -160,6 +160,9 @@ from .sac import (
 from .sql import (
     SQLPolicy as SQLPolicy,
 )
+from .sqn import (
+    SQNPolicy as SQNPolicy,
+)
 from .td3 import (
     TD3Policy as TD3Policy,
 )

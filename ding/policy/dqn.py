@@ -77,7 +77,7 @@ class DQNPolicy(Policy):
         ),
     )
 
-    _silent_keys = ("learn.alpha", "learn.discount_factor")
+    _silent_keys: tuple[str, ...] = ("learn.alpha", "learn.discount_factor")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._quick_actors: dict[str, QuickActor] = {}

@@ -1,0 +1,153 @@
+"""Soft Q-learning with two networks and a temperature that is learned.
+
+Haarnoja et al. 2017 (soft values, and the policy that they make), Fujimoto et al. 2018 (the lower
+of two networks' values), Haarnoja et al. 2018b (the temperature).
+"""
+
+from typing import Any
+
+import torch
+
+from ding.model import model_wrap
+from ding.policy.dqn import DQNPolicy, one_action
+from ding.policy.optimizer_state import load_optimizer
+from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
+from ding.torch_utils import Adam
+from ding.utils import POLICY_REGISTRY
+from ding.utils.errors import ConfigError
+
+
+@POLICY_REGISTRY.register("sqn")
+class SQNPolicy(DQNPolicy):
+    """Discrete SAC without an actor: the policy is ``softmax(Q / alpha)``.
+
+    ``alpha`` begins at ``learn.alpha`` and follows the policy's entropy, in nats: above
+    ``learn.target_entropy`` it falls, below it rises. Evaluation takes the best action.
+    """
+
+    paper = "Haarnoja et al. 2017"
+    actions: tuple[str, ...] = ("discrete",)
+    config: dict[str, Any] = dict(
+        type="sqn",
+        learn=dict(
+            learning_rate_q=0.001,
+            learning_rate_alpha=0.001,
+            # The target network follows; a number here makes it a copy instead.
+            target_update_freq=None,
+            alpha=0.2,
+            target_entropy=0.2,
+        ),
+        # Another place of `nstep`; counts if it is given.
+        collect=dict(nstep=None),
+    )
+    _silent_keys = ("learn.discount_factor",)
+
+    def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
+        if not cfg.learn.alpha > 0:
+            raise ConfigError(f"policy.learn.alpha is {cfg.learn.alpha}; it must be > 0")
+        if isinstance(cfg.model.get("action_shape", 1), list | tuple):
+            raise ConfigError(
+                f"policy.model.action_shape={list(cfg.model.action_shape)}: SQN chooses one of so "
+                "many actions, a whole number"
+            )
+        if cfg.collect.get("nstep") is not None:
+            cfg.nstep = cfg.collect.nstep
+        self._log_alpha = torch.tensor(float(cfg.learn.alpha)).log()
+        super().__init__(cfg, *args, **kwargs)
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return "sqn", ["ding.model.template.sqn"]
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        learn = self._cfg.learn
+        self._optimizer = Adam(self._model.parameters(), lr=learn.learning_rate_q)
+        self._log_alpha = self._log_alpha.to(self._device).requires_grad_()
+        self._alpha_optimizer = Adam([self._log_alpha], lr=learn.learning_rate_alpha)
+
+    def _forward_learn(self, data: Any) -> dict[str, Any]:
+        log = super()._forward_learn(data)
+        return {**log, "alpha": self._log_alpha.exp().item(), "entropy": self._entropy}
+
+    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+        # The soft value takes all actions: none has to be chosen.
+        return self._target_model.forward(batch["next_obs"])
+
+    def _branch_loss(
+        self,
+        batch: dict[str, Any],
+        action: torch.Tensor,
+        output: dict[str, Any],
+        target: dict[str, Any],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        alpha = self._log_alpha.detach().exp()
+        parts = []
+        for q in output["q_value"]:
+            data = q_nstep_td_data(
+                *(q, target["logit"], action, None),
+                *(batch["reward"], batch["done"], batch["weight"]),
+            )
+            parts.append(
+                q_nstep_sql_td_error(
+                    data,
+                    self._gamma,
+                    alpha,  # type: ignore[arg-type]
+                    self._nstep,
+                    value_gamma=batch.get("value_gamma"),
+                )
+            )
+        losses, errors, _ = zip(*parts)
+        log_policy = (output["logit"].detach() / alpha).log_softmax(-1)
+        entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
+        self._entropy = entropy.item()
+        alpha_loss = self._log_alpha * (entropy - self._cfg.learn.target_entropy)
+        priority = torch.stack(errors).detach().sqrt().mean(0)
+        return torch.stack(losses).sum() + alpha_loss, priority
+
+    def _update(self, loss: torch.Tensor) -> None:
+        self._alpha_optimizer.zero_grad()
+        super()._update(loss)
+        self._alpha_optimizer.step()
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "alpha", "entropy"]
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            **super()._state_dict_learn(),
+            "log_alpha": self._log_alpha.detach().clone(),
+            "optimizer_alpha": self._alpha_optimizer.state_dict(),
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        if "log_alpha" in state_dict:
+            with torch.no_grad():
+                self._log_alpha.copy_(state_dict["log_alpha"])
+        load_optimizer(self._alpha_optimizer, state_dict.get("optimizer_alpha"))
+
+    def _state_dict_collect(self) -> dict[str, Any]:
+        return {**super()._state_dict_collect(), "log_alpha": self._log_alpha.detach().clone()}
+
+    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_collect(state_dict)
+        if "log_alpha" in state_dict:
+            with torch.no_grad():
+                self._log_alpha.copy_(state_dict["log_alpha"])
+
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
+
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
+        self._train_mode(False)
+        alpha = self._log_alpha.detach().exp()
+        return _without_pairs(self._collect_model.forward(obs, eps=eps, alpha=alpha))
+
+    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+        return _without_pairs(super()._forward_eval_batch(obs))
+
+
+def _without_pairs(output: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The output without that of each network, which is no tensor of the batch."""
+    return one_action({name: part for name, part in output.items() if name != "q_value"})

@@ -1,0 +1,105 @@
+"""Soft Q-learning with two networks, against numbers worked out by hand."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.data import Columns
+from ding.policy.sqn import SQNPolicy
+from ding.utils import deep_merge_dicts, set_pkg_seed
+from ding.utils.errors import ConfigError
+
+TABLES = [[[1.0, 2.0], [3.0, 4.0]], [[0.5, 3.0], [5.0, 1.0]]]
+
+
+class TwoTables(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.Parameter(torch.tensor(TABLES))
+
+    def forward(self, x):
+        values = [table[x[:, 0].long()] for table in self.tables]
+        return {"q_value": values, "logit": torch.minimum(*values)}
+
+
+def build(network=None, **overrides):
+    set_pkg_seed(0, use_cuda=False)
+    overrides.setdefault("model", {"obs_shape": 3, "action_shape": 2})
+    return SQNPolicy(
+        deep_merge_dicts(SQNPolicy.default_config(), EasyDict(overrides)), model=network
+    )
+
+
+def samples():
+    return Columns(
+        {
+            "obs": torch.tensor([[0.0], [0.0]]),
+            "next_obs": torch.tensor([[1.0], [1.0]]),
+            "action": torch.tensor([0, 1]),
+            "reward": torch.tensor([[1.0], [1.0]]),
+            "done": np.array([False, True]),
+        }
+    )
+
+
+def test_loss_by_hand():
+    alpha = 0.5
+    learn = dict(alpha=alpha, target_entropy=0.3, learning_rate_alpha=0.01)
+    policy = build(TwoTables(), discount_factor=0.5, learn=learn)
+    log = policy.learn_mode.forward(samples())
+    soft = alpha * math.log(math.exp(3 / alpha) + math.exp(1 / alpha))
+    errors = [
+        [1 + 0.5 * soft - 1.0, 1 - 2.0],
+        [1 + 0.5 * soft - 0.5, 1 - 3.0],
+    ]
+    assert log["priority"].tolist() == pytest.approx(np.abs(errors).mean(0).tolist(), rel=1e-5)
+    # Of the lower values (0.5, 2) in both samples.
+    p = math.exp(2 / alpha) / (math.exp(2 / alpha) + math.exp(0.5 / alpha))
+    entropy = -p * math.log(p) - (1 - p) * math.log(1 - p)
+    assert log["entropy"] == pytest.approx(entropy, rel=1e-5)
+    wanted = np.square(errors).mean(1).sum() + math.log(alpha) * (entropy - 0.3)
+    assert log["total_loss"] == pytest.approx(wanted, rel=1e-5)
+    assert log["alpha"] > alpha  # there is too little entropy
+
+
+def test_actions_follow_the_soft_policy():
+    policy = build(TwoTables(), learn=dict(alpha=1.0))
+    action = policy._forward_collect_batch(torch.zeros(20_000, 1), eps=0.0)["action"]
+    assert action.float().mean().item() == pytest.approx(1 / (1 + math.exp(-1.5)), abs=0.02)
+    assert policy._forward_eval_batch(torch.zeros(3, 1))["action"].tolist() == [1] * 3
+    out = policy.collect_mode.forward({2: torch.zeros(1), 0: torch.zeros(1)}, eps=0.1)
+    assert set(out) == {0, 2}
+
+
+def test_reloaded_policy_learns_and_acts_the_same():
+    policy, other = build(TwoTables()), build(TwoTables())
+    for _ in range(5):
+        policy.learn_mode.forward(samples())
+    other.learn_mode.load_state_dict(copy.deepcopy(policy.learn_mode.state_dict()))
+    logs = [each.learn_mode.forward(samples()) for each in (policy, other)]
+    for key, value in logs[0].items():
+        assert np.array_equal(np.asarray(value), np.asarray(logs[1][key])), key
+    third = build(TwoTables())
+    third.collect_mode.load_state_dict(policy.collect_mode.state_dict())
+    assert third._log_alpha == policy._log_alpha
+
+
+def test_old_place_of_nstep():
+    assert build(collect=dict(nstep=3))._nstep == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict(learn=dict(alpha=0)), "alpha"),
+        (dict(model=dict(obs_shape=3, action_shape=[2, 2])), "a whole number"),
+    ],
+)
+def test_what_does_not_fit_is_refused(wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        build(**wrong)
