@@ -4,6 +4,9 @@ The demonstrator, and 6,000 of its steps:
 `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0`
 `python configs/pendulum/pendulum_bc_config.py collect`
 Then, to learn from them: `ding -m serial_bc -c configs/pendulum/pendulum_bc_config.py -s 0`.
+
+Of a demonstrator that returned -150, three seeds reached -137 to -185 over 20 episodes, after 1,000
+to 1,500 updates.
 """
 
 import sys
