@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from easydict import EasyDict
 
 from ding.data import Columns
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.trajectories import trajectories
-from ding.entry.offline_data import Batches, with_nstep
+from ding.entry.offline_data import Batches, _discount_factor, with_nstep
 from ding.utils.errors import ConfigError, DataError
 
 ALL = ("obs", "action", "reward", "next_obs", "done")
@@ -135,6 +136,13 @@ class TestNstep:
                 assert got["done"] == window[-1]["done"]
                 assert got["value_gamma"] == pytest.approx(gamma ** len(window))
                 assert got["action"].tolist() == [t]
+
+    @pytest.mark.parametrize(
+        ("type_", "section"), [("dqn", {}), ("td3", {"discount_factor": 0.5}), ("bc", {})]
+    )
+    def test_the_discount_factor_stands_where_the_policy_has_it(self, type_, section):
+        policy = EasyDict(type=type_, learn=section, discount_factor=0.9)
+        assert _discount_factor(policy) == (0.5 if section else 0.9)
 
     def test_data_of_n_steps_stays(self):
         data = Columns({"reward": np.zeros((4, 3)), "obs": np.zeros((4, 1))})
