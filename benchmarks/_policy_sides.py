@@ -5,6 +5,7 @@ and nothing but the update counts. Libraries are imported where they are used, f
 with its own.
 """
 
+import copy
 import os
 import tempfile
 from collections.abc import Callable
@@ -37,15 +38,22 @@ SETTINGS: dict[str, tuple[list[int], int, bool]] = {
     "a2c": ([64, 64], ROLLOUT, False),
 }
 ON_POLICY = ("ppo", "a2c")
+#: Atari-shaped observations, and the settings that go with them.
+FRAMES, CONVOLUTIONS = (4, 84, 84), [32, 64, 64, 512]
+FRAME_BATCH = {"dqn": 32, "ppo": 256}
+FRAME_ROLLOUT = 1024
 
 
 class Noise(gymnasium.Env):
     """Random observations and rewards; an episode has 200 steps."""
 
-    def __init__(self, continuous: bool = False) -> None:
+    def __init__(self, continuous: bool = False, frames: bool = False) -> None:
         box = partial(gymnasium.spaces.Box, dtype=np.float32)
         self.observation_space = box(-np.inf, np.inf, (17 if continuous else 4,))
         self.action_space = box(-1, 1, (6,)) if continuous else gymnasium.spaces.Discrete(2)
+        if frames:
+            self.observation_space = gymnasium.spaces.Box(0, 255, FRAMES, np.uint8)
+            self.action_space = gymnasium.spaces.Discrete(6)
         self._rng = np.random.default_rng(0)
         self._steps = 0
 
@@ -59,7 +67,10 @@ class Noise(gymnasium.Env):
         return self._observe(), float(self._rng.random()), ended, False, {}
 
     def _observe(self) -> np.ndarray:
-        return self._rng.standard_normal(self.observation_space.shape, np.float32)
+        space = self.observation_space
+        if space.dtype == np.uint8:
+            return self._rng.integers(0, 256, space.shape, np.uint8)
+        return self._rng.standard_normal(space.shape, np.float32)
 
 
 gymnasium.register("Noise-v0", Noise)
@@ -135,10 +146,116 @@ def ding_config(name: str) -> tuple[dict, dict]:
         ),
     )
     if name == "ppo":
-        main["policy"]["action_space"] = "discrete"
+        # As the other sides: advantages once for each collection.
+        main["policy"].update(action_space="discrete", recompute_adv=False)
         main["policy"]["learn"]["epoch_per_collect"] = EPOCHS
     create = dict(env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=name))
     return main, create
+
+
+def ding_frames(name: str) -> Act:
+    """As :func:`ding`, with the network and sizes that Atari is learned with."""
+    os.chdir(tempfile.mkdtemp())
+    from ding.entry.components import build_components, load_config
+    from ding.utils.run_log import RunLog
+
+    main, create = ding_config(name)
+    main["env"]["kwargs"] = dict(frames=True)
+    policy = main["policy"]
+    policy["model"] = dict(obs_shape=FRAMES, action_shape=6, encoder_hidden_size_list=CONVOLUTIONS)
+    policy["learn"]["batch_size"] = FRAME_BATCH[name]
+    if name == "ppo":
+        policy["model"]["share_encoder"] = True
+        for part in ("actor", "critic"):
+            policy["model"].update({f"{part}_head_hidden_size": 512, f"{part}_head_layer_num": 0})
+        policy["collect"]["n_sample"] = FRAME_ROLLOUT
+    else:
+        policy["model"].update(dueling=False, head_layer_num=0)
+    cfg = load_config((main, create), 0, save_cfg=False)
+    parts = build_components(cfg, RunLog(cfg.exp_name).writer)
+    learner, buffer, collector = parts.learner, parts.replay_buffer, parts.collector
+    data = collector.collect(policy_kwargs={} if buffer is None else {"eps": 0.5})
+    for _ in range(FILL // 16 if buffer is not None else 0):
+        buffer.push(data, collector.envstep)
+        data = collector.collect(policy_kwargs={"eps": 0.5})
+
+    def act() -> int:
+        before = learner.train_iter
+        batch = data if buffer is None else buffer.sample(FRAME_BATCH[name], before)
+        learner.train(batch, collector.envstep)
+        return learner.train_iter - before
+
+    return act
+
+
+# ---------------------------------------------------------------------- a loop written by hand
+
+
+def hand_written_frames(name: str) -> Act:
+    """What one writes down with torch alone, on data that is there already."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    torch.manual_seed(0)
+    encoder = nn.Sequential(
+        *(nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU()),
+        *(nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU()),
+    )
+    actor, critic = nn.Linear(512, 6), nn.Linear(512, 1)
+    rng = np.random.default_rng(0)
+    size = FILL // 2 if name == "dqn" else FRAME_ROLLOUT
+    obs = rng.integers(0, 256, (size + 1, *FRAMES), np.uint8)
+    action, reward = rng.integers(0, 6, size), rng.random(size, np.float32)
+    batch_size = FRAME_BATCH[name]
+    if name == "dqn":
+        net = nn.Sequential(encoder, actor)
+        target = copy.deepcopy(net)
+        optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True)
+
+        def update() -> int:
+            index = rng.integers(0, size, batch_size)
+            now, after = (torch.from_numpy(obs[i]).float() for i in (index, index + 1))
+            taken = torch.from_numpy(action[index])[:, None]
+            with torch.no_grad():
+                best = net(after).argmax(1, keepdim=True)
+                value = target(after).gather(1, best).squeeze(1)
+                goal = torch.from_numpy(reward[index]) + 0.97 * value
+            loss = F.mse_loss(net(now).gather(1, taken).squeeze(1), goal)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            loss.item()
+            return 1
+
+        return update
+    net = nn.ModuleList([encoder, actor, critic])
+    optimizer = torch.optim.Adam(net.parameters(), lr=3e-4, fused=True)
+    frames, actions = torch.from_numpy(obs[:size]), torch.from_numpy(action)
+    returns, adv = torch.rand(size), torch.randn(size)
+    old_log_prob = torch.full((size,), -1.8)
+
+    def update_all() -> int:
+        updates = 0
+        for _ in range(EPOCHS):
+            for index in torch.randperm(size).split(batch_size):
+                feature = encoder(frames[index].float())
+                log_prob = actor(feature).log_softmax(-1)
+                taken = log_prob.gather(1, actions[index, None]).squeeze(1)
+                ratio, a = (taken - old_log_prob[index]).exp(), adv[index]
+                a = (a - a.mean()) / (a.std() + 1e-8)
+                policy_loss = -torch.minimum(ratio * a, ratio.clamp(0.8, 1.2) * a).mean()
+                value_loss = F.mse_loss(critic(feature).squeeze(1), returns[index])
+                entropy = -(log_prob.exp() * log_prob).sum(-1).mean()
+                loss = policy_loss + 0.5 * value_loss - 0.01 * entropy
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                loss.item()
+                updates += 1
+        return updates
+
+    return update_all
 
 
 # ---------------------------------------------------------------------- Stable-Baselines3
