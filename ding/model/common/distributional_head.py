@@ -159,15 +159,16 @@ class ImplicitQuantileHead(nn.Module):
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         tau = self._tau(x)
         embedding = torch.cos(tau * self.frequencies)
-        feature = x.unsqueeze(-2) * torch.relu(self.iqn_fc(embedding))  # [B, Q, input_size]
+        feature = x.unsqueeze(-2) * self.iqn_fc(embedding).relu_()  # [B, Q, input_size]
         q = self.Q(feature).transpose(-1, -2)
-        return {"logit": q.mean(-1), "q": q, "tau": tau}
+        return {"logit": q.mean(-1), "q": q, "tau": tau.expand(*x.shape[:-1], -1, -1)}
 
     def _tau(self, x: torch.Tensor) -> torch.Tensor:
+        """``[B, Q, 1]``, or ``[Q, 1]`` where they are the same for all rows."""
         if self.training:
             return torch.rand(*x.shape[:-1], self.num_quantiles, 1, device=x.device, dtype=x.dtype)
         middle = (torch.arange(self.num_quantiles, device=x.device) + 0.5) / self.num_quantiles
-        return middle.to(x.dtype).unsqueeze(-1).expand(*x.shape[:-1], -1, -1)
+        return middle.to(x.dtype).unsqueeze(-1)
 
 
 class FractionProposalHead(nn.Module):
