@@ -48,10 +48,8 @@ class R2D2Policy(Policy):
         discount_factor=0.997,
         nstep=5,
         burnin_step=20,
-        # Steps that are learned from.
+        # Steps that are learned from. `unroll_len`, those of the whole sequence, counts if given.
         learn_unroll_len=80,
-        # Steps of a whole sequence, of which the others are learned from, instead of the above.
-        unroll_len=None,
         learn=dict(
             # Updates after each collection.
             update_per_collect=1,
@@ -84,6 +82,7 @@ class R2D2Policy(Policy):
 
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
+    _silent_keys = ("unroll_len",)
     _recurrent = True
     _transition_outputs = ("prev_state",)
 
