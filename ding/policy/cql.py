@@ -55,12 +55,17 @@ class CQLPolicy(SACPolicy):
         if cfg.with_lagrange:
             self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
 
+    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+        log = super()._update_critic(batch)
+        return {**log, "conservative_gap": batch["conservative_gap"].item()}
+
     def _critic_loss(
         self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         loss, td_error = super()._critic_loss(batch, q_values, target)
         cfg = self._cfg.learn
         gap = self._soft_maximum(batch).mean(-1) - torch.stack([q.mean() for q in q_values])
+        batch["conservative_gap"] = gap.detach().mean()
         if not cfg.with_lagrange:
             return loss + cfg.min_q_weight * gap.sum(), td_error
         excess = cfg.min_q_weight * (gap - cfg.lagrange_thresh)
@@ -97,6 +102,9 @@ class CQLPolicy(SACPolicy):
             actions.append(action.unflatten(0, (-1, number)))
             log_densities.append(log_density.unflatten(0, (-1, number)))
         return torch.cat(actions, 1), torch.cat(log_densities, 1)
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), "conservative_gap"]
 
     def _state_dict_learn(self) -> dict[str, Any]:
         state = super()._state_dict_learn()
