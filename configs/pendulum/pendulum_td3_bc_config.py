@@ -1,7 +1,8 @@
 """TD3 with behaviour cloning on what a run of SAC has seen (Fujimoto and Gu 2021).
 
-The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 10000
---set env.stop_value=0`. The folder of that run is the data set.
+The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 20000
+--set env.stop_value=0`. The folder of that run is the data set; SAC learns the task within its
+first 8,000 steps.
 """
 
 from easydict import EasyDict
@@ -15,7 +16,8 @@ main_config = EasyDict(
         n_evaluator_episode=10,
         # Of torques between -1 and 1, made what the environment takes.
         act_scale=True,
-        stop_value=-150,
+        # Out of reach: the data set is gone through to the end.
+        stop_value=0,
     ),
     policy=dict(
         cuda=False,
@@ -26,11 +28,15 @@ main_config = EasyDict(
             critic_head_hidden_size=64,
         ),
         learn=dict(
-            train_epoch=60,
+            train_epoch=26,
             batch_size=128,
-            learning_rate_critic=0.001,
+            # Some 30 steps ahead are enough, and sooner learned than 100.
+            discount_factor=0.97,
+            target_theta=0.01,
+            learning_rate_critic=0.003,
             learning_rate_actor=0.001,
-            alpha=2.5,
+            # Half of what was done is bad: imitate it little.
+            alpha=60,
         ),
         collect=dict(data_type="naive", data_path="exp/pendulum_sac"),
         eval=dict(evaluator=dict(eval_freq=1000)),

@@ -167,7 +167,6 @@ SILENT = frozenset(
     (
         *("policy.command", "policy.learn.algo", "policy.collect.algo", "policy.learn.iqn"),
         *("policy.learn.reparameterization", "policy.learn.value_network"),
-        "policy.learn.learning_rate_alpha",  # of policies without a temperature
         *("policy.collect.collector_env_num", "policy.eval.evaluator_env_num"),
         *("policy.collect.collector_logit", "policy.collect.model_path"),
         "policy.collect.state_dict_path",

@@ -24,6 +24,8 @@ class BCQPolicy(QActorCritic):
 
     paper = "Fujimoto et al. 2019"
     actions = ("continuous",)
+    _silent_keys = (*QActorCritic._silent_keys, "learn.learning_rate_alpha")
+
     config: dict[str, Any] = dict(
         type="bcq",
         cuda=False,
@@ -31,6 +33,7 @@ class BCQPolicy(QActorCritic):
         priority=False,
         priority_IS_weight=False,
         random_collect_size=10000,
+        action_space="continuous",
         nstep=1,
         model=dict(
             actor_head_hidden_size=[400, 300],
@@ -118,7 +121,7 @@ class BCQPolicy(QActorCritic):
     # ------------------------------------------------------------------ collect and eval
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
+        super()._init_collect()
         self._collect_model = model_wrap(self._model, "base")
 
     def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:

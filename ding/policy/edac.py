@@ -22,6 +22,12 @@ class EDACPolicy(SACPolicy):
 
     paper = "An et al. 2021"
     actions = ("continuous",)
+    _silent_keys = (
+        *SACPolicy._silent_keys,
+        # Of other methods for data sets.
+        *("learn.learning_rate_value", "learn.min_q_weight"),
+    )
+
     config: dict[str, Any] = dict(
         type="edac",
         model=dict(
@@ -34,10 +40,6 @@ class EDACPolicy(SACPolicy):
             eta=0.1,
             # Whether targets have the entropy of the next action, as SAC's do.
             with_q_entropy=False,
-            # Of configs of other methods, which share theirs; without effect.
-            learning_rate_value=3e-4,
-            min_q_weight=1.0,
-            multi_gpu=False,
         ),
     )
 

@@ -24,6 +24,7 @@ class IQLPolicy(QActorCritic):
 
     paper = "Kostrikov et al. 2021"
     actions = ("continuous",)
+
     config: dict[str, Any] = dict(
         type="iql",
         cuda=False,
@@ -98,7 +99,7 @@ class IQLPolicy(QActorCritic):
     # ------------------------------------------------------------------ collect and eval
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
+        super()._init_collect()
         self._collect_model = model_wrap(self._model, "base")
 
     def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:

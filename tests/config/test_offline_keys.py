@@ -114,6 +114,8 @@ CONFIGS["edac"] = dict(
         **SAC_LEARN,
         eta=1.0,
         with_q_entropy=False,
+        learning_rate_value=3e-4,
+        min_q_weight=1.0,
         learner=dict(hook=dict(save_ckpt_after_iter=100)),
     ),
     collect=DATA,
