@@ -18,16 +18,19 @@ main_config = EasyDict(
         model=dict(
             obs_shape=4,
             action_shape=2,
+            # Of its own: the values' gradients are far larger.
+            share_encoder=False,
             encoder_hidden_size_list=[64, 64],
         ),
         learn=dict(
-            batch_size=32,
-            learning_rate=0.001,
+            batch_size=64,
+            learning_rate=0.0007,
             value_weight=0.5,
             entropy_weight=0.0,
             adv_norm=True,
+            grad_norm=100,
         ),
-        collect=dict(n_sample=256, discount_factor=0.99, gae_lambda=0.95),
+        collect=dict(n_sample=256, discount_factor=0.99, gae_lambda=1.0),
         eval=dict(evaluator=dict(eval_freq=200)),
     ),
 )
