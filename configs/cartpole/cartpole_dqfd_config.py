@@ -1,8 +1,12 @@
+"""DQfD (Hester et al. 2018); CartPole-v1 counts as solved at a mean return of 475.
+
+The expert is what `cartpole_dqn_475_config.py` has trained: run that first.
+"""
+
 import os
 
 from easydict import EasyDict
 
-# The expert is what cartpole_dqn_475_config.py has trained: run that first.
 main_config = EasyDict(
     exp_name="exp/cartpole_dqfd",
     env=dict(

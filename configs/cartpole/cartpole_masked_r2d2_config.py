@@ -1,3 +1,5 @@
+"""R2D2 (Kapturowski et al. 2019) where a memory is needed: CartPole without its velocities."""
+
 from easydict import EasyDict
 
 main_config = EasyDict(

@@ -1,8 +1,12 @@
+"""R2D3 (Paine et al. 2019) on CartPole without its velocities, from an expert's episodes.
+
+The expert is what `cartpole_masked_r2d2_config.py` has trained: run that first.
+"""
+
 import os
 
 from easydict import EasyDict
 
-# The expert is what cartpole_masked_r2d2_config.py has trained: run that first.
 main_config = EasyDict(
     exp_name="exp/cartpole_masked_r2d3",
     env=dict(

@@ -1,3 +1,8 @@
+"""Soft Q-learning (Haarnoja et al. 2017) with two networks and a learned temperature.
+
+CartPole-v1 counts as solved at a mean return of 475.
+"""
+
 from easydict import EasyDict
 
 main_config = EasyDict(

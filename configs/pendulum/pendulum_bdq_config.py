@@ -1,3 +1,5 @@
+"""BDQ (Tavakoli et al. 2018), with eleven torques in place of all between the bounds."""
+
 from easydict import EasyDict
 
 main_config = EasyDict(

@@ -47,6 +47,18 @@ def test_dqn(config, goal, max_env_step, tmp_path):
 @pytest.mark.parametrize(
     ("config", "goal", "max_env_step"),
     [
+        ("cartpole/cartpole_masked_r2d2_config.py", 195, 40_000),
+        ("pendulum/pendulum_bdq_config.py", -200, 20_000),
+    ],
+)
+def test_value_based(config, goal, max_env_step, tmp_path):
+    end = train(serial_pipeline, config, goal, max_env_step, tmp_path)
+    assert end["status"] == "converged", end
+
+
+@pytest.mark.parametrize(
+    ("config", "goal", "max_env_step"),
+    [
         ("cartpole/cartpole_ppo_config.py", 475, 40_000),
         ("pendulum/pendulum_ppo_config.py", -250, 40_000),
         ("coin_race/coin_race_ppo_config.py", 4.5, 60_000),
