@@ -1,3 +1,7 @@
+"""DDPG with parametrised actions (Hausknecht and Stone 2016) on a task of our own: to stop in a
+target gives about 1.9 from the mean start, and standing still -0.2.
+"""
+
 from easydict import EasyDict
 
 main_config = EasyDict(

@@ -1,3 +1,7 @@
+"""Multi-pass PDQN (Xiong et al. 2018, Bester et al. 2019) on a task of our own: to stop in a target
+gives about 1.9 from the mean start, and standing still -0.2.
+"""
+
 from easydict import EasyDict
 
 main_config = EasyDict(

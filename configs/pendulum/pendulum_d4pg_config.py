@@ -1,3 +1,7 @@
+"""D4PG (Barth-Maron et al. 2018), which has no return for Pendulum; good policies come to about
+-150.
+"""
+
 from easydict import EasyDict
 
 main_config = EasyDict(

@@ -24,7 +24,7 @@ main_config = EasyDict(
             batch_size=16,
             learning_rate=0.001,
             value_weight=1.0,
-            entropy_weight=0.01,
+            entropy_weight=0.1,
             discount_factor=0.98,
             grad_clip_type="clip_norm",
             clip_value=5,
@@ -36,7 +36,7 @@ main_config = EasyDict(
         ),
         other=dict(
             # Of policies that were not long ago.
-            replay_buffer=dict(replay_buffer_size=256),
+            replay_buffer=dict(replay_buffer_size=128),
             commander=dict(collector_task_space=2, learner_task_space=1, eval_interval=5),
         ),
     ),
