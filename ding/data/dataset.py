@@ -8,10 +8,9 @@ from torch.utils.data import Dataset
 
 from ding.data.offline.describe import describe
 from ding.data.offline.hdf5_dataset import write_hdf5
-from ding.data.offline.naive_dataset import NaiveRLDataset
+from ding.data.offline.naive_dataset import NaiveRLDataset, write_naive
 from ding.data.offline.transition_dataset import collect_section, transitions_of
 from ding.utils.errors import ConfigError
-from ding.utils.file_helper import save_file
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import DATASET_REGISTRY
 
@@ -55,4 +54,4 @@ def offline_data_save_type(
     _SAVERS[data_type](expert_data_path, exp_data)
 
 
-_SAVERS: dict[str, Callable[[str, Any], None]] = {"naive": save_file, "hdf5": write_hdf5}
+_SAVERS: dict[str, Callable[[str, Any], None]] = {"naive": write_naive, "hdf5": write_hdf5}

@@ -12,6 +12,7 @@ import torch
 from easydict import EasyDict
 
 from ding.config.compile import Strict
+from ding.data import Columns
 from ding.data.dataset import offline_data_save_type
 from ding.entry.components import InputConfig, load_config, make_env_manager, players, seed_envs
 from ding.policy import Policy, create_policy
@@ -341,8 +342,8 @@ def _require_statistics(env: Any, policy: Policy, path: str | None) -> None:
 
 
 def _save(path: str, data: Any, what: str, data_type: str = "naive") -> None:
-    if data_type == "naive":
-        data = to_device(list(data), "cpu")
+    if data_type == "naive" and not isinstance(data, Columns):
+        data = to_device(data, "cpu")
     offline_data_save_type(data, path, data_type)
     print(f"saved {what} to {os.path.abspath(path)}")
 

@@ -34,6 +34,7 @@ def read_file(
     fs_type: str | None = None,
     use_lock: bool = False,
     allow_pickle: bool = False,
+    columns: bool = False,
 ) -> Any:
     """Read what `save_file` or ``torch.save`` wrote.
 
@@ -43,6 +44,7 @@ def read_file(
         allow_pickle: Also read files that hold arbitrary pickled objects. Such a file can execute
             any code: only for files that you trust. The environment variable
             ``DING_ALLOW_PICKLE=1`` does the same.
+        columns: Whether a long list of uniform dicts is to come as `safe_serial.UniformRows`.
 
     Raises:
         CheckpointNotFoundError: There is no such file (also a `FileNotFoundError`).
@@ -50,7 +52,8 @@ def read_file(
     """
     _check_fs_type(fs_type)
     with get_file_lock(path, "read") if use_lock else nullcontext():
-        return _read(path, allow_pickle or os.environ.get("DING_ALLOW_PICKLE") == "1")
+        allow_pickle = allow_pickle or os.environ.get("DING_ALLOW_PICKLE") == "1"
+        return _read(path, allow_pickle, columns)
 
 
 def save_file(path: str, data: Any, fs_type: str | None = None, use_lock: bool = False) -> None:
@@ -208,12 +211,12 @@ def _named_write_errors(path: str) -> Iterator[None]:
     ) from cause
 
 
-def _read(path: str, allow_pickle: bool) -> Any:
+def _read(path: str, allow_pickle: bool, columns: bool) -> Any:
     from ding.utils import safe_serial
 
     try:
         with open_regular(path) as stream:
-            return safe_serial.load(stream)
+            return safe_serial.load_columns(stream) if columns else safe_serial.load(stream)
     except FileNotFoundError as error:
         raise CheckpointNotFoundError(f"there is no file {path}") from error
     except OSError as error:

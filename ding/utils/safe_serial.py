@@ -11,6 +11,8 @@ import io
 import pickle
 import warnings
 from collections import OrderedDict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -29,6 +31,28 @@ _ATOMS = (
     type(None), bool, int, float, complex, str, bytes,
     torch.Size, torch.dtype, torch.device,
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UniformRows:
+    """Rows with the same keys, by column: in a file they are a list of dicts.
+
+    Attributes:
+        columns: Tensors and arrays with one leading length, lists, or further ``UniformRows``.
+            Arrays of one dimension are Python numbers in the rows.
+    """
+
+    columns: dict[Any, Any]
+
+    def rows(self) -> list[dict[Any, Any]]:
+        """The list of dicts."""
+        values = [c.rows() if isinstance(c, UniformRows) else list(c) for c in self._plain()]
+        return [dict(zip(self.columns, row)) for row in zip(*values)]
+
+    def _plain(self) -> Iterator[Any]:
+        for column in self.columns.values():
+            is_flat = isinstance(column, np.ndarray) and column.ndim == 1
+            yield column.tolist() if is_flat else column
 
 
 def dump(data: Any, target: IO[bytes]) -> None:
@@ -55,6 +79,13 @@ def load(source: IO[bytes]) -> Any:
     return _decode(torch.load(source, map_location="cpu", weights_only=True))
 
 
+def load_columns(source: IO[bytes]) -> Any:
+    """:func:`load`, but a long list of uniform dicts comes as `UniformRows`."""
+    check_sealed(source)
+    content = torch.load(source, map_location="cpu", weights_only=True)
+    return _whole_column(content) if _is_tagged(content, "rows") else _decode(content)
+
+
 def dumps(data: Any) -> bytes:
     """`dump` to bytes."""
     stream = io.BytesIO()
@@ -77,6 +108,9 @@ def _encode(value: Any, place: str) -> Any:
         return _encode_array(value, place)
     if isinstance(value, dict):
         return _encode_dict(value, place)
+    if kind is UniformRows:
+        columns = {k: _encode_whole(c, f"{place}[:][{k!r}]") for k, c in value.columns.items()}
+        return {_TAG: "rows", "columns": columns}
     if kind is list and _are_uniform_rows(value):
         columns = {k: _encode_column([row[k] for row in value], f"{place}[:]") for k in value[0]}
         return {_TAG: "rows", "columns": columns}
@@ -114,6 +148,17 @@ def _encode_column(values: list[Any], place: str) -> Any:
         if isinstance(first, torch.Tensor) and all(v.layout == torch.strided for v in values):
             return {_TAG: "column", "values": torch.stack([v.detach().cpu() for v in values])}
     return _encode(values, place)
+
+
+def _encode_whole(column: Any, place: str) -> Any:
+    """A column of `UniformRows`, as :func:`_encode_column` encodes the values of its rows."""
+    if isinstance(column, torch.Tensor):
+        return {_TAG: "column", "values": _own_storage(column).cpu()}
+    if isinstance(column, np.ndarray):
+        if column.ndim == 1:
+            return _encode(column.tolist(), place)
+        return {_TAG: "column", "values": _encode_array(column, place)}
+    return _encode(column, place)
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
@@ -174,6 +219,16 @@ def _decode(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(_decode(v) for v in value)
     return value
+
+
+def _is_tagged(value: Any, kind: str) -> bool:
+    return isinstance(value, dict) and value.get(_TAG) == kind
+
+
+def _whole_column(value: Any) -> Any:
+    if _is_tagged(value, "rows"):
+        return UniformRows({k: _whole_column(c) for k, c in value["columns"].items()})
+    return _decode(value["values"] if _is_tagged(value, "column") else value)
 
 
 def _decode_tagged(value: dict[str, Any]) -> Any:

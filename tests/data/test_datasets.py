@@ -6,7 +6,7 @@ import torch
 
 from ding.data import Columns, create_dataset, describe_dataset, offline_data_save_type
 from ding.data.offline.transition_dataset import transitions_of
-from ding.utils import save_file
+from ding.utils import read_file, save_file
 from ding.utils.data import NaiveRLDataset
 from ding.utils.errors import CheckpointError, ConfigError, DataError
 from ding.worker import AdvancedReplayBuffer, NaiveReplayBuffer
@@ -55,6 +55,39 @@ class TestSavedBuffers:
     def test_a_folder_that_is_no_runs(self, tmp_path):
         with pytest.raises(DataError, match=r"is no folder of a run: it has no ckpt.resume"):
             NaiveRLDataset(str(tmp_path))
+
+
+class TestColumnsInFiles:
+    @pytest.mark.parametrize("count", [3, 40])
+    def test_a_file_of_columns_is_one_of_rows(self, count):
+        data = transitions(count).with_columns(
+            info={"step": np.arange(count), "goal": torch.zeros(count, 2)},
+            weight=np.arange(count) / 2,
+        )
+        offline_data_save_type(data, "columns.pkl")
+        offline_data_save_type(list(data), "rows.pkl")
+        ours, theirs = read_file("columns.pkl"), read_file("rows.pkl")
+        assert len(ours) == len(theirs) == count
+        for mine, other in zip(ours, theirs):
+            assert mine.keys() == other.keys()
+            assert (mine["done"], mine["weight"]) == (other["done"], other["weight"])
+            assert type(mine["done"]) is type(other["done"]) is bool
+            assert mine["info"]["step"] == other["info"]["step"]
+            for name in ("obs", "reward"):
+                assert type(mine[name]) is type(other[name])
+                assert np.array_equal(mine[name], other[name])
+        for path in ("columns.pkl", "rows.pkl"):
+            read = transitions_of(NaiveRLDataset(path))
+            assert read.column("obs").dtype == torch.float32
+            assert read.column("reward").shape == (count, 1)
+            assert read.column("done").dtype == bool
+            assert read.column("info")["step"].tolist() == list(range(count))
+            assert read.column("weight").tolist() == [step / 2 for step in range(count)]
+
+    def test_values_that_are_no_arrays(self):
+        rows = [{"obs": torch.zeros(2), "name": f"n{i}"} for i in range(30)]
+        offline_data_save_type(rows, "demo.pkl")
+        assert NaiveRLDataset("demo.pkl")[4]["name"] == "n4"
 
 
 def test_a_dict_of_arrays():

@@ -112,7 +112,8 @@ def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) ->
 
 def _has_no_choices(policy: Mapping[str, Any]) -> bool:
     type_ = policy.get("type")
-    actions = getattr(POLICY_REGISTRY.get(type_), "actions", ()) if type_ in POLICY_REGISTRY else ()
+    known = isinstance(type_, str) and type_ in POLICY_REGISTRY
+    actions = getattr(POLICY_REGISTRY.get(str(type_)), "actions", ()) if known else ()
     return "continuous" in actions and "discrete" not in actions
 
 

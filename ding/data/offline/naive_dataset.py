@@ -13,8 +13,9 @@ from ding.data.offline.hdf5_dataset import is_hdf5, read_hdf5
 from ding.data.offline.saved_items import items_of_ring, items_of_run
 from ding.data.offline.transition_dataset import TransitionDataset, collect_section, data_path
 from ding.utils.errors import DataError
-from ding.utils.file_helper import read_file
+from ding.utils.file_helper import read_file, save_file
 from ding.utils.registry_factory import DATASET_REGISTRY
+from ding.utils.safe_serial import UniformRows
 
 
 @DATASET_REGISTRY.register("naive")
@@ -49,7 +50,10 @@ def read_saved(path: str, allow_pickle: bool = False) -> Columns | list[Any]:
     if os.path.isdir(path):
         data: Any = items_of_run(path)
     else:
-        data = read_file(path, allow_pickle=allow_pickle)
+        data = read_file(path, allow_pickle=allow_pickle, columns=True)
+    if isinstance(data, UniformRows):
+        columns = _columns_of(data)
+        return data.rows() if columns is None else Columns(columns)
     if isinstance(data, dict) and isinstance(data.get("items"), dict):
         data = items_of_ring(data["items"])
     if isinstance(data, dict) and any(_is_array(data.get(name)) for name in NAMES["obs"]):
@@ -62,3 +66,45 @@ def read_saved(path: str, allow_pickle: bool = False) -> Columns | list[Any]:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray | torch.Tensor)
+
+
+def _columns_of(rows: UniformRows) -> dict[str, Any] | None:
+    """The columns of a file; ``None`` if one of them is no array."""
+    found: dict[str, Any] = {}
+    for name, column in rows.columns.items():
+        if isinstance(column, UniformRows):
+            column = _columns_of(column)
+        elif isinstance(column, list):
+            column = _as_array(column)
+        if column is None:
+            return None
+        found[name] = column
+    return found
+
+
+def _as_array(values: list[Any]) -> np.ndarray | None:
+    """Python numbers as an array, as rows of them are stacked."""
+    kinds = {type(value) for value in values}
+    return np.asarray(values) if len(kinds) == 1 and kinds <= {bool, int, float} else None
+
+
+def write_naive(path: str, data: Columns | list[Any]) -> None:
+    """Write transitions, or any list of plain data, as a list.
+
+    Raises:
+        CheckpointWriteError: Also an `OSError`.
+        TypeError: It holds something that cannot be stored safely.
+    """
+    columns = data.columns_or_none() if isinstance(data, Columns) else None
+    save_file(path, list(data) if columns is None else _rows_of(columns))
+
+
+def _rows_of(columns: Mapping[str, Any]) -> UniformRows:
+    found: dict[str, Any] = {}
+    for name, column in columns.items():
+        if isinstance(column, Mapping):
+            found[name] = _rows_of(column)
+        else:
+            is_array = isinstance(column, np.ndarray | torch.Tensor)
+            found[name] = column if is_array else list(column)
+    return UniformRows(found)
