@@ -1,3 +1,8 @@
+"""QMIX (Rashid et al. 2018, section 6.1): the best return, 8, of the two-step game.
+
+There VDN and independent learners end with 7; so they do here (`model.mixer=False`, and `madqn`).
+"""
+
 from easydict import EasyDict
 
 main_config = EasyDict(
@@ -30,7 +35,7 @@ main_config = EasyDict(
         ),
         # Sequences: an episode has two steps.
         collect=dict(n_sample=32, unroll_len=2),
-        eval=dict(evaluator=dict(eval_freq=200)),
+        eval=dict(evaluator=dict(eval_freq=100)),
         other=dict(
             # Joint actions have to be tried alike, whatever agents believe: as in the paper.
             eps=dict(type="linear", start=1, end=1, decay=10000),
