@@ -8,6 +8,7 @@ from easydict import EasyDict
 from ding.config.compile import compile_run_config
 from ding.config.notes import Notes
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
+from ding.utils import ENV_REGISTRY
 
 EPS = dict(type="exp", start=0.95, end=0.1, decay=1000)
 DQN = dict(
@@ -182,3 +183,33 @@ OLD = {
     *("LunarLander-v2", "LunarLanderContinuous-v2", "CarRacing-v2", "Taxi-v3", "Hopper-v3"),
     *("Ant-v3", "hopper-medium-v0"),
 }
+
+
+THEIRS = """
+from ding.envs import GymnasiumEnv
+from ding.utils import ENV_REGISTRY
+
+
+@ENV_REGISTRY.register("acrobot")
+class AcroBotEnv(GymnasiumEnv):
+    default_id = "Acrobot-v1"
+"""
+
+
+def test_a_collection_that_is_installed_comes_first(tmp_path, monkeypatch):
+    package = tmp_path / "dizoo_of_users" / "acrobot" / "envs"
+    package.mkdir(parents=True)
+    (package / "acrobot_env.py").write_text(THEIRS)
+    monkeypatch.syspath_prepend(tmp_path)
+    ours = ENV_REGISTRY.get("acrobot")
+    replaced = set(ENV_REGISTRY._replaced)
+    main, create = config("acrobot", "acrobot", {}, "dqn", plain(6, 3))
+    create.env.import_names = ["dizoo_of_users.acrobot.envs.acrobot_env"]
+    notes = Notes()
+    try:
+        compile_run_config(main, create, save_cfg=False, notes=notes)
+        assert ENV_REGISTRY.get("acrobot").__name__ == "AcroBotEnv"
+        assert notes.adapted == []
+    finally:
+        ENV_REGISTRY["acrobot"] = ours
+        ENV_REGISTRY._replaced = replaced

@@ -36,7 +36,8 @@ class AtariEnv(GymnasiumEnv):
     @classmethod
     def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
         # The skipping is the wrapper's, which sees all frames.
-        return {"frameskip": 1} if cls.gymnasium_id(cfg).startswith("ALE/") else {}
+        skip = {"frameskip": 1} if cls.gymnasium_id(cfg).startswith("ALE/") else {}
+        return skip if cfg.get("env_wrapper") else {**skip, "obs_type": "grayscale"}
 
     @classmethod
     def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:

@@ -283,3 +283,29 @@ def test_what_evaluations_of_a_game_see():
     assert wrappers_of(make("atari", is_train=False, **pong)) == evaluated
     assert "ClipRewardWrapper" not in wrappers_of(make("atari", clip_rewards=False, **pong))
     assert make("atari", fram_stack=2, **pong).observation_space.shape == (2, 84, 84)
+
+
+@ALE
+def test_starts_of_a_game():
+    """They are random, settled by the seed, and the game is not loaded anew for each."""
+    env = make("atari", "evaluator", env_id="PongNoFrameskip-v4")
+    game, loads = env._built().unwrapped, []
+    load = game.load_game
+    game.load_game = lambda: (loads.append(1), load())
+
+    def played():
+        env.seed(3)
+        frames = []
+        for _ in range(4):
+            frames.append(env.reset())
+            for _ in range(3):
+                frames.append(env.step(np.array([2])).obs)
+        return np.stack(frames)
+
+    first = played()
+    assert len(loads) == 1
+    assert len({frames.tobytes() for frames in first[3::4]}) > 1
+    assert np.array_equal(first, played())
+    again = make("atari", env_id="PongNoFrameskip-v4")
+    again.seed(3)
+    assert np.array_equal(again.reset(), first[0])
