@@ -173,6 +173,8 @@ def walk_config(exp_name="run", manager="base", policy="dqn", **changes):
         main["policy"] |= dict(priority=True, priority_IS_weight=True, nstep=2)
     elif policy == "r2d2":
         main["policy"] |= dict(burnin_step=1, learn_unroll_len=4, nstep=2)
+    elif policy in ("impala", "acer"):
+        main["policy"] |= dict(unroll_len=4, priority=True, priority_IS_weight=True)
     elif policy == "faulty_dqn":
         main["policy"]["priority"] = True
     main = deep_merge_dicts(main, changes)

@@ -86,7 +86,7 @@ def learn(parts, rounds):
     return seen
 
 
-@pytest.mark.parametrize("policy", ["dqn", "ppo", "r2d2"])
+@pytest.mark.parametrize("policy", ["dqn", "ppo", "r2d2", "impala", "acer"])
 def test_updates_after_resume_are_bit_for_bit_those_of_the_uninterrupted_run(policy):
     parts = build(policy)
     learn(parts, collect(parts, 12))
