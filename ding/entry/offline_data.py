@@ -45,11 +45,15 @@ def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
             f"{source} holds {what}; expected transitions, dicts such as "
             "ding.entry.collect_demo_data saves"
         )
-    check_transitions(data, _required(cfg.policy), cfg.policy, source)
+    required = _required(cfg.policy)
+    check_transitions(data, required, cfg.policy, source)
     if isinstance(data, Columns) and "obs" in data.columns:
         data = _normalised(data, cfg, notes, source)
     nstep = cfg.policy.get("nstep") or 1
-    if isinstance(data, Columns) and "reward" in data.columns:
+    # What the numbers of a reward are, in data of several agents or for a policy from elsewhere,
+    # is not known.
+    one_reward = "reward" in required and not cfg.policy.get("multi_agent")
+    if isinstance(data, Columns) and (nstep > 1 or one_reward):
         data = with_nstep(data, nstep, _discount_factor(cfg.policy), source)
     return data
 
@@ -113,6 +117,8 @@ def with_nstep(data: Columns, nstep: int, gamma: float, source: str = "the data 
     Raises:
         DataError: Rewards of another number of steps.
     """
+    if "reward" not in data.columns:
+        raise DataError(f"{source} has no 'reward', which policy.nstep={nstep} needs")
     reward = np.asarray(data.column("reward"))
     steps = math.prod(reward.shape[1:])
     if steps == nstep:

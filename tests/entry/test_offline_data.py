@@ -5,10 +5,13 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.data import Columns
+from ding.config.notes import Notes
+from ding.data import Columns, offline_data_save_type
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.trajectories import trajectories
-from ding.entry.offline_data import Batches, _discount_factor, with_nstep
+from ding.entry.offline_data import Batches, _discount_factor, load_samples, with_nstep
+from ding.policy import Policy
+from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, DataError
 
 ALL = ("obs", "action", "reward", "next_obs", "done")
@@ -243,3 +246,25 @@ class TestChecks:
         rows = [{"obs": 1, "action": 1}, {"obs": 2}]
         with pytest.raises(DataError, match="item 1 of it has no 'action'"):
             check_transitions(rows, ("obs", "action"), DISCRETE, "it")
+
+
+class TestPoliciesFromElsewhere:
+    def load(self, data, type_, **policy):
+        offline_data_save_type(data, "demo.pkl")
+        section = dict(type=type_, learn={}, collect=dict(data_path="demo.pkl"), **policy)
+        return load_samples(EasyDict(env={}, policy=section), Notes())
+
+    def test_their_columns_are_their_own(self):
+        @POLICY_REGISTRY.register("of_goals", force_overwrite=True)
+        class OfGoals(Policy):
+            pass
+
+        data = Columns({"goal": torch.full((3, 2), np.nan), "reward": torch.zeros(3, 2)})
+        assert self.load(data, "of_goals").columns.keys() == {"goal", "reward"}
+        with pytest.raises(DataError, match="'next_obs', 'done'; expected obs, action, reward"):
+            self.load(good(next_obs=None, done=None), "dqn", **DISCRETE)
+
+    def test_rewards_of_several_agents(self):
+        data = good(reward=np.zeros((5, 3), np.float32))
+        samples = self.load(data, "discrete_sac", multi_agent=True)
+        assert samples.column("reward").shape == (5, 3)
