@@ -70,6 +70,15 @@ def test_ppo(config, goal, max_env_step, tmp_path):
     assert end["status"] == "converged", end
 
 
+@pytest.mark.parametrize(
+    ("policy", "max_env_step"), [("a2c", 150_000), ("pg", 130_000), ("ppg", 100_000)]
+)
+def test_policy_gradients(policy, max_env_step, tmp_path):
+    config = f"cartpole/cartpole_{policy}_config.py"
+    end = train(serial_pipeline_onpolicy, config, 475, max_env_step, tmp_path)
+    assert end["status"] == "converged", end
+
+
 @pytest.mark.parametrize("policy", ["ddpg", "td3", "sac"])
 def test_q_actor_critic(policy, tmp_path):
     config = f"pendulum/pendulum_{policy}_config.py"
