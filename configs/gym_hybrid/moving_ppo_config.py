@@ -1,13 +1,19 @@
+"""PPO with an objective each for an action's choice and its arguments (Fan et al. 2019).
+
+The task is this package's own, and nobody else has figures for it.
+"""
+
 from easydict import EasyDict
 
 main_config = EasyDict(
     exp_name="exp/moving_ppo",
     env=dict(
         env_id="Moving-v0",
-        collector_env_num=8,
-        evaluator_env_num=10,
-        n_evaluator_episode=50,
+        # Of arguments between -1 and 1, made what the environment takes.
         act_scale=True,
+        collector_env_num=8,
+        evaluator_env_num=20,
+        n_evaluator_episode=20,
         stop_value=1.8,
     ),
     policy=dict(
@@ -17,22 +23,20 @@ main_config = EasyDict(
             obs_shape=10,
             action_shape=dict(action_type_shape=3, action_args_shape=2),
             action_space="hybrid",
-            encoder_hidden_size_list=[128, 64],
+            encoder_hidden_size_list=[64, 64],
             actor_head_hidden_size=64,
             critic_head_hidden_size=64,
-            sigma_type="independent",
         ),
         learn=dict(
             epoch_per_collect=10,
-            batch_size=320,
-            learning_rate=0.0003,
+            batch_size=256,
+            learning_rate=0.003,
             value_weight=0.5,
             entropy_weight=0.003,
             clip_ratio=0.2,
-            adv_norm=True,
         ),
-        collect=dict(n_sample=3200, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(evaluator=dict(eval_freq=500)),
+        collect=dict(n_sample=1600, discount_factor=0.99, gae_lambda=0.95),
+        eval=dict(evaluator=dict(eval_freq=250)),
     ),
 )
 
