@@ -6,7 +6,7 @@ The task is this package's own, and nobody else has figures for it.
 from easydict import EasyDict
 
 main_config = EasyDict(
-    exp_name="exp/moving_ppo",
+    exp_name="exp/gym_hybrid_ppo",
     env=dict(
         env_id="Moving-v0",
         # Of arguments between -1 and 1, made what the environment takes.
