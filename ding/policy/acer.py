@@ -130,7 +130,7 @@ class ACERPolicy(UnrolledPolicy):
         with torch.no_grad():
             ratio = (log_prob - batch["logit"].log_softmax(-1)).exp()
             # No trace comes from padding.
-            ratio = ratio * batch["mask"].unsqueeze(-1)
+            ratio = ratio.masked_fill(batch["mask"].unsqueeze(-1) == 0, 0.0)
         q_retrace = compute_q_retraces(
             *(q_value.detach(), value.unsqueeze(-1), batch["reward"], batch["action"]),
             *(batch["discount"], ratio, 1.0, cfg.lambda_),

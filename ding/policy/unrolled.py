@@ -1,13 +1,15 @@
 """What policies share that learn from pieces of trajectories by themselves, without a memory."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from ding.data import tree_map
+from ding.data import Columns, tree_map
 from ding.policy.base_policy import Policy
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
+from ding.utils.data import default_collate
 
 
 class UnrolledPolicy(Policy):
@@ -32,7 +34,8 @@ class UnrolledPolicy(Policy):
         """Make a batch of B pieces, time first.
 
         Args:
-            data: Samples; see `sequence_batch`.
+            data: Samples; see `sequence_batch`. Or rows whose values are lists of T, as
+                ``Adder.get_train_sample`` makes them.
 
         Returns:
             What `sequence_batch` gives, and ``discount`` float32 ``[T, B]``, of the value that
@@ -41,7 +44,7 @@ class UnrolledPolicy(Policy):
         """
         cfg = self._cfg
         batch = sequence_batch(
-            data,
+            _from_lists(data, self._transition_outputs),
             self._device,
             cfg.priority,
             cfg.priority_IS_weight,
@@ -82,3 +85,36 @@ def piece_priority(batch: dict[str, torch.Tensor], value: torch.Tensor) -> torch
     """Mean absolute one-step error of the values ``[T + 1, B]`` of each piece, ``[B]``."""
     error = batch["reward"] + batch["discount"] * value[1:] - value[:-1]
     return (error.abs() * batch["mask"]).sum(0) / batch["mask"].sum(0)
+
+
+def _from_lists(data: Any, outputs: tuple[str, ...]) -> Any:
+    """Rows of lists as a batch of pieces; other data as it is."""
+    if isinstance(data, Mapping | Columns) or not isinstance(data[0].get("reward"), list):
+        return data
+    names = [*("obs", "next_obs", "action", "reward", "done"), *outputs]
+    names += [name for name in ("IS", "priority_IS") if name in data[0]]
+    rows = [{name: row[name] for name in names} for row in data]
+    collated: Any = default_collate(rows, cat_1dim=False)
+    batch = {
+        name: tree_map(lambda leaf: torch.stack(leaf, 1) if isinstance(leaf, list) else leaf, col)
+        for name, col in collated.items()
+    }
+    reward, action, done = batch["reward"], batch["action"], batch["done"].bool()
+    if not action.is_floating_point() and action.shape[2:] == (1,):
+        action = action.squeeze(-1)
+    # What comes after an episode's end only fills up.
+    null = done.cumsum(1) > done
+    return {
+        **batch,
+        "obs": _with_last(batch["obs"], batch.pop("next_obs")),
+        "action": action,
+        "reward": reward.reshape(done.shape) * ~null,
+        "done": done & ~null,
+        "null": null,
+    }
+
+
+def _with_last(obs: Any, next_obs: Any) -> Any:
+    if isinstance(obs, Mapping):
+        return {name: _with_last(part, next_obs[name]) for name, part in obs.items()}
+    return torch.cat([obs, next_obs[:, -1:]], dim=1)

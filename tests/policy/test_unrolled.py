@@ -8,9 +8,10 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.data import Columns
+from ding.data import Columns, tree_map, tree_take
 from ding.policy import ACERPolicy, IMPALAPolicy
 from ding.policy.unrolled import with_last_values
+from ding.rl_utils import get_train_sample
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 
@@ -241,6 +242,35 @@ class TestFamily:
         columns = Columns(dict(data.columns))
         log = policy.learn_mode.forward(columns)
         assert log["total_loss"] == other.learn_mode.forward(list(data))["total_loss"]
+
+    def test_rows_of_lists_learn_alike(self, kind):
+        policy, other = build(kind), build(kind)
+        data = transitions(kind)
+        # Whole pieces, and one that is filled up after the episode's end.
+        lengths, data = (
+            [3, 4],
+            {
+                name: {k: v[[0, 1, 2, 5, 6, 7, 8]] for k, v in column.items()}
+                if isinstance(column, dict)
+                else column[[0, 1, 2, 5, 6, 7, 8]]
+                for name, column in data.items()
+            },
+        )
+        made = policy.collect_mode.batched.get_train_columns(data, np.array(lengths))
+        rows = [
+            {
+                **{name: tree_map(torch.from_numpy, row[name]) for name in ("obs", "next_obs")},
+                "logit": tree_map(torch.from_numpy, row["logit"]),
+                "action": torch.from_numpy(np.atleast_1d(row["action"])),
+                "reward": torch.tensor([row["reward"]]),
+                "done": bool(row["done"]),
+            }
+            for row in ({k: tree_take(v, i) for k, v in data.items()} for i in range(7))
+        ]
+        lists = [unroll for part in (rows[:3], rows[3:]) for unroll in get_train_sample(part, T)]
+        log = policy.learn_mode.forward(lists)
+        expected = other.learn_mode.forward(Columns(made))
+        assert log["total_loss"] == pytest.approx(expected["total_loss"], rel=1e-5)
 
     def test_reloaded_policy_learns_and_acts_the_same(self, kind):
         policy, other = build(kind), build(kind)
