@@ -1,0 +1,5 @@
+"""CQL for discrete actions, under the name of its type; see :mod:`ding.policy.cql`."""
+
+from ding.policy.cql import DiscreteCQLPolicy
+
+__all__ = ["DiscreteCQLPolicy"]

@@ -1,0 +1,5 @@
+"""PPG with a replay buffer, under the name of its type; see :mod:`ding.policy.ppg`."""
+
+from ding.policy.ppg import PPGOffPolicy
+
+__all__ = ["PPGOffPolicy"]

@@ -1,0 +1,5 @@
+"""PPO without a critic, under the name of its type; see :mod:`ding.policy.ppo`."""
+
+from ding.policy.ppo import PPOPGPolicy
+
+__all__ = ["PPOPGPolicy"]
