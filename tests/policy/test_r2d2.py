@@ -16,6 +16,7 @@ from ding.rl_utils import value_inv_transform, value_transform
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 from ding.worker import SampleSerialCollector
+from ding.worker.collector.rollout import refuse_shared_memory
 from tests.fakes import LineEnv
 
 
@@ -148,7 +149,7 @@ def test_burnin_steps_give_no_gradient():
     assert batch_obs.grad[:, 4:6].abs().sum() > 0
 
 
-def random_sequences(policy, steps=200):
+def random_sequences(policy, steps=200, keeps_states=True):
     """Sequences of random episodes that the policy itself acted in, [4, 2, ...] of them."""
     rng = np.random.default_rng(1)
     rows, lengths = [], []
@@ -159,8 +160,8 @@ def random_sequences(policy, steps=200):
             obs = torch.from_numpy(rng.normal(size=2).astype(np.float32))
             output = policy.collect_mode.forward({0: obs}, eps=0.5)[0]
             row = {"obs": obs, "next_obs": obs + 1, "reward": torch.rand(1)}
-            states = {"action": output["action"], "prev_state": output["prev_state"]}
-            rows.append({**row, **states, "done": step + 1 == length})
+            row |= {"action": output["action"], "done": step + 1 == length}
+            rows.append(row | ({"prev_state": output["prev_state"]} if keeps_states else {}))
         lengths.append(length)
     samples, start = [], 0
     for length in lengths:
@@ -242,6 +243,15 @@ def test_collected_sequences(manager):
     more = collector.collect(n_sample=2, train_iter=4, policy_kwargs={"eps": 0.3})
     assert len(more) == 2
     collector.close()
+
+
+def test_players_do_not_share_a_memory():
+    policy, other = build(SumQ()), build(SumQ())
+    for mode in ("collect_mode", "eval_mode"):
+        one, two, third = (getattr(each, mode) for each in (policy, policy, other))
+        refuse_shared_memory([one, third])
+        with pytest.raises(ConfigError, match="a policy of its own"):
+            refuse_shared_memory([one, two])
 
 
 @pytest.mark.parametrize(

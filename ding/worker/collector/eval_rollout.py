@@ -8,6 +8,7 @@ import numpy as np
 from ding.data import tree_map, tree_take
 from ding.envs import PlayerActions, composite_actions
 from ding.worker.collector.env_rows import ready_rows, step_rows
+from ding.worker.collector.rollout import refuse_shared_memory
 from ding.worker.collector.row_actions import row_action
 
 #: By env id, the infos of an episode's last step, one per player.
@@ -24,6 +25,7 @@ class EvalRollout:
     """
 
     def __init__(self, env: Any, policies: Sequence[Any], battle: bool) -> None:
+        refuse_shared_memory(policies)
         self._env = env
         self._policies = policies
         self._battle = battle

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ding.utils.errors import ConfigError
+
 #: The ``seed`` of a transition for which none was given, where others have one.
 NO_SEED = -1
 
@@ -102,6 +104,21 @@ class Rollout(ABC):
         those were."""
 
 
+def refuse_shared_memory(policies: Sequence[Any]) -> None:
+    """Refuse a policy with a memory for several players: it keeps one for each environment.
+
+    Raises:
+        ConfigError: One policy is there twice, and remembers.
+    """
+    modes = [p for p in policies if getattr(getattr(p, "batched", None), "recurrent", False)]
+    owners = {id(getattr(mode.forward, "__self__", mode)) for mode in modes}
+    if len(owners) < len(modes):
+        raise ConfigError(
+            "a policy with a memory cannot play several sides of a battle, which would share what "
+            "they remember: give each player a policy of its own"
+        )
+
+
 def make_rollout(
     env: Any, policies: Sequence[Any], battle: bool, traj_len: float, **row_options: Any
 ) -> Rollout:
@@ -112,6 +129,7 @@ def make_rollout(
     from ding.worker.collector.rollout_columns import ColumnRollout
     from ding.worker.collector.rollout_rows import RowRollout
 
+    refuse_shared_memory(policies)
     columnar = (
         not any(row_options.values())
         and getattr(env, "in_lockstep", True)
