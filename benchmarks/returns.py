@@ -5,9 +5,9 @@
 
 Each run is the command ``ding`` in a process of its own. It ends where the config's ``stop_value``
 is reached, or at the limit. ``docs/returns/<config>.json`` holds every evaluation; a seed that is
-run again replaces what stands there. The first paragraph of a config's docstring should name the
-paper and the published return: it becomes the table's last column. Drawing needs matplotlib
-(``pip install .[bench]``).
+run again replaces what stands there; ``--from FOLDER`` stores a run that is there already, even one
+that has not ended. The first paragraph of a config's docstring should name the published return and
+its source: it becomes the table's last column. Drawing needs matplotlib (``pip install .[bench]``).
 """
 
 import argparse
@@ -57,6 +57,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--train-iter", type=int, help="limit in updates, of offline runs alone")
     parser.add_argument("--mode", help="of ding -m: serial_offline for data sets")
     parser.add_argument("--set", action="append", default=[], help="as that of ding")
+    parser.add_argument("--from", dest="folder", type=Path, help="folder of the run to store")
     parser.add_argument("--draw", action="store_true", help="draw pictures and the table")
     args = parser.parse_args()
     if not args.configs and not args.draw:
@@ -76,6 +77,8 @@ def _seeds(text: str) -> list[int]:
 
 def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     """Train once; returns what is stored of it, or ``{'failed': reason}``."""
+    if args.folder is not None:
+        return _read_run(args.folder, seed, args.set)
     with tempfile.TemporaryDirectory() as folder:
         exp = Path(folder) / "run"
         command = [sys.executable, "-m", "ding.entry.cli", "--quiet", "-c", str(path.resolve())]
@@ -101,9 +104,9 @@ def _read_run(exp: Path, seed: int, settings: list[str]) -> dict[str, Any]:
     return {
         "seed": seed,
         "status": record["status"],
-        "env_steps": record["envstep"],
-        "updates": record["train_iter"],
-        "seconds": round(record["seconds"], 1),
+        "env_steps": record.get("envstep", evaluations["env_step"][-1]),
+        "updates": record.get("train_iter", evaluations["update"][-1]),
+        "seconds": None if record["seconds"] is None else round(record["seconds"], 1),
         "best_return": max(evaluations["return"]),
         "last_return": evaluations["return"][-1],
         "settings": settings,
@@ -139,17 +142,10 @@ def store(out: Path, path: Path, result: dict[str, Any]) -> None:
         "policy": create_config.policy.type,
         "env": main_config.env.get("env_id") or create_config.env.type,
         "goal": main_config.env.get("stop_value"),
-        "about": _about(path),
     }
     head = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in facts.items())
     rows = [json.dumps(other) for other in sorted(runs, key=lambda other: other["seed"])]
     file.write_text("{" + head + '"runs": [\n' + ",\n".join(rows) + "\n]}\n")
-
-
-def _about(path: Path) -> str:
-    """The first paragraph of a config's docstring, as one line."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
-    return " ".join(text.partition("\n\n")[0].split())
 
 
 def _words(result: dict[str, Any]) -> str:
@@ -218,8 +214,8 @@ def _label(config: dict[str, Any], beside: list[dict[str, Any]]) -> str:
 
 HEADER = """\
 | config | policy | goal | reached | env steps to the goal: median [min .. max] | best return: \
-median [min .. max] | last return: median | seconds: median | about |
-|---|---|---|---|---|---|---|---|---|"""
+median [min .. max] | last return: median | seconds: median | paper | the config says |
+|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) -> str:
@@ -242,6 +238,7 @@ def _row(result: dict[str, Any]) -> str:
     reached = [run["status"] == "converged" for run in runs]
     steps = [run[key] for run in runs]
     best = [run["best_return"] for run in runs]
+    seconds = [run["seconds"] for run in runs if run["seconds"] is not None]
     sign = "" if all(reached) else "≥ "
     cells = [
         f"[{Path(result['config']).stem.removesuffix('_config')}](../{result['config']})",
@@ -251,10 +248,23 @@ def _row(result: dict[str, Any]) -> str:
         f"{sign}{median(steps):,.0f} [{min(steps):,} .. {max(steps):,}]{axis}",
         f"{median(best):.4g} [{min(best):.4g} .. {max(best):.4g}]",
         f"{median(run['last_return'] for run in runs):.4g}",
-        f"{median(run['seconds'] for run in runs):.0f}",
-        result["about"],
+        f"{median(seconds):.0f}" if seconds else "-",
+        _paper(result["policy"]),
+        _about(ROOT / result["config"]),
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _paper(policy: str) -> str:
+    from ding.utils import POLICY_REGISTRY
+
+    return getattr(POLICY_REGISTRY.get(policy), "paper", "")
+
+
+def _about(path: Path) -> str:
+    """The first paragraph of a config's docstring, as one line."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or "" if path.exists() else ""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 if __name__ == "__main__":

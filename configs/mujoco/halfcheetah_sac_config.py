@@ -1,4 +1,6 @@
-"""HalfCheetah with SAC (Haarnoja et al. 2018), with the paper's sizes and rates.
+"""SAC (Haarnoja et al. 2018) with the sizes and rates of the paper: 2,918 after 30,000 updates, one
+seed. tianshou's benchmark (HalfCheetah-v3, ten seeds) has 3,525 ± 501 there, with rates of 1e-3 and
+a fixed temperature, and 12,139 ± 1,049 within 1,000,000 steps.
 
 Needs MuJoCo: ``pip install .[mujoco]``.
 """
