@@ -511,3 +511,25 @@ def test_priorities_weigh_sequences():
 def test_networks_that_cannot_be(cls, model, match):
     with pytest.raises(ConfigError, match=match):
         build(cls, model={**model_cfg(cls), **model})
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        ({"obs_shape": 7}, "8"),
+        ({"global_obs_shape": 7}, "global_obs_shape"),
+        ({"action_shape": 4}, "action_mask is of 5 actions"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_named(model, match):
+    policy = build(QMIXPolicy, model={**model_cfg(QMIXPolicy), **model})
+    with pytest.raises(DataError, match=match):
+        played(policy)
+
+
+def test_states_of_each_agent_cannot_be_mixed():
+    policy = build(QMIXPolicy)
+    obs = GridSpreadEnv({"size": 3}).reset()
+    obs["global_state"] = np.tile(obs["global_state"], (AGENTS, 1))
+    with pytest.raises(DataError, match="one for all agents"):
+        policy.eval_mode.forward({0: obs})

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ding.model.template.drqn import DRQN
+from ding.utils.errors import DataError
 
 #: A tree of tensors ``[B, agents, ...]`` (or ``[agents, ...]`` of one environment).
 State = dict[str, Any]
@@ -94,14 +95,20 @@ class AgentsModel(nn.Module):
             obs = {name: part.unsqueeze(0) for name, part in obs.items()}
             action = None if action is None else action.unsqueeze(0)
         output = self.unroll(obs, self.joined_state(data.get("prev_state"), obs))
+        mask, logit = obs.get("action_mask"), output["logit"]
+        if mask is not None and mask.shape != logit.shape:
+            raise DataError(
+                f"action_mask is of {mask.shape[-1]} actions; policy.model.action_shape is "
+                f"{logit.shape[-1]}"
+            )
         judged = {}
         if "global_state" in obs:
             if action is None:
-                action = best_actions(output["logit"], obs.get("action_mask"))
+                action = best_actions(logit, mask)
             judged = self.judge(output, obs, action)
-        out = {"logit": output["logit"], **judged}
-        if "action_mask" in obs:
-            out["action_mask"] = obs["action_mask"]
+        out = {"logit": logit, **judged}
+        if mask is not None:
+            out["action_mask"] = mask
         if single_step:
             out = {name: part.squeeze(0) for name, part in out.items()}
         return {**out, "next_state": split_state(output["next_state"])}

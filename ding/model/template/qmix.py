@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
+from ding.utils.errors import DataError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -29,7 +30,7 @@ class Mixer(nn.Module):
         activation: nn.Module = nn.ReLU(),
     ) -> None:
         super().__init__()
-        self.agent_num, self.embed_dim = agent_num, mixing_embed_dim
+        self.agent_num, self.embed_dim, self.state_dim = agent_num, mixing_embed_dim, state_dim
 
         def network(width: int, size: int) -> nn.Sequential:
             return nn.Sequential(nn.Linear(state_dim, width), activation, nn.Linear(width, size))
@@ -40,7 +41,18 @@ class Mixer(nn.Module):
         self.V = network(mixing_embed_dim, 1)
 
     def forward(self, agent_qs: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        """``[..., agents]`` and ``[..., state_dim]`` to ``[...]``."""
+        """``[..., agents]`` and ``[..., state_dim]`` to ``[...]``.
+
+        Raises:
+            DataError: The state is of another size, or told to each agent by itself.
+        """
+        wanted = (*agent_qs.shape[:-1], self.state_dim)
+        if states.shape != wanted:
+            raise DataError(
+                f"global_state is [{', '.join(map(str, states.shape[agent_qs.dim() - 1 :]))}]; "
+                f"expected one for all agents, [{self.state_dim}] "
+                "(policy.model.global_obs_shape)"
+            )
         # Weights that cannot be negative keep the best joint action that of the agents' own best.
         w_1 = self.hyper_w_1(states).abs().unflatten(-1, (self.agent_num, self.embed_dim))
         hidden = (agent_qs.unsqueeze(-2) @ w_1).squeeze(-2) + self.hyper_b_1(states)
