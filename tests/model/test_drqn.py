@@ -1,7 +1,9 @@
 import pytest
 import torch
+from torch import nn
 
 from ding.model import DRQN, model_wrap
+from ding.model.common.recurrent import StatefulGRU
 from ding.utils.errors import ConfigError
 
 
@@ -54,3 +56,19 @@ def test_arguments_that_do_not_fit_are_named():
         model({"obs": torch.zeros(1, 2, 4), "prev_state": [None] * 3})
     with pytest.raises(ValueError, match="rising steps from 1 to 1"):
         model({"obs": torch.zeros(1, 2, 4), "prev_state": None}, saved_state_timesteps=[2])
+
+
+def test_a_gru_goes_on_like_its_cell():
+    torch.manual_seed(0)
+    layer = StatefulGRU(3, 4)
+    x, h = torch.randn(5, 2, 3), torch.randn(2, 4)
+    states = [{"h": row.view(1, 1, 4)} for row in h]
+    output, after = layer(x, states)
+    whole, batched = layer(x, {"h": h.unsqueeze(0)})
+    for step, row in zip(x, output):
+        h = nn.GRUCell.forward(layer, step, h)
+        assert torch.allclose(row, h, atol=1e-6)
+    assert torch.equal(whole, output)
+    assert torch.allclose(torch.cat([one["h"] for one in after], 1)[0], h, atol=1e-6)
+    assert torch.equal(batched["h"], torch.cat([one["h"] for one in after], 1))
+    assert torch.equal(layer(x, None)[0], layer(x, [None, None])[0])
