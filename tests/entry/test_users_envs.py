@@ -119,6 +119,16 @@ CASES = [
         plain(111, 8, action_space="continuous"),
     ),
     (
+        *("mujoco", "mujoco", "mujoco"),
+        *(dict(env_id="Hopper-v3", max_step=30, action_bins_per_branch=4), "bdq"),
+        dict(
+            obs_shape=11,
+            num_branches=3,
+            action_bins_per_branch=4,
+            encoder_hidden_size_list=[16, 16],
+        ),
+    ),
+    (
         *("d4rl", "d4rl", "mujoco"),
         *(dict(env_id="hopper-medium-v0", max_step=30, **NORM), "sac", gaussian(11, 3)),
     ),
