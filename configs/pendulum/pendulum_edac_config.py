@@ -1,8 +1,11 @@
 """EDAC on what a run of SAC has seen (An et al. 2021).
 
-The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 20000
+The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 10000
 --set env.stop_value=0`. The folder of that run is the data set; SAC learns the task within its
 first 8,000 steps.
+
+Measured after 5,000 updates: a mean return of -146 over 20 episodes, one seed; imitating all of the
+same data comes to -794.
 """
 
 from easydict import EasyDict
@@ -29,11 +32,8 @@ main_config = EasyDict(
             critic_head_hidden_size=64,
         ),
         learn=dict(
-            train_epoch=20,
+            train_epoch=68,
             batch_size=128,
-            # Some 30 steps ahead are enough, and sooner learned than 100.
-            discount_factor=0.97,
-            target_theta=0.01,
             learning_rate_q=0.003,
             learning_rate_policy=0.001,
             learning_rate_alpha=0.0003,

@@ -3,6 +3,9 @@
 The data: `ding -m serial -c configs/pendulum/pendulum_sac_config.py -s 0 --env-step 20000
 --set env.stop_value=0`. The folder of that run is the data set; SAC learns the task within its
 first 8,000 steps.
+
+Measured at the end: mean returns of -162, -225, -232, -276 and -311 over 10 episodes, five seeds,
+and still rising; imitating all of the same data comes to -597.
 """
 
 from easydict import EasyDict
