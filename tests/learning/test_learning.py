@@ -84,3 +84,9 @@ def test_q_actor_critic(policy, tmp_path):
     config = f"pendulum/pendulum_{policy}_config.py"
     end = train(serial_pipeline, config, -200, 20_000, tmp_path)
     assert end["status"] == "converged", end
+
+
+def test_acer(tmp_path):
+    config = "cartpole/cartpole_acer_config.py"
+    end = train(serial_pipeline, config, 475, 40_000, tmp_path)
+    assert end["status"] == "converged", end

@@ -22,10 +22,10 @@ main_config = EasyDict(
         ),
         learn=dict(
             batch_size=16,
-            learning_rate=0.001,
+            learning_rate=0.0003,
             value_weight=1.0,
             entropy_weight=0.1,
-            discount_factor=0.98,
+            discount_factor=0.95,
             grad_clip_type="clip_norm",
             clip_value=5,
             learner=dict(learner_num=1, send_policy_freq=10),
