@@ -1,6 +1,6 @@
 """Independent Q-learners (Tan 1993) with a teacher on a small spread game, after Lowe et al. 2017.
 
-Agents who know both their ways get 0.89 on a 3x3 grid, who act at random about -2.
+Agents who know both their ways get 0.89 on a 3x3 grid, who act at random -1.8.
 """
 
 from easydict import EasyDict

