@@ -128,6 +128,8 @@ def find_parts(
         on_policy = at(default_config(parts.policy), "on_policy")
     if not on_policy:
         _prioritise(create, user, parts.policy, notes)
+    if not parallel:
+        _count_episodes(create, user, notes)
     for name, type_ in (_PARALLEL_DEFAULT_TYPES if parallel else _DEFAULT_TYPES).items():
         if name == "replay_buffer" and on_policy and name not in create:
             continue
@@ -140,6 +142,20 @@ def find_parts(
     if env is None and look_up_env and at(create, "env.type"):
         parts.env = _lookup("env", create, parts)
     return parts
+
+
+def _count_episodes(create: EasyDict, user: EasyDict, notes: Notes) -> None:
+    """Take the collector that counts in episodes if that is what the user counts in."""
+    wanted = at(user, "policy.collect") or {}
+    if wanted.get("n_episode") is None or wanted.get("n_sample") is not None:
+        return
+    if not at(create, "collector.type"):
+        section = create.setdefault("collector", EasyDict())
+        section.type = "episode"
+        notes.adapt(
+            f"policy.collect.n_episode={wanted.n_episode} without a collector's type: the "
+            "collector 'episode' collects"
+        )
 
 
 def _prioritise(create: EasyDict, user: EasyDict, policy: type, notes: Notes) -> None:

@@ -22,7 +22,7 @@ class BDQPolicy(DQNPolicy):
     """
 
     paper = "Tavakoli et al. 2018"
-    actions = ("multi-discrete",)
+    actions = ("discrete", "multi-discrete")
     config: dict[str, Any] = dict(type="bdq")
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -55,8 +55,9 @@ def check_kind(type_: Any, space: Any) -> None:
         return
     served = getattr(POLICY_REGISTRY.get(type_), "actions", ())
     if served and kind not in served:
+        own = " or ".join(name for name in served if name != "multi-agent") or "a team's"
         raise ConfigError(
-            f"policy {type_.removesuffix('_command')!r} chooses {' or '.join(served)} actions, and "
+            f"policy {type_.removesuffix('_command')!r} chooses {own} actions, and "
             f"the environments' action space is {space}, which is {kind}; policies for it: "
             f"{', '.join(policies_for(kind))}"
         )

@@ -304,6 +304,15 @@ def test_nstep_may_be_longer_than_an_unroll(main, create):
     assert noted(main, create)[1].text == ""
 
 
+def test_counting_in_episodes_takes_the_collector_that_does(main, create):
+    main["policy"]["collect"] = dict(n_episode=8)
+    cfg, notes = noted(main, create)
+    assert cfg.policy.collect.collector.type == "episode"
+    assert "n_episode=8" in notes.text
+    create["collector"] = dict(type="episode")
+    assert noted(main, create)[1].text == ""
+
+
 @pytest.mark.parametrize(("kind", "becomes", "priority"), [
     ("naive", "advanced", True),
     ("elastic", "advanced", True),

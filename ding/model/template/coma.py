@@ -20,7 +20,8 @@ class COMA(AgentsModel):
     """One recurrent actor for all agents, and one critic.
 
     Args:
-        obs_shape: Sizes of ``'agent_state'`` and ``'global_state'``.
+        obs_shape: Sizes of ``'agent_state'`` and ``'global_state'``, of one agent; shapes that begin
+            with the number of agents are taken, too.
         actor_hidden_size_list: Layers of the actor's encoder; the last is also its memory's width.
     """
 
@@ -41,7 +42,10 @@ class COMA(AgentsModel):
                 f"policy.model.obs_shape is {obs_shape!r}; COMA takes a dict with the sizes of "
                 "'agent_state' and 'global_state'"
             )
-        agent, state = (flat_size(obs_shape[name]) for name in ("agent_state", "global_state"))
+        agent, state = (
+            flat_size(_of_one_agent(obs_shape[name], agent_num))
+            for name in ("agent_state", "global_state")
+        )
         self._action_shape = action_shape
         self.actor = AgentNetwork(
             agent, action_shape, actor_hidden_size_list, dueling=False, lstm_type="gru"
@@ -94,3 +98,8 @@ class COMA(AgentsModel):
     def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
         logit, after, _ = self.actor.unroll(obs["agent_state"], state)
         return {"logit": logit, "next_state": after}
+
+
+def _of_one_agent(shape: Any, agent_num: int) -> Any:
+    has_agents = isinstance(shape, Sequence) and len(shape) > 1 and shape[0] == agent_num
+    return shape[1:] if has_agents else shape
