@@ -92,6 +92,16 @@ def rows(policy, games=3):
 # ------------------------------------------------------------------ networks
 
 
+def test_coma_takes_shapes_that_begin_with_the_number_of_agents():
+    sizes = {"agent_state": OBS, "global_state": STATE}
+    with_agents = {name: [AGENTS, size] for name, size in sizes.items()}
+    shapes = [
+        {name: part.shape for name, part in COMA(AGENTS, obs_shape, 3, [8]).state_dict().items()}
+        for obs_shape in (sizes, with_agents)
+    ]
+    assert shapes[0] == shapes[1]
+
+
 def test_the_mix_grows_with_every_agents_value():
     torch.manual_seed(0)
     mixer = Mixer(3, 5, 16)

@@ -20,8 +20,8 @@ class COMA(AgentsModel):
     """One recurrent actor for all agents, and one critic.
 
     Args:
-        obs_shape: Sizes of ``'agent_state'`` and ``'global_state'``, of one agent; shapes that begin
-            with the number of agents are taken, too.
+        obs_shape: Sizes of ``'agent_state'`` and ``'global_state'``, of one agent. Shapes may begin
+            with the number of agents.
         actor_hidden_size_list: Layers of the actor's encoder; the last is also its memory's width.
     """
 
