@@ -3,8 +3,8 @@
 The data: `ding -m serial -c configs/cartpole/cartpole_dqn_config.py -s 0 --env-step 10000
 --set env.stop_value=501`. The folder of that run is the data set; most of its actions were random.
 
-Measured: mean returns of 156 at the end and 358 at best, one seed; the data's episodes last 46
-steps.
+Measured at the end: mean returns of 156, 245 and 310 over 10 episodes, three seeds; the data's
+episodes last 46 steps.
 """
 
 from easydict import EasyDict
