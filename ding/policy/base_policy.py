@@ -75,6 +75,8 @@ class Policy(RowAdapter):
     paper: str = ""
     #: Actions that it can choose, of `ding.policy.fit.KINDS`; empty if it does not say.
     actions: tuple[str, ...] = ()
+    #: How it is trained where `on_policy` does not tell: `serial_offline` or `serial_bc`.
+    pipeline: str = ""
 
     #: By what the environments of its run normalise, if they do; part of every state. What a
     #: policy has learned is worth nothing with other statistics.

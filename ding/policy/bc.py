@@ -47,6 +47,7 @@ class BehaviourCloningPolicy(Policy):
 
     paper = "Pomerleau 1991"
     actions = ("discrete", "multi-discrete", "continuous")
+    pipeline = "serial_bc"
     config: dict[str, Any] = dict(
         type="bc",
         cuda=False,

@@ -26,6 +26,7 @@ class BCQPolicy(QActorCritic):
     actions = ("continuous",)
     _silent_keys = (*QActorCritic._silent_keys, "learn.learning_rate_alpha")
 
+    pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="bcq",
         cuda=False,

@@ -29,6 +29,7 @@ class CQLPolicy(SACPolicy):
 
     paper = "Kumar et al. 2020"
     actions = ("continuous",)
+    pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="cql",
         model=dict(actor_head_hidden_size=256, critic_head_hidden_size=256),
@@ -135,6 +136,7 @@ class DiscreteCQLPolicy(QRDQNPolicy):
     """
 
     paper = "Kumar et al. 2020"
+    pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="discrete_cql",
         learn=dict(update_per_collect=1, min_q_weight=1.0),

@@ -28,6 +28,7 @@ class EDACPolicy(SACPolicy):
         *("learn.learning_rate_value", "learn.min_q_weight"),
     )
 
+    pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="edac",
         model=dict(

@@ -25,6 +25,7 @@ class IQLPolicy(QActorCritic):
     paper = "Kostrikov et al. 2021"
     actions = ("continuous",)
 
+    pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="iql",
         cuda=False,

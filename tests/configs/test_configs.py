@@ -22,8 +22,8 @@ SAMPLES = 128
 LONG = ("PongNoFrameskip-v4", "HalfCheetah-v5", "Hopper-v4")
 #: Pipelines of policies whose configs name an expert; they train without one, too.
 EXPERTS = {"dqfd": "serial_pipeline_dqfd", "r2d3": "serial_pipeline_r2d3"}
-#: Policies whose configs name a data set.
-OFFLINE = ("cql", "discrete_cql", "td3_bc", "iql", "edac", "bcq")
+#: What limits the pipelines that train on a data set.
+LIMITS = {"serial_pipeline_offline": "max_train_iter", "serial_pipeline_bc": "max_iter"}
 
 
 def read(path):
@@ -39,9 +39,10 @@ def read(path):
 
 
 def pipeline_of(create_config):
-    if create_config.policy.type in OFFLINE:
-        return "serial_pipeline_offline"
-    on_policy = get_policy_cls(create_config.policy).default_config().on_policy
+    policy = get_policy_cls(create_config.policy)
+    if policy.pipeline:
+        return policy.pipeline.replace("serial", "serial_pipeline")
+    on_policy = policy.default_config().on_policy
     return "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
 
 
@@ -92,14 +93,14 @@ def test_there_are_configs():
 def test_runs_and_runs_again_as_saved(path, tmp_path):
     main_config, create_config = read(path)
     assert main_config.exp_name == f"exp/{path.stem.removesuffix('_config')}"
-    pipeline = getattr(ding.entry, pipeline_of(create_config))
-    offline = create_config.policy.type in OFFLINE
-    limit = {"max_train_iter": 4} if offline else {"max_env_step": 2 * SAMPLES}
+    name = pipeline_of(create_config)
+    pipeline, offline = getattr(ding.entry, name), name in LIMITS
+    limit = {LIMITS[name]: 4} if offline else {"max_env_step": 2 * SAMPLES}
     first = tmp_path / "first"
-    pipeline((made_small(main_config, first), create_config), **limit)
+    pipeline((made_small(main_config, first), create_config), seed=0, **limit)
     again = read_config(str(first / "formatted_total_config.py"))
     again[0].exp_name = str(tmp_path / "again")
-    pipeline(again, **limit)
+    pipeline(again, seed=0, **limit)
     ends = [json.loads((tmp_path / run / "run.json").read_text()) for run in ("first", "again")]
     assert ends[0]["envstep"] == ends[1]["envstep"]
     assert offline or ends[0]["envstep"] >= 2 * SAMPLES
@@ -110,13 +111,14 @@ def test_runs_and_runs_again_as_saved(path, tmp_path):
 @EACH
 def test_is_a_script(path, monkeypatch):
     started = []
-    for suffix in ("", "_onpolicy", "_offline", "_dqfd", "_r2d3"):
+    for suffix in ("", "_onpolicy", "_offline", "_bc", "_dqfd", "_r2d3"):
         name = f"serial_pipeline{suffix}"
         monkeypatch.setattr(
             ding.entry,
             name,
             lambda cfg, *expert, name=name, **options: started.append((name, *cfg)),
         )
+    monkeypatch.setattr("sys.argv", [str(path)])
     script = runpy.run_path(str(path), run_name="__main__")
     create_config = script["create_config"]
     name = EXPERTS.get(create_config.policy.type) or pipeline_of(create_config)

@@ -158,6 +158,14 @@ class TestPipeline:
         serial_pipeline_offline(configs(nstep=3), seed=0, max_train_iter=3)
         assert run_facts()["train_iter"] == 3
 
+    def test_the_command_line_takes_the_pipeline_that_suits(self):
+        main, create = configs()
+        create["policy"] = dict(type="discrete_cql")
+        Path("config.py").write_text(f"main_config, create_config = {main!r}, {create!r}\n")
+        done = CliRunner().invoke(cli, ["-c", "config.py", "--train-iter", "2"])
+        assert done.exit_code == 0, done.output
+        assert "-m serial_offline" in done.output
+
     def test_command_line(self, monkeypatch):
         Path("config.py").write_text("main_config, create_config = {!r}, {!r}\n".format(*configs()))
         done = CliRunner().invoke(cli, ["-m", "serial_offline", "-c", "config.py", "-s", "0"])
