@@ -25,7 +25,7 @@ class HAPPOPolicy(PPOPolicy):
     """
 
     paper = "Kuba et al. 2022"
-    actions = ("discrete", "continuous")
+    actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="happo",
         cuda=False,
