@@ -224,7 +224,8 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         "Made by `python benchmarks/returns.py --draw` from the runs in "
         f"[`{folder}/`]({folder}). A run ends at the first evaluation whose mean return is the "
         "goal; where a seed misses it, its steps to the goal count as those of the whole run (≥). "
-        "Seconds are of one core that others share.",
+        "Seconds are of one core that others share. Offline runs go through their whole data, "
+        "whatever they return.",
     ]
     for env, file in pictures.items():
         rows = [_row(result) for result in results if result["env"] == env]
