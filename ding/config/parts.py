@@ -153,7 +153,7 @@ def _count_episodes(create: EasyDict, user: EasyDict, notes: Notes) -> None:
         section = create.setdefault("collector", EasyDict())
         section.type = "episode"
         notes.adapt(
-            f"policy.collect.n_episode={wanted.n_episode} without a collector's type: the "
+            f"policy.collect.n_episode={wanted['n_episode']} without a collector's type: the "
             "collector 'episode' collects"
         )
 

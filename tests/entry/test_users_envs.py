@@ -2,6 +2,7 @@
 
 import importlib.util
 
+import gymnasium
 import pytest
 from easydict import EasyDict
 
@@ -190,7 +191,8 @@ def test_first_update(type_, module, needs, env, policy, model):
 
 #: Ids of which a line says what they are now.
 OLD = {
-    *("LunarLander-v2", "LunarLanderContinuous-v2", "CarRacing-v2", "Taxi-v3", "Hopper-v3"),
+    *("LunarLander-v2", "LunarLanderContinuous-v2", "CarRacing-v2", "Hopper-v3"),
+    *(["Taxi-v3"] if "Taxi-v3" not in gymnasium.registry else []),
     *("Ant-v3", "hopper-medium-v0"),
 }
 

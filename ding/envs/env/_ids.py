@@ -99,6 +99,11 @@ def old_id_line(env_id: str) -> str | None:
     return f"env.env_id={env_id!r} is not there any more: {now!r} is used{given if kwargs else ''}"
 
 
+def newest_id(name: str) -> str:
+    """The newest id of an environment that gymnasium has had since its first version."""
+    return _newer(name, -1) or name
+
+
 def _newer(name: str, version: int) -> str | None:
     """The newest id of a name, if it has a higher version."""
     versions = [

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ding.envs.env._ids import newest_id
 from ding.envs.env.gymnasium_env import GymnasiumEnv
 from ding.utils.registry_factory import ENV_REGISTRY
 
 
 @ENV_REGISTRY.register("taxi")
 class TaxiEnv(GymnasiumEnv):
-    """``Taxi-v4``; observations float32 ``[34]``: cell, passenger's place and goal, one-hot."""
+    """``Taxi``; observations float32 ``[34]``: cell, passenger's place and goal, one-hot."""
 
-    default_id = "Taxi-v4"
+    default_id = newest_id("Taxi")
 
     @classmethod
     def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
@@ -43,9 +44,9 @@ class FrozenLakeEnv(GymnasiumEnv):
 
 @ENV_REGISTRY.register("cliffwalking")
 class CliffWalkingEnv(GymnasiumEnv):
-    """``CliffWalking-v1`` with a limit of 300 steps; observations float32 ``[48]``, one-hot."""
+    """``CliffWalking`` with a limit of 300 steps; observations float32 ``[48]``, one-hot."""
 
-    default_id = "CliffWalking-v1"
+    default_id = newest_id("CliffWalking")
     config = {**GymnasiumEnv.config, "max_episode_steps": 300}
 
     @classmethod
