@@ -26,40 +26,14 @@ class HAPPOPolicy(PPOPolicy):
 
     paper = "Kuba et al. 2022"
     actions = ("multi-agent",)
+    # The rest is PPO's.
     config: dict[str, Any] = dict(
         type="happo",
-        cuda=False,
-        on_policy=True,
-        priority=False,
-        priority_IS_weight=False,
-        # Estimate advantages anew, with the critics as they are then, before each agent's turn.
-        recompute_adv=True,
-        # 'discrete' or 'continuous'.
-        action_space="discrete",
-        nstep_return=False,
         multi_agent=True,
         # None: as policy.model says.
         agent_num=None,
-        transition_with_policy_data=True,
-        learn=dict(
-            epoch_per_collect=10,
-            batch_size=64,
-            learning_rate=3e-4,
-            # None: as the actors'.
-            critic_learning_rate=None,
-            value_weight=0.5,
-            entropy_weight=0.0,
-            clip_ratio=0.2,
-            adv_norm=True,
-            value_norm=True,
-            ppo_param_init=True,
-            grad_clip_type="clip_norm",
-            grad_clip_value=0.5,
-            ignore_done=False,
-        ),
-        # Give exactly one of n_sample and n_episode.
-        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(),
+        # None: as the actors'.
+        learn=dict(critic_learning_rate=None),
     )
     _action_spaces = ("discrete", "continuous")
     _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
