@@ -56,6 +56,7 @@ setup(
         "pettingzoo": ["pettingzoo>=1.24", "mpe2>=1.0"],
         "hdf5": ["h5py>=3.10"],
         "minari": ["minari[hdf5]>=0.5"],
+        "ray": ["ray[default]>=2.40"],
         "tensorboard": ["tensorboard>=2.15"],
     },
     entry_points={"console_scripts": ["ding = ding.entry.cli:main"]},
