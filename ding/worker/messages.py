@@ -1,0 +1,242 @@
+"""The messages of a parallel run: what a coordinator asks of its workers, and what they answer.
+
+A collector knows four requests (`ResourceRequest`, `StartTask`, `SamplesRequest`, `CloseTask`), a
+learner five (`DemandRequest` and `TrainRequest` instead of `SamplesRequest`). Nobody else asks
+anything: whatever a worker has to say, it says in an answer. How messages travel is the carrier's
+matter (`ding.worker.seams`); over HTTP they are the JSON objects that DI-engine's workers know.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+Kind: TypeAlias = Literal["collector", "learner"]
+#: What JSON can say.
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+#: What a commander hands out and takes back: its own fields beside those that all tasks have.
+Task: TypeAlias = Mapping[str, object]
+
+Answer = TypeVar("Answer", covariant=True)
+
+
+@dataclass(frozen=True)
+class Request(Generic[Answer]):
+    """A question to a worker; the parameter is the type of the answer."""
+
+
+# ---------------------------------------------------------------------- both kinds of workers
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a worker has.
+
+    Attributes:
+        ours: Whether it speaks all of these messages; else it is one that takes and gives one
+            sample or batch at a time.
+        others: What it told beside that.
+    """
+
+    cpu: int = 1
+    gpu: int = 0
+    ours: bool = True
+    others: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResourceRequest(Request[Resources]):
+    """What do you have? It is the first question to every worker."""
+
+
+@dataclass(frozen=True)
+class StartTask(Request[None]):
+    """Begin a task; one that still runs ends first.
+
+    Attributes:
+        info: The commander's task, with ``task_id``, ``buffer_id`` and ``collector_cfg``, or
+            ``learner_cfg`` and ``policy``.
+    """
+
+    kind: Kind
+    info: Task
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """How a task ended; `info` is what the commander is told.
+
+    A collector's has the counts, durations and returns of its episodes, a learner's
+    ``learner_step`` and ``learner_done``.
+    """
+
+    task_id: str | None
+    info: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class CloseTask(Request[TaskReport]):
+    """End the task that runs."""
+
+    kind: Kind
+
+
+# ---------------------------------------------------------------------- collectors
+
+
+@dataclass(frozen=True)
+class ChunkReport:
+    """Samples that a collector has put into the sample store.
+
+    Attributes:
+        data_id: Their name there.
+        size: Bytes; 0 if unknown.
+        meta: As it was told: ``sample_num``, ``collect_iter``, ``priority``, ``cur_step``, ...
+    """
+
+    data_id: str
+    task_id: str | None
+    buffer_id: str | None
+    size: int
+    meta: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class CollectProgress:
+    """How far a collector's task is.
+
+    Attributes:
+        done: It has nothing more to collect or to tell.
+        waiting: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
+        waiting_bytes: Size of the chunk that waits for space.
+        warning: Something that the operator should know.
+        info: As it was told, for the commander: ``cur_episode``, ``cur_sample``, ``cur_step``, ...
+    """
+
+    task_id: str | None
+    done: bool
+    waiting: str | None
+    waiting_bytes: int
+    warning: str | None
+    info: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class SamplesAnswer:
+    """What a collector has to tell since it was asked last, the oldest first.
+
+    Attributes:
+        progress: ``None`` from collectors that tell one thing at a time.
+    """
+
+    chunks: tuple[ChunkReport, ...]
+    progress: CollectProgress | None
+
+
+@dataclass(frozen=True)
+class SamplesRequest(Request[SamplesAnswer]):
+    """What have you collected?
+
+    Attributes:
+        wait: Seconds to wait for news; ``None``: one thing at a time, as foreign collectors do.
+        quota: Bytes that may have been written in this task by now; ``None``: no limit.
+    """
+
+    wait: float | None = None
+    quota: int | None = None
+
+
+# ---------------------------------------------------------------------- learners
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a learner wants to train on next.
+
+    Attributes:
+        batch_size: Samples of a batch.
+        train_iter: Updates that it has made.
+        batch_num: Batches; ``None``: one at a time, as foreign learners do.
+        learners: Processes that train together and share the batches out.
+        done: It has reached its last update.
+        buffer_id: Buffer to take them from, if not the task's.
+    """
+
+    task_id: str | None
+    batch_size: int
+    train_iter: int
+    batch_num: int | None = None
+    learners: int = 1
+    done: bool = False
+    buffer_id: str | None = None
+
+
+@dataclass(frozen=True)
+class DemandRequest(Request[Demand]):
+    """What do you want? Answered as soon as batches are wanted, or after ``wait`` seconds."""
+
+    wait: float | None = None
+
+
+@dataclass(frozen=True)
+class WireBatch:
+    """Which rows of which chunks make up a batch, and what the buffer says of each.
+
+    Attributes:
+        number: Of the batch, by which the buffer knows it.
+        chunks: Names in the sample store.
+        wire: As a `ding.data.chunks.ChunkCache` takes it.
+    """
+
+    number: int
+    chunks: tuple[str, ...]
+    wire: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class TrainAnswer:
+    """What has happened in training since the last answer.
+
+    Attributes:
+        learner_step: Updates so far.
+        trained: Batches that were trained on or left out, whose chunks are not needed any more;
+            ``None`` from learners that answer when they have trained on all that came.
+        batch_num: Batches that are wanted next; ``None``: ask.
+        policy_iter: Update of the newest weights that were published.
+        priority_info: Ids and priorities of samples, for the buffer.
+        bad_chunks: Chunks that cannot be read: name and cause.
+        error: Why training has ended early.
+        info: As it was told, for the commander.
+    """
+
+    task_id: str | None
+    learner_step: int
+    learner_done: bool
+    trained: int | None
+    batch_num: int | None
+    policy_iter: int | None
+    waiting: str | None
+    trouble: str | None
+    error: str | None
+    warnings: tuple[str, ...]
+    bad_chunks: tuple[tuple[str, str], ...]
+    priority_info: Mapping[str, Json]
+    info: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class TrainRequest(Request[TrainAnswer]):
+    """Train on these batches; answered at once, or when more are wanted.
+
+    Attributes:
+        envstep: Env steps of all collectors so far.
+        env_statistics: What normalising environments have seen, if that is news.
+        rows: Instead of batches, one batch for a foreign learner: a dict for each sample; answered
+            when it has been trained on.
+        wait: Seconds to wait, at most, until batches are wanted.
+    """
+
+    batches: tuple[WireBatch, ...] = ()
+    envstep: int = 0
+    env_statistics: Mapping[str, Json] | None = None
+    rows: tuple[Mapping[str, Json], ...] | None = None
+    wait: float | None = None

@@ -1,0 +1,393 @@
+"""The seams of a parallel run: protocols between its parts, and under them what carries messages.
+
+::
+
+    commander -- tasks --> Coordinator (Events) <== sessions ==> Workers
+                                                                    |  Control: spawn, call, drop
+                                       CollectorService, LearnerService (WorkerService)
+                                          |    Samples: put, get, remove
+                                          |    Weights: publish, newest
+                                          |    Artifacts: save, load
+
+A coordinator asks, a worker answers (`ding.worker.messages`). Everything below the services is an
+engine: ``flask_fs`` (HTTP and a shared folder), ``local`` (threads of one process), ``ray``, or a
+user's own (``docs/comm_types.md``). Whatever knows only this file runs on any of them.
+"""
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from ding.data import Columns
+from ding.utils.errors import DingError
+from ding.worker.messages import Json, Kind, Request, Task
+
+Answer = TypeVar("Answer")
+#: Samples as they are stored: columns, or one dict for each.
+Samples = Columns | list[dict[str, object]]
+#: Nested mappings of tensors, arrays, numbers and texts.
+State = Mapping[str, object]
+
+
+# ---------------------------------------------------------------------- what goes wrong
+
+
+class WorkerFailed(DingError):
+    """A worker could not do its task; it is there for the next one.
+
+    Attributes:
+        cause: What the operator is told.
+        detail: What the worker told beside it: ``type``, ``message``, ``traceback``.
+        told: Whether the worker itself named the cause, so that another may well meet it, too.
+    """
+
+    def __init__(self, cause: str, detail: object = None, told: bool = False) -> None:
+        super().__init__(cause)
+        self.cause, self.detail, self.told = cause, detail, told
+
+
+class NonsenseAnswer(WorkerFailed):
+    """A worker gave an answer that its task does not have."""
+
+
+class WorkerBusy(WorkerFailed):
+    """A worker has not ended an earlier request."""
+
+
+class WorkerLost(WorkerFailed):
+    """A worker is gone, does not answer in time, or has to be let go."""
+
+
+# ---------------------------------------------------------------------- control
+
+
+class WorkerService(Protocol):
+    """A collector or a learner, whatever carries its messages. It answers one request at a time."""
+
+    kind: Kind
+
+    def start(self) -> None:
+        """Begin to take requests."""
+
+    def handle(self, request: Request[Answer]) -> Answer:
+        """Answer a request.
+
+        Raises:
+            TaskFail: It failed, or is none of this kind of worker; with type, message, traceback.
+        """
+
+    def coordinator_lost(self, cause: str) -> None:
+        """The coordinator is gone without a word: the task ends; another one may come."""
+
+    def released(self) -> None:
+        """The coordinator has said that the run is over."""
+
+    def close(self) -> None:
+        """End; again does nothing."""
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Whether it has ended within so many seconds."""
+
+    @property
+    def failed(self) -> str | None:
+        """Why it cannot go on, if it cannot."""
+
+
+class Peer(Protocol):
+    """A worker as its session sees it."""
+
+    def ask(self, request: Request[Answer], timeout: float) -> Answer:
+        """Put a request and wait for the answer.
+
+        Raises:
+            WorkerLost: It is gone, or there is no answer after ``timeout`` seconds.
+            WorkerBusy: It still works on an earlier request.
+            WorkerFailed: It says that it failed.
+            NonsenseAnswer: The answer is none to this request.
+        """
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A worker that has come.
+
+    Attributes:
+        where: For humans: ``host:port``, a node, a thread.
+        pid: Its process, if it is known.
+    """
+
+    kind: Kind
+    name: str
+    peer: Peer
+    where: str
+    pid: int | None = None
+
+
+class Arrivals(Protocol):
+    """What a control tells: workers that come and go."""
+
+    def came(self, arrival: Arrival) -> None:
+        """A worker is there, for the first time or again."""
+
+    def lost(self, name: str, cause: str) -> None:
+        """A worker is gone; a request under way fails at once."""
+
+    def warn(self, source: str, text: str) -> None:
+        """Something that the operator should know."""
+
+    def fatal(self, cause: str) -> None:
+        """No worker can be reached any more: the run cannot go on."""
+
+
+class Control(Protocol):
+    """The coordinator's way to its workers."""
+
+    def start(self, arrivals: Arrivals) -> None:
+        """Begin to let workers come; does not wait for them."""
+
+    def release(self, name: str, cause: str) -> None:
+        """Let a worker go: nothing more will be asked of it under this name until it comes anew."""
+
+    def close(self, timeout: float) -> bool:
+        """Tell all workers that the run is over, and end; whether that was done in time."""
+
+    @property
+    def address(self) -> str | None:
+        """Where others find it, if they can."""
+
+
+# ---------------------------------------------------------------------- data
+
+
+class SampleStore(Protocol):
+    """Where samples are, by name. Collectors put, learners get, the coordinator removes."""
+
+    def put(self, name: str, samples: Samples) -> int:
+        """Store samples under a new name; returns their bytes.
+
+        Raises:
+            DataError: The name or the samples cannot be stored.
+            CheckpointWriteError: There is no room, or no way to write; ``errno`` tells.
+        """
+
+    def get(self, name: str) -> Samples:
+        """Read samples; arrays may be views that cannot be written to.
+
+        Raises:
+            ChunkError: They are not there, or damaged.
+        """
+
+    def size(self, name: str) -> int | None:
+        """Bytes under a name; ``None`` if nothing is there."""
+
+    def remove(self, name: str) -> None:
+        """Remove samples; those that are not there are no error.
+
+        Raises:
+            CheckpointWriteError: They cannot be removed.
+        """
+
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        """Remove all whose whole names match and are not to be kept, also half-written ones."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A version of a policy's weights.
+
+    Attributes:
+        state: As the policy's ``load_state_dict`` takes it.
+        facts: ``policy_iter``, ``envstep``, ``time``, ``learner``.
+    """
+
+    state: State
+    facts: Mapping[str, Json]
+
+
+class WeightStore(Protocol):
+    """Where the newest weights of each policy are. Learners publish, collectors read."""
+
+    def publish(self, name: str, weights: Weights) -> None:
+        """Replace what was published under the name; readers see the old or the new, whole.
+
+        Raises:
+            OSError: It cannot be stored now (`CheckpointWriteError` is one).
+        """
+
+    def newest(self, name: str) -> Weights:
+        """What was published last.
+
+        Raises:
+            CheckpointNotFoundError: Nothing was published.
+            CheckpointError: It cannot be read.
+        """
+
+    def version(self, name: str) -> object:
+        """Equal as long as `newest` is the same; ``None`` if there is nothing. Cheap."""
+
+    def keep(self, name: str, as_name: str) -> bool:
+        """Give the newest version a second name that later ones do not replace; whether it was
+        there."""
+
+    def remove(self, name: str) -> None:
+        """Remove what is under a name; nothing there is no error."""
+
+
+class Artifacts(Protocol):
+    """Files of the run's folder that must outlive a worker: states and checkpoints.
+
+    Paths are below the run's folder, as ``ckpt/learner_policy.pth.tar``.
+    """
+
+    def save(self, path: str, state: State) -> None:
+        """Write a state, whole or not at all.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+
+    def load(self, path: str) -> State | None:
+        """Read a state; ``None`` if there is none.
+
+        Raises:
+            CheckpointError: It is damaged.
+        """
+
+
+# ---------------------------------------------------------------------- coordinator
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """A task that failed, or a worker that was lost without one."""
+
+    worker: str
+    cause: str
+    task_id: str | None = None
+    lost: bool = False
+    told: bool = False
+    detail: object = None
+
+
+class Workers(Protocol):
+    """What a coordinator asks of those who look after its workers."""
+
+    def start(self) -> None:
+        """Begin to let workers come."""
+
+    def send_collector_task(self, collector_task: Task) -> bool:
+        """Give the task to a collector that is free; whether there is one."""
+
+    def send_learner_task(self, learner_task: Task) -> bool:
+        """Give the task to a learner that is free; whether there is one."""
+
+    def free(self, kind: Kind) -> int:
+        """How many workers of that kind have nothing to do."""
+
+    def present(self, kind: Kind) -> int:
+        """How many workers of that kind are there."""
+
+    def worker_ended(self, name: str, cause: str) -> bool:
+        """A worker's process has ended; whether its loss is still to be told."""
+
+    def close_tasks(self, timeout: float) -> bool:
+        """Let all open tasks end; whether they have within so many seconds."""
+
+    def close(self) -> None:
+        """Let all workers go."""
+
+
+class Events(Protocol):
+    """What the sessions of workers tell the coordinator. Its methods are for any thread."""
+
+    # Collectors
+
+    def deal_with_collector_send_data(
+        self, task_id: str, buffer_id: str, data_id: str, data: dict[str, Json]
+    ) -> None:
+        """A chunk of samples is in the sample store; ``data`` is its metadata."""
+
+    def deal_with_collector_judge_finish(self, task_id: str, data: dict[str, Json]) -> bool:
+        """Whether the task shall end, by the progress that its collector tells."""
+
+    def deal_with_collector_finish_task(self, task_id: str, finished_task: dict[str, Json]) -> None:
+        """A collector's task is done; its report."""
+
+    def collector_progress(self, task_id: str, info: Mapping[str, Json]) -> None:
+        """Counts that a collector told."""
+
+    # Learners
+
+    def deal_with_learner_get_data(
+        self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
+    ) -> list[dict[str, Json]] | None:
+        """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet."""
+
+    def deal_with_learner_send_info(
+        self, task_id: str, buffer_id: str, info: dict[str, Json]
+    ) -> None:
+        """What a learner tells of its training."""
+
+    def deal_with_learner_judge_finish(self, task_id: str, info: dict[str, Json]) -> bool:
+        """Whether the task shall end, by what its learner tells."""
+
+    def deal_with_learner_finish_task(self, task_id: str, finished_task: dict[str, Json]) -> None:
+        """A learner's task is done; its report."""
+
+    # Tasks
+
+    def task_running(self, task_id: str, worker: str) -> None:
+        """A worker has begun it."""
+
+    def task_closing(self, task_id: str) -> None:
+        """Its worker is asked to end it."""
+
+    def task_failed(self, failure: TaskFailure) -> None:
+        """It has to be given out again."""
+
+    # Workers
+
+    def deal_with_increase_collector(self) -> None:
+        """There is a collector more than the config has."""
+
+    def deal_with_decrease_collector(self) -> None:
+        """One of those beyond the config has left."""
+
+    def workers_changed(self) -> None:
+        """A worker came, left, or became free."""
+
+    def failed_worker(self, failure: TaskFailure) -> None:
+        """A worker without a task was lost."""
+
+    def worker_left(self, worker: str) -> None:
+        """A worker is gone, or was replaced by another of its name."""
+
+    def warn(self, worker: str, text: str) -> None:
+        """Something that a worker wants to be known."""
+
+    def fatal(self, cause: str) -> None:
+        """The run cannot go on."""
+
+
+# ---------------------------------------------------------------------- engines
+
+
+class Engine(Protocol):
+    """Everything that a run needs to be carried, by the name in ``system_config.engine.type``.
+
+    The coordinator's process has one, and each worker's has one of its own that reaches the same
+    samples, weights and artifacts.
+    """
+
+    @property
+    def control(self) -> Control: ...
+
+    @property
+    def samples(self) -> SampleStore: ...
+
+    @property
+    def weights(self) -> WeightStore: ...
+
+    @property
+    def artifacts(self) -> Artifacts: ...
