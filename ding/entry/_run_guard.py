@@ -11,14 +11,30 @@ import signal
 import sys
 import time
 from datetime import datetime, timezone
+from typing import NamedTuple
 
-#: Seconds without a sign of life after which a run that was sent a signal is ended.
-SIGNAL_SECONDS = 3.5
-SAVE_SECONDS = 30.0
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
-def watch(pid: int, beats: int, alarm: int, limit: float, record: str) -> None:
+class Limits(NamedTuple):
+    """Seconds; the package's table of durations cannot be imported here.
+
+    Attributes:
+        env: An environment may keep the interpreter from running so long.
+        look: From one look to the next, without a sign of life.
+        silence: After these it is looked whether a signal came.
+        signal: After these without a sign of life a run that was sent a signal is ended,
+        save: and after these if it was saving.
+    """
+
+    env: float
+    look: float
+    silence: float
+    signal: float
+    save: float
+
+
+def watch(pid: int, beats: int, alarm: int, record: str, limits: Limits) -> None:
     """Look after a process until it ends or says that it is through.
 
     Args:
@@ -26,12 +42,12 @@ def watch(pid: int, beats: int, alarm: int, limit: float, record: str) -> None:
         beats: Where it writes what it is at, several times a second: ``t`` training, ``s`` what
             may take longer, as saving, ``q`` through.
         alarm: Where the numbers of its signals appear, unless it has read them itself.
-        limit: Seconds that an environment may keep the interpreter from running.
         record: Its ``run.json``.
+        limits: What may take how long.
     """
     last, doing, number = time.monotonic(), b"?", 0
     while os.getppid() == pid:
-        if select.select([beats], [], [], 0.5)[0]:
+        if select.select([beats], [], [], limits.look)[0]:
             doing = os.read(beats, 4096)[-1:]
             if doing in (b"", b"q"):
                 return
@@ -41,14 +57,14 @@ def watch(pid: int, beats: int, alarm: int, limit: float, record: str) -> None:
             last = time.monotonic()
             continue
         silent = time.monotonic() - last
-        if silent > 1.0 and select.select([alarm], [], [], 0)[0]:
+        if silent > limits.silence and select.select([alarm], [], [], 0)[0]:
             numbers = [n for n in os.read(alarm, 64) if n in _NAMES]
             number = number or (numbers[0] if numbers else 0)
-        if number and silent >= (SAVE_SECONDS if doing == b"s" else SIGNAL_SECONDS):
+        if number and silent >= (limits.save if doing == b"s" else limits.signal):
             _end(pid, record, "interrupted", _NAMES[signal.Signals(number)])
             return
-        if doing == b"t" and silent >= limit:
-            _end(pid, record, "failed", f"EnvTimeoutError: no answer for {limit:g} s")
+        if doing == b"t" and silent >= limits.env:
+            _end(pid, record, "failed", f"EnvTimeoutError: no answer for {limits.env:g} s")
             return
 
 
@@ -84,5 +100,5 @@ def _end(pid: int, path: str, status: str, reason: str) -> None:
 if __name__ == "__main__":
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
-    pid, beats, alarm, limit, record = sys.argv[1:]
-    watch(int(pid), int(beats), int(alarm), float(limit), record)
+    pid, beats, alarm = map(int, sys.argv[1:4])
+    watch(pid, beats, alarm, sys.argv[4], Limits(*map(float, sys.argv[5:])))

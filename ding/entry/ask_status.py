@@ -8,10 +8,9 @@ from typing import Any
 import requests
 
 from ding.interaction.base import HttpEngine
+from ding.utils import durations
 from ding.utils.errors import RunError
 from ding.utils.process_identity import still_runs
-
-_SECONDS = 5.0
 
 
 def is_answering(address: Mapping[str, Any], exp_name: str) -> bool:
@@ -40,7 +39,7 @@ def ask_status(address: Mapping[str, Any]) -> dict[str, Any]:
     where = f"{address.get('host')}:{address.get('port')}"
     try:
         engine = HttpEngine(str(address["host"]), int(address["port"]))
-        engine.timeout = _SECONDS
+        engine.timeout = durations.STATUS_TIMEOUT
         with contextlib.closing(engine):
             answer = engine.request("GET", "status", retries=0, raise_for_status=False)
         return dict(answer.json()["data"])

@@ -13,8 +13,8 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from ding.entry.children import Child
-from ding.entry.part_process import STOP_SECONDS
 from ding.entry.stop_signal import StopSignal
+from ding.utils import durations
 
 
 class ChildGroup:
@@ -59,7 +59,7 @@ class ChildGroup:
                     child.reap()
             if stop.number != told:
                 told = stop.number
-                deadline = min(deadline, time.monotonic() + STOP_SECONDS)
+                deadline = min(deadline, time.monotonic() + durations.PART_STOP)
 
     def _kill_all(self) -> None:
         for child in self._group:

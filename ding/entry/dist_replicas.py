@@ -5,10 +5,10 @@ import os
 import subprocess
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.k8s_helper import DEFAULT_API_VERSION
 
-_SECONDS = 30.0
 _SERVER = "di-server.di-system:8080"
 _TYPES = ("collector", "learner")
 
@@ -96,14 +96,18 @@ def _ask(
     command += [verb, "--raw", _proxy(path), "-f", "-"]
     try:
         done = subprocess.run(
-            command, input=json.dumps(body), capture_output=True, text=True, timeout=_SECONDS
+            command,
+            input=json.dumps(body),
+            capture_output=True,
+            text=True,
+            timeout=durations.KUBECTL_TIMEOUT,
         )
     except FileNotFoundError as error:
         raise ConfigError(
             "kubectl is not installed: workers in Kubernetes are added and ended through it"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise RunError(f"kubectl gave no answer in {_SECONDS:.0f} s") from error
+        raise RunError(f"kubectl gave no answer in {durations.KUBECTL_TIMEOUT:.0f} s") from error
     if done.returncode:
         told = done.stderr.strip() or done.stdout.strip() or "it says nothing"
         raise RunError(f"kubectl failed with status {done.returncode}: {told}")

@@ -13,9 +13,9 @@ from ding.entry.child_group import ChildGroup, woken_by_signals
 from ding.entry.children import Child
 from ding.entry.closing_words import how_it_ended
 from ding.entry.ending import Ending
-from ding.entry.part_process import STOP_SECONDS
 from ding.entry.part_runs import output_path, rank_environ, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 from ding.utils.system_helper import ReservedPort
 
@@ -71,7 +71,7 @@ class _Ranks(ChildGroup):
                 verdict = self._how(stop)
                 for child in self._group:
                     child.tell("stop", *verdict)
-                self._await(self._group, time.monotonic() + STOP_SECONDS, stop, stop.number)
+                self._await(self._group, time.monotonic() + durations.PART_STOP, stop, stop.number)
             except StopNow as signalled:
                 verdict = Ending.by_signal(signalled.number)
             finally:

@@ -21,13 +21,13 @@ from ding.entry.child_group import start_method
 from ding.entry.children import PipeEvent
 from ding.entry.closing_words import print_ending
 from ding.entry.ending import Ending
-from ding.entry.part_process import STOP_SECONDS, run_part
+from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator
 from ding.entry.run_files import settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
-from ding.utils import set_pkg_seed
+from ding.utils import durations, set_pkg_seed
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key, read_run_key
 
@@ -302,7 +302,7 @@ def _whole_config(config: Any, filename: str | None) -> EasyDict:
 def _wait_for_start(process: Any, started: Any) -> bool:
     """Whether it comes up; at once when it dies instead."""
     while process.is_alive():
-        if started.wait(0.2):
+        if started.wait(durations.LAUNCH_LOOK):
             return True
     return started.is_set()
 
@@ -311,7 +311,7 @@ def _close_all(handles: list) -> None:
     for _, _, closing in handles:
         closing.set()
     for process, _, _ in handles:
-        process.join(STOP_SECONDS)
+        process.join(durations.PART_STOP)
         if process.is_alive():
             process.kill()
             process.join()

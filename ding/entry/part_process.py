@@ -17,14 +17,12 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ding.entry.ending import Ending
-from ding.entry.stop_signal import SAME_REQUEST_SECONDS, SIGNALS
+from ding.entry.stop_signal import SIGNALS
+from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
 from ding.utils.process_identity import end_processes
-
-#: Seconds in which a part that was told to stop has to do so.
-STOP_SECONDS = 3.5
 
 #: Takes status and reason of the end that is asked for.
 StopFunction = Callable[[str, str], object]
@@ -102,7 +100,7 @@ class PartHandle:
     def take_over(self) -> None:
         """Do what the supervisor would at the end, if it is gone: end the others, and clean."""
         if self.is_orphan:
-            left = self._orphaned + STOP_SECONDS - time.monotonic()
+            left = self._orphaned + durations.PART_STOP - time.monotonic()
             end_processes(self._siblings.values(), max(0.0, left))
             self._clean()
 
@@ -153,7 +151,7 @@ def run_part(
         worker = threading.Thread(target=work, name="part", daemon=True)
         worker.start()
         _Guard(handle, done_read, signals, link, lifeline).wait()
-        worker.join(1.0)
+        worker.join(durations.PART_JOIN)
         handle.take_over()
     os.close(done_read)
     os.close(done_write)
@@ -190,7 +188,8 @@ class _Guard:
                 status, reason, _ = self._handle.stopping or Ending("failed", "hangs")
                 self._handle.take_over()
                 say(
-                    f"{status}: {reason} (it did not end within {STOP_SECONDS:g} s)", to_stderr=True
+                    f"{status}: {reason} (it did not end within {durations.PART_STOP:g} s)",
+                    to_stderr=True,
                 )
                 _leave(1)
             ready = wait(self._sources, None if left == math.inf else left)
@@ -199,7 +198,7 @@ class _Guard:
             for source in ready:
                 self._heed(source)
             if self._handle.stopping is not None and self._deadline == math.inf:
-                self._deadline = time.monotonic() + STOP_SECONDS
+                self._deadline = time.monotonic() + durations.PART_STOP
 
     def _heed(self, source: Any) -> None:
         if source is self._signals:
@@ -220,7 +219,7 @@ class _Guard:
                 continue
             now = time.monotonic()
             # Whoever forwards a signal that reached the whole process group sends it twice.
-            if now - self._signalled > SAME_REQUEST_SECONDS and self._signalled > 0:
+            if now - self._signalled > durations.SAME_REQUEST and self._signalled > 0:
                 _leave(128 + number)
             self._signalled = now if self._signalled < 0 else self._signalled
             self._handle.ask_to_stop("interrupted", words, number)

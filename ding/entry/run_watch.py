@@ -15,27 +15,9 @@ from typing import Any, Protocol
 from ding.entry import _run_guard
 from ding.entry.child_group import woken_by_signals
 from ding.entry.stop_signal import SIGNALS, StopSignal
+from ding.utils import durations
 from ding.utils.errors import EnvTimeoutError
 from ding.worker.collector._step_watch import Place, StepWatch, overdue_error
-
-#: Seconds that one environment may take for a step or a reset if its config does not say.
-ENV_LIMIT = 60.0
-#: Seconds after which the user is told what takes so long: an environment, an update.
-_TELL_ENV = 5.0
-_TELL_UPDATE = 60.0
-#: Seconds after a signal: when a step of environments, or an update, is left where it is.
-_LEAVE_STEP = 1.5
-_LEAVE_UPDATE = 2.5
-#: Seconds after a signal until a main thread that does not heed it is done without; until
-#: components that do not close are; and until a state is given up that cannot be saved.
-_LOST = 3.3
-_CLOSE = 4.4
-_SAVE = 30.0
-#: Seconds that a main thread has to leave an environment that has hung for too long.
-_LEAVE_HANG = 2.0
-_LAST_SAVE = 1.2
-_GUARD_END = 2.0
-_LOOK = 0.25
 
 
 class Interrupt(BaseException):
@@ -119,9 +101,16 @@ def _guard(alarm: int, limit: float, record: str) -> Iterator[int]:
     """A process that looks on while this one's interpreter may stand still; where to write to."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    command = [sys.executable, "-I", "-S", _run_guard.__file__, str(os.getpid())]
+    limits = _run_guard.Limits(
+        env=limit,
+        look=durations.GUARD_LOOK,
+        silence=durations.GUARD_SILENCE,
+        signal=durations.GUARD_SIGNAL,
+        save=durations.SAVE_LIMIT,
+    )
+    command = [sys.executable, "-I", "-S", _run_guard.__file__]
     process = subprocess.Popen(
-        [*command, str(read), str(alarm), str(limit), record],
+        [*command, *map(str, (os.getpid(), read, alarm, record, *limits))],
         pass_fds=(read, alarm),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
@@ -134,7 +123,7 @@ def _guard(alarm: int, limit: float, record: str) -> Iterator[int]:
             os.write(write, b"q")
         os.close(write)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GUARD_END)
+            process.wait(durations.GUARD_END)
         process.kill()
         process.wait()
 
@@ -176,7 +165,7 @@ class RunWatch:
         self._phase, self._phase_since = "start", time.monotonic()
         self._words = ""
         self._left: tuple[float, EnvTimeoutError] | None = None
-        self._tell_from = {"env": _TELL_ENV, "update": _TELL_UPDATE}
+        self._tell_from = {"env": durations.TELL_ENV, "update": durations.TELL_UPDATE}
         self._main = threading.get_ident()
         self._heard_at = 0.0
         self._thread = threading.Thread(target=self._look_on, name="run-watch", daemon=True)
@@ -237,7 +226,9 @@ class RunWatch:
 
     def _look_on(self) -> None:
         while True:
-            readable, _, _ = select.select([self._alarm, self._end_read], [], [], _LOOK)
+            readable, _, _ = select.select(
+                [self._alarm, self._end_read], [], [], durations.WATCH_LOOK
+            )
             if self._end_read in readable:
                 return
             if readable:
@@ -261,8 +252,9 @@ class RunWatch:
     @property
     def _longest(self) -> float:
         """Seconds that no environment may take in any way."""
-        limits = [ENV_LIMIT if value is None else value for value in self._limits.values()]
-        return self._env_num * sum(limits) if any(self._limits.values()) else ENV_LIMIT
+        longest = durations.ENV_LIMIT
+        limits = [longest if value is None else value for value in self._limits.values()]
+        return self._env_num * sum(limits) if any(self._limits.values()) else longest
 
     def _hear(self, numbers: bytes) -> None:
         first = next((number for number in numbers if number in SIGNALS), None)
@@ -274,24 +266,25 @@ class RunWatch:
         status, reason = "interrupted", SIGNALS[signal.Signals(self._stop.heard)]
         self.run.tell_signal(reason)
         if self._phase == "save":
-            if elapsed > _SAVE or (self._stop.asked_again and elapsed > _CLOSE):
+            in_haste = self._stop.asked_again and elapsed > durations.CLOSE_LIMIT
+            if in_haste or elapsed > durations.SAVE_LIMIT:
                 self._end(status, f"{reason}; the state could not be saved in time", save=False)
             return
-        if elapsed >= _LOST:
+        if elapsed >= durations.MAIN_THREAD_LOST:
             self._end(status, reason, save=self._phase == "train")
-        limit = _LEAVE_STEP if self._update_since is None else _LEAVE_UPDATE
+        limit = durations.LEAVE_STEP if self._update_since is None else durations.LEAVE_UPDATE
         if self._stop.busy and self._phase == "train" and elapsed >= limit and self._is_stuck(now):
             self._stop.leave()
 
     def _is_stuck(self, now: float) -> bool:
         """Whether the main thread has been at one step or update since the signal came."""
         since = self._update_since or self._steps.since
-        return since is not None and now - since >= _LEAVE_STEP
+        return since is not None and now - since >= durations.LEAVE_STEP
 
     def _look_for_hang(self, now: float) -> None:
         if self._left is not None:
             since, error = self._left
-            if now - since >= _LEAVE_HANG and self._stop.busy:
+            if now - since >= durations.LEAVE_HANG and self._stop.busy:
                 reason = f"{type(error).__name__}: {error}"
                 self._end("failed", reason, save=self._phase == "train")
             return
@@ -326,17 +319,24 @@ class RunWatch:
         """Seconds that may be spent there, more than the env manager itself allows."""
         if not place.in_envs:
             return float("inf")
-        limits = {k: ENV_LIMIT if v is None else v + 2.0 for k, v in self._limits.items()}
+        limits = {
+            k: durations.ENV_LIMIT if v is None else v + durations.ENV_LIMIT_GRACE
+            for k, v in self._limits.items()
+        }
         if place.env is not None:
             return limits.get(place.code, max(limits.values()))
         if all(value is None for value in self._limits.values()):
-            return ENV_LIMIT
+            return durations.ENV_LIMIT
         return self._env_num * sum(limits.values())
 
     def _look_at_close(self, now: float) -> None:
         in_haste = self._stop.heard is not None or self._left is not None
-        began = 0.0 if self._stop.heard is None else self._heard_at + _CLOSE - 1.0
-        if in_haste and now - max(self._phase_since, began) >= 1.0:
+        began = (
+            0.0
+            if self._stop.heard is None
+            else self._heard_at + durations.CLOSE_LIMIT - durations.CLOSE_LOOK
+        )
+        if in_haste and now - max(self._phase_since, began) >= durations.CLOSE_LOOK:
             self._leave_process(self._words)
 
     # ------------------------------------------------------------------ the end from here
@@ -353,7 +353,7 @@ class RunWatch:
         # What the main thread holds may be needed for it.
         thread = threading.Thread(target=conclude, name="run-end", daemon=True)
         thread.start()
-        thread.join(_LAST_SAVE)
+        thread.join(durations.LAST_SAVE)
         self._leave_process(words[0] if words else f"{status}: {reason}")
 
     def _leave_process(self, words: str) -> None:

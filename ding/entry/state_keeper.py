@@ -12,15 +12,12 @@ from ding.data.row_journal import RowJournal
 from ding.entry.components import Components
 from ding.entry.run_state import rows_path, take_run_state, write_run_state
 from ding.torch_utils import to_device
-from ding.utils import get_rank, save_file
+from ding.utils import durations, get_rank, save_file
 from ding.utils.errors import CheckpointWriteError
 from ding.worker.learner.learner_hook import checkpoint_state
 
 #: Share of the run's time that saving may take.
 MAX_SHARE = 0.01
-#: A state is saved this often, however few updates there were, if that keeps within the share.
-MAX_SECONDS = 25.0
-_RETRY_SECONDS = 60.0
 
 
 class StateKeeper:
@@ -73,7 +70,7 @@ class StateKeeper:
         if position == self._saved_at or now < self._not_before:
             return
         new_iters = position[0] - self._saved_at[0]
-        if new_iters >= self._freq or now - self._saved_time >= MAX_SECONDS:
+        if new_iters >= self._freq or now - self._saved_time >= durations.SAVE_INTERVAL:
             self._begin_writing()
 
     def save(self) -> None:
@@ -127,7 +124,7 @@ class StateKeeper:
         cost = self._cost + cpu_seconds / _cores()
         pause = cost / MAX_SHARE
         self._not_before = self._saved_time + pause
-        if pause > 2 * MAX_SECONDS and not self._told_seldom:
+        if pause > 2 * durations.SAVE_INTERVAL and not self._told_seldom:
             self._told_seldom = True
             self._tell(
                 f"saving the state takes {cost:.2g} s, so that it is saved "
@@ -174,7 +171,7 @@ class StateKeeper:
 
     def _fail(self, what: str, error: Exception) -> None:
         self.error = f"could not save {what}: {str(error).partition(';')[0]}"
-        self._not_before = time.monotonic() + _RETRY_SECONDS
+        self._not_before = time.monotonic() + durations.SAVE_RETRY
         self._tell(f"could not save {what}: {error}")
 
 

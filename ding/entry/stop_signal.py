@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ding.utils import durations
+
 #: By number, in words.
 SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
-#: Whoever forwards a signal that reached the whole process group sends it a second time.
-SAME_REQUEST_SECONDS = 0.5
 
 
 class StopNow(KeyboardInterrupt):
@@ -80,7 +80,7 @@ class StopSignal:
             self.number, self.came = number, now
             if self.patient:
                 return None
-        elif now - self.came < SAME_REQUEST_SECONDS:
+        elif now - self.came < durations.SAME_REQUEST:
             return None
         elif self.patient:
             return self._on_second(number)

@@ -20,21 +20,11 @@ from ding.entry.children import Child
 from ding.entry.ending import Ending
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
+from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.process_identity import process_identity
 from ding.utils.system_helper import ReservedPort
 
-#: Seconds that a process may take until it says that it works.
-_START_SECONDS = {"fork": 10.0, "spawn": 60.0}
-#: Seconds that the coordinator has to end a run that nobody interrupts before workers are told
-#: by their parent, and until all processes are gone.
-_ENDING = 8.0, 10.0
-#: The same after a signal, or a failure.
-_STOPPING = 2.0, 3.5
-#: Seconds before a dead process is started again: the n-th time and all later ones.
-_WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
-#: Seconds of life after which earlier deaths no longer count.
-_GOOD_LIFE = 600.0
 _COORDINATOR = "coordinator"
 
 
@@ -61,6 +51,8 @@ class Supervisor(ChildGroup):
         self._team_ports: dict[str, ReservedPort] = {}
         self._cause: Ending | None = None  # why the run is ended from here
         self._verdict: Ending | None = None  # the coordinator's
+        is_fork = self._method == "fork"
+        self._start_limit = durations.FORK_START if is_fork else durations.SPAWN_START
 
     def run(self, stop: StopSignal) -> Ending:
         """Run to the end; returns how it ended. All processes are gone then.
@@ -123,7 +115,7 @@ class Supervisor(ChildGroup):
     def _next_due(self) -> float:
         """The next moment at which something has to be done though nothing has happened."""
         starting = [
-            child.started + _START_SECONDS[self._method]
+            child.started + self._start_limit
             for child in self._group
             if child.alive and not child.up
         ]
@@ -166,9 +158,7 @@ class Supervisor(ChildGroup):
                 self._heed(child)  # its last words may have come in between
                 if self._verdict is None:
                     self._on_death(child)
-            elif (
-                child.alive and not child.up and now - child.started > _START_SECONDS[self._method]
-            ):
+            elif child.alive and not child.up and now - child.started > self._start_limit:
                 self._fail(f"{child.name} did not come up in {now - child.started:.0f} s")
             if self._cause is not None or self._verdict is not None:
                 return
@@ -179,7 +169,7 @@ class Supervisor(ChildGroup):
             # What fails while it is built fails again.
             self._fail(f"{child.name}: {child.error}" if child.error else f"{child.name} {how}")
             return
-        if time.monotonic() - child.started > _GOOD_LIFE:
+        if time.monotonic() - child.started > durations.GOOD_LIFE:
             child.restarts = 0
         most = self._config.system.max_restart
         left = child.exit_status == 0 and child is not self._coordinator
@@ -187,7 +177,7 @@ class Supervisor(ChildGroup):
             self._give_up(child, "left" if left else how)
             return
         child.restarts += 1
-        pause = _WAITS[min(child.restarts, len(_WAITS)) - 1]
+        pause = durations.RESTART_WAITS[min(child.restarts, len(durations.RESTART_WAITS)) - 1]
         self._due[child.name] = time.monotonic() + pause
         self._tell_end(child, f"{how}; starting it again ({child.restarts} of {most})")
 
@@ -218,13 +208,13 @@ class Supervisor(ChildGroup):
         told = stop.number
         if told is not None and self._verdict is None and self._cause is None:
             self._cause = Ending.by_signal(told)
-        alone, all_told = _ENDING if self._cause is None else _STOPPING
+        alone, all_told = _time_to_end(hurry=self._cause is not None)
         if self._cause is not None:
             self._coordinator.tell("stop", *self._cause)
         begin = time.monotonic()
         self._await([self._coordinator], begin + alone, stop, told)
         if stop.number != told:  # a signal that came in between: hurry
-            alone, all_told = _STOPPING
+            alone, all_told = _time_to_end(hurry=True)
             begin = time.monotonic() - alone
         for child in self._workers.values():
             child.tell("stop", *self._conclusion())
@@ -236,3 +226,10 @@ class Supervisor(ChildGroup):
             return cause
         hung = f"coordinator {self._coordinator.how or 'hung'}"
         return self._verdict or Ending("failed", hung)
+
+
+def _time_to_end(hurry: bool) -> tuple[float, float]:
+    """Seconds that the coordinator has by itself, and that all processes have."""
+    if hurry:
+        return durations.COORDINATOR_STOPPING, durations.ALL_STOPPING
+    return durations.COORDINATOR_ENDING, durations.ALL_ENDING

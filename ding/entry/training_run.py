@@ -15,13 +15,12 @@ from ding.entry.run_state import load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.state_keeper import StateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
+from ding.utils import durations
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.run_log import RunLog
 
-#: How long a signal lets a collection go on, so that the round can end as it would have.
-_GRACE_SECONDS = 2.0
 #: How many different warnings ``run.json`` holds, the last.
 _KEPT_WARNINGS = 50
 
@@ -66,7 +65,7 @@ class TrainingRun:
         self._evaluated_iter = -1
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
-        parts.collector.before_step = lambda: self._before_step(_GRACE_SECONDS)
+        parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
         parts.evaluator.before_step = lambda: self._before_step(0.0)
 
     def train(

@@ -7,12 +7,11 @@ import sys
 import time
 from typing import Any, Protocol
 
+from . import durations
 from .progress import Progress
 
 MODES = ("auto", "live", "plain", "quiet")
 MODE_VARIABLE = "DING_CONSOLE"
-PLAIN_SECONDS = 5.0
-PLAIN_EVAL_SECONDS = 1.0
 COST_SHARE = 0.005  # of the run's time, at most, goes into drawing
 
 _open: "list[Console]" = []
@@ -61,7 +60,7 @@ class Console:
             self._due = now
         elif self.mode == "plain":
             self._view = _PlainView(self.title)
-            self._due = now + PLAIN_EVAL_SECONDS
+            self._due = now + durations.PLAIN_EVAL_LINES
         _open.append(self)
         atexit.register(self.close)  # the cursor comes back even if nobody closes us
         return self
@@ -150,7 +149,7 @@ class Console:
         now = time.monotonic()
         self.progress.see_eval(value, now)
         if self.mode == "plain" and self._view is not None and now >= self._eval_line:
-            self._eval_line = now + PLAIN_EVAL_SECONDS
+            self._eval_line = now + durations.PLAIN_EVAL_LINES
             self._due = now
 
     def _draw(self) -> None:
@@ -214,7 +213,7 @@ class _View(Protocol):
 class _PlainView:
     """One line now and then, for logs and pipes."""
 
-    seconds = PLAIN_SECONDS
+    seconds = durations.PLAIN_LINES
 
     def __init__(self, title: str) -> None:
         self._title = title

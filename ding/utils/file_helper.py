@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Any
 
+from ding.utils import durations
 from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -25,8 +26,6 @@ from ding.utils.lock_helper import get_file_lock
 TEMPORARY_NAME = re.compile(r"\.(.+)\.[0-9a-f]{16}")
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _CHECKPOINTS = re.compile(r".+\.pth\.tar")
-#: Seconds from a file's making to its lock, at most.
-_LOCK_SECONDS = 1.0
 
 
 def read_file(
@@ -185,7 +184,7 @@ def remove_unfinished(folder: str, names: re.Pattern[str]) -> None:
 def _remove_unlocked(path: str) -> None:
     with open_regular(path, follow_links=False) as stream:
         # One that was made just now may have no lock yet.
-        if time.time() - os.fstat(stream.fileno()).st_mtime < _LOCK_SECONDS:
+        if time.time() - os.fstat(stream.fileno()).st_mtime < durations.FILE_LOCK:
             return
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being written
         os.unlink(path)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-DEADLINE_SECONDS = 1.0
+from ding.utils import durations
 
 
 def git_state(folder: str | os.PathLike | None = None) -> dict | None:
@@ -19,7 +19,7 @@ def git_state(folder: str | os.PathLike | None = None) -> dict | None:
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=DEADLINE_SECONDS,
+            timeout=durations.GIT_TIMEOUT,
             # Reading must not take the repository's lock.
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
             check=True,

@@ -8,6 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from . import durations
 from .progress import Progress
 
 BAR_WIDTH = 40
@@ -16,7 +17,7 @@ BAR_WIDTH = 40
 class LiveView:
     """A bar and a few lines that are redrawn in place, in the caller's thread."""
 
-    seconds = 0.25
+    seconds = durations.LIVE_PICTURES
 
     def __init__(self, title: str) -> None:
         self._title = title

@@ -7,9 +7,8 @@ import time
 import warnings
 from typing import Any, Protocol
 
+from . import durations
 from .file_helper import replace_file
-
-FLUSH_SECONDS = 2.0
 
 
 class AppendFile:
@@ -33,7 +32,7 @@ class AppendFile:
         path: str | os.PathLike,
         header: str = "",
         lines: bool = True,
-        flush_seconds: float = FLUSH_SECONDS,
+        flush_seconds: float = durations.LOG_FLUSH,
     ) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self._header = header.encode()

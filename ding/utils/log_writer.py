@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from . import durations
 from .event_file import (
     first_record,
     new_event_file_name,
@@ -16,7 +17,7 @@ from .event_file import (
     scalar_record,
     summary_record,
 )
-from .log_file import FLUSH_SECONDS, AppendFile, hold, release
+from .log_file import AppendFile, hold, release
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -54,7 +55,7 @@ class DistributedWriter:
         self._lock = threading.RLock()
         self._rows: list[_Row] = []
         self._open: dict[tuple[str, int | None], _Row] = {}
-        self._due = time.monotonic() + FLUSH_SECONDS
+        self._due = time.monotonic() + durations.LOG_FLUSH
 
     def get_logdir(self) -> str:
         """The folder of the event file."""
@@ -106,7 +107,7 @@ class DistributedWriter:
             rows, self._rows = self._rows, []
             self._open = {}
             release(self)
-            self._due = time.monotonic() + FLUSH_SECONDS
+            self._due = time.monotonic() + durations.LOG_FLUSH
             for row in rows:
                 self._metrics.write(row.to_json())
                 self._write_event(scalar_record(row.values, row.step, row.time))

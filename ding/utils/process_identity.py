@@ -12,7 +12,7 @@ from functools import cache
 from multiprocessing.connection import wait
 from typing import Any
 
-_SECONDS = 5.0
+from ding.utils import durations
 
 
 def process_identity(pid: int | None = None) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _end(identity: Mapping[str, Any], deadline: float) -> None:
     try:
         if still_runs(identity) and not wait([process], max(0.0, deadline - time.monotonic())):
             signal.pidfd_send_signal(process, signal.SIGKILL)
-            wait([process], _SECONDS)
+            wait([process], durations.KILLED_GONE)
     finally:
         os.close(process)
 
@@ -74,7 +74,9 @@ def _started(pid: int) -> str | None:
         return _started_on_linux(pid)
     try:
         command = ["ps", "-o", "lstart=", "-p", str(pid)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=durations.KILLED_GONE
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None

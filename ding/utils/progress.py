@@ -5,9 +5,9 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from ding.utils import durations
+
 NO_LIMIT = 10**10  # what pipelines pass for "as long as it takes"
-RATE_WINDOW_SECONDS = 5.0
-LEAST_RATE_SECONDS = 0.1
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Progress:
             self._iter_goal.see(self.train_iter, now)
         self._marks.append((now, self.envstep, self.train_iter))
         # The oldest mark kept is the last one outside the window.
-        while len(self._marks) > 2 and self._marks[1][0] <= now - RATE_WINDOW_SECONDS:
+        while len(self._marks) > 2 and self._marks[1][0] <= now - durations.DISPLAY_RATE_SPAN:
             self._marks.popleft()
 
     def nearest(self) -> Goal | None:
@@ -107,7 +107,7 @@ class Progress:
             return None
         (t0, step0, iter0), (t1, step1, iter1) = self._marks[0], self._marks[-1]
         seconds = t1 - t0
-        if seconds < LEAST_RATE_SECONDS:
+        if seconds < durations.DISPLAY_RATE_LEAST:
             return None
         return (step1 - step0) / seconds, (iter1 - iter0) / seconds
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ding.utils import durations
+
 #: Lines of a kind that are shown before the others are counted.
 SHOWN = 3
-#: Seconds after which the count is shown, and after which lines of a kind are shown anew.
-SPAN = 30.0
 #: Kinds that are remembered.
 _MOST = 500
 #: What differs between lines that say the same: numbers that stand alone, and ids.
@@ -29,10 +29,10 @@ class RepeatCounter:
 
     Args:
         show: Shows a line.
-        span: Seconds, see `SPAN`.
+        span: Seconds after which the count is shown, and lines of a kind are shown anew.
     """
 
-    def __init__(self, show: Callable[[str], object], span: float = SPAN) -> None:
+    def __init__(self, show: Callable[[str], object], span: float = durations.REPEATS_SPAN) -> None:
         self._show, self._span = show, span
         self._kinds: dict[str, _Kind] = {}
         self._lock = threading.Lock()

@@ -14,14 +14,11 @@ from ding.interaction.base import get_values_from_response, random_token, split_
 from ding.interaction.base.authentication import NotAuthenticError
 from ding.interaction.base.service import make_engine
 from ding.interaction.config import DEFAULT_CHANNEL, LOCAL_HOST
+from ding.utils import durations
 
 _logger = logging.getLogger(__name__)
 
 JOIN_PATH = "/worker/join"
-#: Seconds that the coordinator may take for an answer; it connects to the worker meanwhile.
-JOIN_TIMEOUT = 10.0
-#: Seconds between the tries: they grow from the first to the second.
-WAITS = (0.05, 2.0)
 #: Answers that trying again does not change.
 _FINAL = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
@@ -55,8 +52,8 @@ class Joiner:
         channel: int | None = None,
         on_give_up: Callable[[str], object] | None = None,
         *,
-        first_patience: float = 600.0,
-        patience: float = 60.0,
+        first_patience: float = durations.JOIN_PATIENCE,
+        patience: float = durations.REJOIN_PATIENCE,
     ) -> None:
         host, port = coordinator[0] or LOCAL_HOST, coordinator[1]
         self._coordinator = f"{host}:{port}"
@@ -68,7 +65,7 @@ class Joiner:
             "Token": random_token(),
         }
         self._engine = make_engine(
-            headers, (host, int(port), False, ""), JOIN_TIMEOUT, key=key, role="master"
+            headers, (host, int(port), False, ""), durations.JOIN_TIMEOUT, key=key, role="master"
         )
         self._closed = threading.Event()
         self._wake = threading.Event()
@@ -98,7 +95,7 @@ class Joiner:
         """The coordinator is gone: join again. Call it in ``Slave._lost_connection``."""
         self._wake.set()
 
-    def close(self, timeout: float = 1.0) -> None:
+    def close(self, timeout: float = durations.JOIN_CLOSE) -> None:
         """Give up quietly; waits for the thread unless it is the caller."""
         self._closed.set()
         self._wake.set()
@@ -121,7 +118,7 @@ class Joiner:
 
     def _join(self, patience: float) -> str | None:
         """Why it gave up; ``None`` when it has joined."""
-        begin, (wait, longest) = time.monotonic(), WAITS
+        begin, (wait, longest) = time.monotonic(), durations.JOIN_PAUSES
         while not self._closed.is_set():
             self._wake.clear()
             cause, final = self._ask()

@@ -15,11 +15,12 @@ from tests.entry.runs import run_json, start_python
 SCRIPT = """
 import json, sys, time
 import tests.entry.hanging as hanging
-from ding.entry import run_watch, serial_pipeline, serial_pipeline_onpolicy
+from ding.utils import durations
+from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from tests.entry.runs import walk_config
 options = json.loads(sys.argv[1])
 if "limit" in options:
-    run_watch._TELL_ENV, run_watch.ENV_LIMIT = 0.5, options["limit"]
+    durations.TELL_ENV, durations.ENV_LIMIT = 0.5, options["limit"]
 hanging.HANG.update(options["hang"])
 config = walk_config(manager=options["manager"], policy=options.get("policy", "dqn"))
 config[0].env.manager.update(options.get("settings", {}))

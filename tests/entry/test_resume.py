@@ -11,7 +11,7 @@ from ding.data.row_journal import RowJournal
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state, save_run_state
-from ding.utils import console, read_file, save_file
+from ding.utils import durations, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.log_writer import DistributedWriter
 from ding.utils.progress import Progress
@@ -173,7 +173,7 @@ def test_rates_after_a_resume_do_not_count_the_earlier_steps(monkeypatch):
         mark(self, now)
 
     monkeypatch.setattr(Progress, "mark", noted)
-    monkeypatch.setattr(console, "PLAIN_EVAL_SECONDS", 0.0)
+    monkeypatch.setattr(durations, "PLAIN_EVAL_LINES", 0.0)
     run(limit=120, resume=True)
     assert marks[0] == (earlier["envstep"], earlier["train_iter"])
 
@@ -287,7 +287,7 @@ def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
 
 
 def test_state_is_saved_every_few_seconds_by_default(monkeypatch):
-    monkeypatch.setattr(state_keeper, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(durations, "SAVE_INTERVAL", 0.3)
     monkeypatch.setattr(state_keeper, "MAX_SHARE", 1.0)
     seen = []
     take = state_keeper.take_run_state

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from ding.entry import serial_pipeline, training_run
+from ding.entry import serial_pipeline
 from ding.entry.stop_signal import StopNow, Stopping, StopSignal
-from ding.utils import read_file
+from ding.utils import durations, read_file
 from tests.entry.runs import episodes, metrics, run_json, start_python, walk_config, walk_envs
 
 SCRIPT = """
@@ -109,7 +109,7 @@ def test_signal_does_not_wait_for_an_evaluation(manager):
 
 @pytest.mark.parametrize("manager", ["base", "subprocess"])
 def test_signal_lets_a_collection_end_but_not_for_long(manager, monkeypatch):
-    monkeypatch.setattr(training_run, "_GRACE_SECONDS", 0.4)
+    monkeypatch.setattr(durations, "COLLECT_GRACE", 0.4)
     run_until_signal(manager, walk_envs(**sent(signal.SIGINT, at=1, seconds=0.3)), status=130)
     # Eight samples take four steps of both environments: what was begun does not count.
     assert read_file("run/ckpt/resume.pth.tar")["collector"]["stats"]["total_envstep"] == 0

@@ -14,7 +14,8 @@ from ding.config.utils import (
     parallel_test_main_config,
     parallel_test_system_config,
 )
-from ding.entry import parallel_entry, part_runs, supervisor
+from ding.entry import parallel_entry, part_runs
+from ding.utils import durations
 from tests.entry.fake_parts import FakeCoordinator, FakeWorker
 from tests.entry.forked import forked, is_alive, wait_for
 
@@ -202,7 +203,7 @@ def test_a_part_that_cannot_be_built_ends_the_run_with_its_error(run, name):
 
 
 def test_a_part_that_does_not_come_up_ends_the_run(run, monkeypatch):
-    monkeypatch.setitem(supervisor._START_SECONDS, "fork", 3.0)
+    monkeypatch.setattr(durations, "FORK_START", 3.0)
     one = run({"collector1": "hang-at-start"}, wait=False)
     status, output = one.end()
     assert status == 1

@@ -10,9 +10,10 @@ import pytest
 import requests
 
 from ding.interaction import Master
-from ding.interaction.base import _http_handler, network, server
+from ding.interaction.base import network, server
 from ding.interaction.base.network import AnswerTooLargeError, HttpEngine
 from ding.interaction.master.task import TaskStatus
+from ding.utils import durations
 from tests.interaction.peers import MASTER, DoingSlave, eventually, pair
 
 KEYS = {"key": "the key of the run"}
@@ -96,13 +97,13 @@ def test_the_host_with_most_connections_makes_room():
 
 @pytest.mark.parametrize("content", [b"", b"GET /ping HTTP/1.1\r\n"], ids=["silent", "half a head"])
 def test_requests_that_do_not_come_are_given_up(monkeypatch, content):
-    monkeypatch.setattr(_http_handler, "HEAD_TIMEOUT", 0.2)
+    monkeypatch.setattr(durations, "HEAD_TIMEOUT", 0.2)
     with DoingSlave() as slave, half_open(slave.port, 1, content) as (client,):
         assert client.recv(1) == b""
 
 
 def test_a_head_that_drips_is_given_up(monkeypatch):
-    monkeypatch.setattr(_http_handler, "HEAD_TIMEOUT", 0.5)
+    monkeypatch.setattr(durations, "HEAD_TIMEOUT", 0.5)
     with DoingSlave() as slave, half_open(slave.port, 1, b"GET /ping HTTP/1.1\r\n") as (client,):
         begin = time.monotonic()
         with pytest.raises(ConnectionError):
@@ -112,7 +113,7 @@ def test_a_head_that_drips_is_given_up(monkeypatch):
 
 
 def test_a_body_that_drips_is_given_up(monkeypatch):
-    monkeypatch.setattr(_http_handler, "BODY_TIMEOUT", 0.3)
+    monkeypatch.setattr(durations, "BODY_TIMEOUT", 0.3)
     head = b"POST /connect HTTP/1.1\r\nChannel: 0\r\nToken: x\r\nContent-Length: 1000\r\n\r\n"
     with DoingSlave() as slave, half_open(slave.port, 1, head + b"{") as (client,):
         assert client.recv(100).startswith(b"HTTP/1.1 400 ")
@@ -197,7 +198,7 @@ def connects(connection) -> bool:
 
 
 def test_a_shortage_that_comes_again_and_again_ends_the_server(monkeypatch):
-    monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.5)
+    monkeypatch.setattr(durations, "SHORTAGE_LIMIT", 0.5)
     start, tries = threading.Thread.start, []
 
     def fail(thread: threading.Thread) -> None:
@@ -221,7 +222,7 @@ def knock(port: int) -> None:
 
 @pytest.mark.parametrize("error", SHORTAGES, ids=lambda error: type(error).__name__)
 def test_a_server_that_cannot_go_on_tells_why(monkeypatch, error):
-    monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.2)
+    monkeypatch.setattr(durations, "SHORTAGE_LIMIT", 0.2)
     causes: list[str] = []
     with DoingSlave(on_death=causes.append) as slave:
         failing(monkeypatch, error, float("inf"))

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ding.data.columns import Columns
+from ding.utils import durations
 from ding.utils.data import AsyncDataLoader
-from ding.utils.data import dataloader as dataloader_module
 from ding.utils.errors import DataError
 
 
@@ -176,7 +176,7 @@ def test_close_wakes_who_waits():
 
 
 def test_close_does_not_wait_for_ever_for_a_stuck_source(monkeypatch):
-    monkeypatch.setattr(dataloader_module, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(durations, "LOADER_CLOSE", 0.05)
     release = threading.Event()
     loader = AsyncDataLoader(lambda size: release.wait(20) and None, 2, "cpu")
     with pytest.warns(RuntimeWarning, match="did not return"):

@@ -6,12 +6,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.file_helper import remove_file
 
 _logger = logging.getLogger(__name__)
-
-#: How long closing waits for the files that are queued.
-_LAST_SECONDS = 30.0
 
 
 class UsedDataRemover:
@@ -40,11 +38,11 @@ class UsedDataRemover:
             return
         self._queue.put(None)
         if wait:
-            thread.join(_LAST_SECONDS)
+            thread.join(durations.USED_DATA_CLOSE)
             if thread.is_alive():
                 _logger.warning(
                     "files of used data are still being removed after %g s; some may be left",
-                    _LAST_SECONDS,
+                    durations.USED_DATA_CLOSE,
                 )
 
     def add_used_data(self, data: Any) -> None:

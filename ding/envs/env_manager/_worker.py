@@ -30,10 +30,8 @@ from ding.envs.env_manager._wire import (
     send,
     unpickled,
 )
+from ding.utils import durations
 from ding.utils.errors import EnvError
-
-_PARENT_CHECK_MS = 5000
-_CLOSE_LIMIT_S = 30
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
         closing.set()
         if hasattr(signal, "alarm"):
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(_CLOSE_LIMIT_S)  # nobody may be left to end a process that hangs here
+            # Nobody may be left to end a process that hangs here.
+            signal.alarm(int(durations.ENV_CLOSE_LIMIT))
         worker.group.close()
 
 
@@ -232,7 +231,7 @@ def _die_with_parent(connection: Connection, parent_pid: int, closing: threading
     hangup.register(connection.fileno(), 0)  # hang-up and errors are always reported
     # Another child of the parent may hold the pipe open, hence the second look now and then.
     while os.getppid() == parent_pid:
-        if hangup.poll(_PARENT_CHECK_MS):
+        if hangup.poll(int(1000 * durations.ENV_PARENT_LOOK)):
             break
     if not closing.is_set():
         os._exit(1)

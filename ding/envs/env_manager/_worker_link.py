@@ -23,12 +23,8 @@ from ding.envs.env_manager._wire import (
     unpickled,
 )
 from ding.envs.env_manager._worker import WorkerSpec
-from ding.utils import CloudPickleWrapper
+from ding.utils import CloudPickleWrapper, durations
 from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
-
-# The worker itself ends calls that take too long; it is given this much more to report that.
-_GRACE_S = 1.0
-_JOIN_S = 1.0
 
 # This process's ends of pipes to workers: a forked child closes its copies, or a worker would not
 # notice that the parent is gone.
@@ -222,7 +218,7 @@ class WorkerLink:
     # ---- ends ---------------------------------------------------------------------------------
 
     def _died(self) -> EnvDiedError:
-        self.process.join(_JOIN_S)
+        self.process.join(durations.ENV_JOIN)
         code = self.process.exitcode
         if code is not None and code < 0:
             how = f"was killed by signal {-code} ({_signal_name(-code)})"
@@ -257,7 +253,7 @@ def stop(links: Iterable[WorkerLink], patience: float) -> None:
     for link in links:
         if link.process.is_alive():
             link.process.kill()
-    _join(links, _JOIN_S)
+    _join(links, durations.ENV_JOIN)
     for link in links:
         link.waitables[0].close()
 
@@ -270,7 +266,7 @@ def close_inherited_ends() -> None:
 
 
 def _deadline(limit: float | None) -> float | None:
-    return None if limit is None else time.monotonic() + limit + _GRACE_S
+    return None if limit is None else time.monotonic() + limit + durations.ENV_REPORT_GRACE
 
 
 def _join(links: list[WorkerLink], patience: float) -> None:

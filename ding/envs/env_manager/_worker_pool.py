@@ -17,12 +17,10 @@ from ding.envs.env_manager._obs_store import Layout
 from ding.envs.env_manager._wire import SharedBlock
 from ding.envs.env_manager._worker import WorkerSpec
 from ding.envs.env_manager._worker_link import WorkerLink, WorkerLost, stop
+from ding.utils import durations
 from ding.utils.errors import DingError, EnvError
 
 _logger = logging.getLogger(__name__)
-
-# How long a step under way may hold up the saving of a state.
-_SETTLE_S = 0.5
 
 
 class WorkerPool:
@@ -145,7 +143,7 @@ class WorkerPool:
 
         Of a worker that does not answer it is what its replacement would start with.
         """
-        if link.settle(_SETTLE_S):
+        if link.settle(durations.ENV_SETTLE):
             return link.ask("state_dict")
         return {
             env_id: {

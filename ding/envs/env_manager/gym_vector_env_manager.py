@@ -30,13 +30,11 @@ from ding.envs.env_manager._vector_env import (
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.running_statistics import Statistics, merged
 from ding.envs.vector_step import VectorStep
-from ding.utils import ENV_MANAGER_REGISTRY
+from ding.utils import ENV_MANAGER_REGISTRY, durations
 from ding.utils.errors import DataError, DingError, EnvError, EnvTimeoutError
 
 __all__ = ["GymVectorEnvManager"]
 
-# Members end their own calls that take too long; they are given this much more to report that.
-_GRACE_S = 1.0
 
 _FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
 
@@ -303,7 +301,9 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         limit = getattr(self._settings, f"{doing}_timeout")
         if limit is None or self._is_native:
             return limit
-        return limit * (1 if self._cfg.shared_memory else self._env_num) + _GRACE_S
+        return (
+            limit * (1 if self._cfg.shared_memory else self._env_num) + durations.ENV_REPORT_GRACE
+        )
 
     # ---- requests -----------------------------------------------------------------------------
 

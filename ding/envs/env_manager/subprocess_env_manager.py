@@ -37,7 +37,7 @@ from ding.envs.env_manager._worker_link import WorkerLink, close_inherited_ends
 from ding.envs.env_manager._worker_pool import WorkerPool
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.vector_step import VectorStep
-from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
+from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper, durations
 from ding.utils.errors import DingError
 
 __all__ = [
@@ -47,10 +47,6 @@ __all__ = [
     "SyncSubprocessEnvManager",
     "is_abnormal_timestep",
 ]
-
-_CLOSE_PATIENCE_S = 5.0
-# Of workers whose step was not waited for, and that perhaps never answer.
-_CLOSE_PATIENCE_BUSY_S = 1.0
 
 
 def is_abnormal_timestep(timestep: Any) -> bool:
@@ -218,7 +214,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
 
     def _stop(self, wait: bool) -> None:
         if self._pool is not None:
-            self._pool.close(_CLOSE_PATIENCE_S if wait else 0.0)
+            self._pool.close(durations.ENV_CLOSE_PATIENCE if wait else 0.0)
             self._finalizer.detach()
 
     def _forget_envs(self) -> None:

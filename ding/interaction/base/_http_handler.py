@@ -9,25 +9,21 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
+from ding.utils import durations
+
 from ._deadline_socket import DeadlineSocket
 
 _logger = logging.getLogger(__name__)
 
 #: In the environment of a request: call it when the caller has proved who he is.
 AUTHENTIC_KEY = "ding.authentic"
-#: Seconds that a connection may rest after such a request; others have those of a head.
-IDLE_TIMEOUT = 120.0
-#: Seconds that the head of a request, and its body, may take to come.
-HEAD_TIMEOUT = 10.0
-BODY_TIMEOUT = 60.0
 #: Bytes of a request's head.
 MAX_HEAD = 64 * 1024
 MAX_HEAD_LINES = 100
 #: Bytes of a body that nobody wanted which are read away: to keep the connection, and so that
-#: its sender sees the answer before the connection is closed; and the seconds for that.
+#: its sender sees the answer before the connection is closed.
 KEEP_LIMIT = 64 * 1024
 DISCARD_LIMIT = 8 * 1024 * 1024
-DISCARD_TIMEOUT = 2.0
 
 
 class Server(Protocol):
@@ -68,10 +64,11 @@ class HttpHandler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         self.close_connection = True  # unless there is a request that can be followed by another
-        self.connection.settimeout(IDLE_TIMEOUT if self._authentic else HEAD_TIMEOUT)
+        rest = durations.IDLE_TIMEOUT if self._authentic else durations.HEAD_TIMEOUT
+        self.connection.settimeout(rest)
         if not self._stream.peek(1):  # type: ignore[attr-defined]
             return
-        self.connection.settimeout(HEAD_TIMEOUT)
+        self.connection.settimeout(durations.HEAD_TIMEOUT)
         self.raw_requestline = self._stream.readline(MAX_HEAD + 1)
         self.requestline = self.request_version = self.command = ""
         if len(self.raw_requestline) > MAX_HEAD:
@@ -180,7 +177,8 @@ class HttpHandler(BaseHTTPRequestHandler):
         elif self.request_version == "HTTP/1.0":
             lines.append("Connection: keep-alive")
         head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-        self.connection.settimeout(HEAD_TIMEOUT)  # what is left of the request's may be little
+        # What is left of the request's may be little.
+        self.connection.settimeout(durations.HEAD_TIMEOUT)
         # One write, so that head and body leave in one packet.
         self.wfile.write(head if self.command == "HEAD" else head + payload)
 
@@ -220,7 +218,7 @@ class _Body(io.RawIOBase):
             return 0
         if not self._begun:
             self._begun = True
-            self._connection.settimeout(BODY_TIMEOUT)
+            self._connection.settimeout(durations.BODY_TIMEOUT)
             if self._waiting is not None:
                 self._waiting.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         piece = self._read(len(buffer))
@@ -230,7 +228,7 @@ class _Body(io.RawIOBase):
     def discard(self, limit: int) -> bool:
         """Read away what is left, as much as `limit` bytes; whether nothing is left."""
         if self.left and not self.is_broken and self._waiting is None:
-            self._connection.settimeout(DISCARD_TIMEOUT)
+            self._connection.settimeout(durations.DISCARD_TIMEOUT)
             while limit > 0 and self.left > 0 and not self.is_broken:
                 limit -= len(self._read(min(limit, 65536)))
         return self.left == 0

@@ -32,6 +32,7 @@ from typing import Any, Protocol
 
 import requests
 
+from ding.utils import durations
 from ding.utils.errors import InteractionError
 
 from .app import ResponsibleException, get_values_from_response
@@ -45,8 +46,6 @@ _HEADERS = (SESSION_HEADER, COUNT_HEADER, DIGEST_HEADER, PROOF_HEADER)
 #: Marks the answer to a request whose session the server does not know (any more).
 RENEW_HEADER = "WWW-Authenticate"
 
-#: Seconds that a client has for its first request after the server's nonce.
-NONCE_LIFE = 60.0
 #: Sessions that a server keeps at least; beyond them it forgets those that rest longest.
 MAX_SESSIONS = 4096
 #: Requests of one session that may overtake each other.
@@ -284,7 +283,7 @@ class KeyServer:
             age = time.monotonic() - int(stamp.partition(".")[0], 16) / 1000
         except (ValueError, TypeError, RecursionError):
             raise self._refuse("the session is malformed") from None
-        if not _same(code, _mac(self._secret, nonce, target, stamp)) or age > NONCE_LIFE:
+        if not _same(code, _mac(self._secret, nonce, target, stamp)) or age > durations.NONCE_LIFE:
             raise _StaleSession(self._invalid, "unknown session; authenticate again")
         place = self._role, target, nonce, own
         return _ServerSession(bytes.fromhex(_mac(self._key, "session", *place)))
@@ -293,7 +292,7 @@ class KeyServer:
         kept = self._sessions.setdefault(text, session)  # two first requests may come at once
         while len(self._sessions) > MAX_SESSIONS:
             oldest = next(iter(self._sessions.values()))
-            if time.monotonic() - oldest.used < 2 * NONCE_LIFE:
+            if time.monotonic() - oldest.used < 2 * durations.NONCE_LIFE:
                 break  # its nonce might still be good: its requests must not come again
             self._sessions.popitem(last=False)
         return kept

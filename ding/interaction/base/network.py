@@ -15,6 +15,7 @@ from requests.exceptions import ChunkedEncodingError, HTTPError, SSLError, Timeo
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
+from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
 
 from ._deadline_socket import DeadlineSocket
@@ -22,10 +23,6 @@ from .authentication import AUTHENTICATE_PATH, KeyClient
 from .common import translate_dict_func
 
 DEFAULT_RETRIES = 5
-DEFAULT_RETRY_WAITING = 1.0
-DEFAULT_TIMEOUT = 5.0
-#: Seconds a peer may take to accept a connection.
-CONNECT_TIMEOUT = 3.0
 #: Bytes that an answer may have; its head may have as many as `MAX_HEAD`.
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_HEAD = 256 * 1024
@@ -106,7 +103,7 @@ class HttpEngine:
         key_client: Proves to the peer that this side has the run's key, and has it prove the same.
     """
 
-    timeout: float = DEFAULT_TIMEOUT
+    timeout: float = durations.REQUEST_TIMEOUT
     key_client: KeyClient | None = None
 
     def __init__(self, host: str, port: int, https: bool = False, path: str | None = None) -> None:
@@ -155,7 +152,7 @@ class HttpEngine:
         """
         request = self._prepare(method, path, data, headers, params)
         left = DEFAULT_RETRIES if retries is None else retries
-        waiting = DEFAULT_RETRY_WAITING if retry_waiting is None else retry_waiting
+        waiting = durations.REQUEST_RETRY if retry_waiting is None else retry_waiting
         span = self.timeout if timeout is None else timeout
         while True:
             try:
@@ -189,8 +186,8 @@ class HttpEngine:
 
     def _send(self, request: requests.PreparedRequest, span: float) -> requests.Response:
         """Send a request once; its answer has been read, and is not too long."""
-        deadline = time.monotonic() + CONNECT_TIMEOUT + span
-        limits = (CONNECT_TIMEOUT, span)
+        deadline = time.monotonic() + durations.CONNECT_TIMEOUT + span
+        limits = (durations.CONNECT_TIMEOUT, span)
         response = self._session.send(request, timeout=limits, allow_redirects=False, stream=True)
         try:
             content = bytearray()

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.errors import InteractionError, PortTakenError
 
 from ._deadline_socket import DeadlineSocket
@@ -35,14 +36,6 @@ MAX_CONNECTIONS = 2048
 MAX_STRANGERS = 128
 #: What is left of these where descriptors, threads or memory are short.
 MIN_STRANGERS = 4
-#: Seconds that requests under way have to end when the server stops.
-STOP_TIMEOUT = 2.0
-#: Seconds between tries to accept where descriptors, threads or memory are short,
-SHORTAGE_PAUSE = 0.05
-#: without a failure after which that is over,
-SHORTAGE_CALM = 5.0
-#: and after which a server gives up if it is not.
-SHORTAGE_LIMIT = 30.0
 
 
 class HttpServer:
@@ -111,12 +104,12 @@ class HttpServer:
             _logger.exception("the end of the server at port %d failed", self.port)
         finally:
             self._server.server_close()
-            self._server.close_connections(STOP_TIMEOUT)
+            self._server.close_connections(durations.SERVER_STOP)
             self._wake_reader.close()
             self._wake_writer.close()
 
     def _accept(self) -> None:
-        short_since = failed = -SHORTAGE_CALM
+        short_since = failed = -durations.SHORTAGE_CALM
         with selectors.DefaultSelector() as selector:
             selector.register(self._server, selectors.EVENT_READ)
             selector.register(self._wake_reader, selectors.EVENT_READ)
@@ -129,14 +122,14 @@ class HttpServer:
                         self._server.process_request(*self._server.get_request())
                 except Exception as err:  # no descriptor, thread or memory: it may come back
                     now = time.monotonic()
-                    if now - failed > SHORTAGE_CALM:
+                    if now - failed > durations.SHORTAGE_CALM:
                         short_since = now
                         self._on_warning(f"a connection at port {self.port} was refused: {err!r}")
                     failed = now
-                    if self._server.fileno() < 0 or now - short_since > SHORTAGE_LIMIT:
+                    if self._server.fileno() < 0 or now - short_since > durations.SHORTAGE_LIMIT:
                         raise
                     self._server.shrink()
-                    self._stopping.wait(SHORTAGE_PAUSE)
+                    self._stopping.wait(durations.SHORTAGE_PAUSE)
 
 
 def _bind(host: str, port: int) -> "_Server":

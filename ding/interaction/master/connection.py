@@ -30,6 +30,7 @@ from ding.interaction.exception.slave import (
     SlaveSlaveDisconnectionRefused,
     get_slave_exception_by_error,
 )
+from ding.utils import durations
 from ding.utils.errors import InteractionError
 
 from .task import Task, TaskResultType
@@ -218,7 +219,7 @@ class SlaveConnection(_Connection):
     def disconnect_now(self) -> None:
         """Disconnect whatever the slave says, within about a second."""
         try:
-            self._disconnect(timeout=1.0)
+            self._disconnect(timeout=durations.LAST_REQUEST)
         except ResponseException as err:
             self._drop(f"the master shuts down; the slave said: {err}")
 

@@ -17,6 +17,7 @@ from ding.interaction.config import (
     MIN_HEARTBEAT_CHECK_SPAN,
 )
 from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.utils import durations
 from ding.utils.errors import NameTakenError
 
 from ._watch import HeartbeatWatch
@@ -24,9 +25,6 @@ from .connection import SlaveConnection, SlaveConnectionProxy
 from .task import TaskResultType
 
 _logger = logging.getLogger(__name__)
-
-#: Seconds that callbacks and goodbyes may take when the master stops.
-STOP_TIMEOUT = 3.0
 
 
 class Master(HttpService):
@@ -225,7 +223,7 @@ class Master(HttpService):
 
     def _on_stop(self) -> None:
         if self._watch is not None:
-            self._watch.stop(STOP_TIMEOUT)
+            self._watch.stop(durations.MASTER_STOP)
         connections = self._connections()
         leaving = [
             threading.Thread(target=connection.disconnect_now, daemon=True)
@@ -234,7 +232,7 @@ class Master(HttpService):
         ]
         for thread in leaving:
             thread.start()
-        deadline = time.monotonic() + STOP_TIMEOUT
+        deadline = time.monotonic() + durations.MASTER_STOP
         for thread in leaving:
             thread.join(max(0.0, deadline - time.monotonic()))
         ending = [connection.end_callbacks() for connection in connections]

@@ -9,6 +9,7 @@ from typing import Any
 from ding.interaction.base.messages import AnswerMessage
 from ding.interaction.base.network import HttpEngine
 from ding.interaction.exception.master import MasterSystemShuttingDown, MasterTaskDataInvalid
+from ding.utils import durations
 from ding.utils.errors import NotJsonError
 
 _logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class MasterSession:
         Raises:
             NotJsonError: The result cannot be written as JSON.
         """
-        trying = dict(retries=0, timeout=1.0) if last else self._trying
+        trying = dict(retries=0, timeout=durations.LAST_REQUEST) if last else self._trying
         try:
             self._engine.request("PUT", f"slave/task/{kind}", message.body(), **trying)
             self.heard()

@@ -32,6 +32,7 @@ from ding.interaction.base.service import (
 from ding.interaction.config import DEFAULT_HEARTBEAT_SPAN, DEFAULT_SLAVE_PORT, MIN_HEARTBEAT_SPAN
 from ding.interaction.exception.master import get_master_exception_by_error
 from ding.interaction.exception.slave import SlaveErrorCode as Code
+from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
 
 from ._session import MasterSession
@@ -39,8 +40,6 @@ from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds that a task's work may take to end when the slave stops.
-STOP_TIMEOUT = 5.0
 #: Characters of a traceback that the master is told.
 TRACEBACK_LIMIT = 4000
 
@@ -244,14 +243,16 @@ class Slave(HttpService):
             cause = "the slave was shut down while it worked on the task"
             answer = AnswerMessage(task.message.id, {"type": "SlaveShutDown"}, cause)
             task.session.answer("fail", answer, last=True)
-        deadline = time.monotonic() + STOP_TIMEOUT
+        deadline = time.monotonic() + durations.SLAVE_STOP
         if session is not None:
             session.close()
-            session.join(STOP_TIMEOUT)
+            session.join(durations.SLAVE_STOP)
         if self._worker is not None:
             self._worker.join(max(0.0, deadline - time.monotonic()))
             if self._worker.is_alive():
-                _logger.warning("a task is still being worked on %g s after the end", STOP_TIMEOUT)
+                _logger.warning(
+                    "a task is still being worked on %g s after the end", durations.SLAVE_STOP
+                )
 
     def _work(self) -> None:
         while (task := self._next_task()) is not None:

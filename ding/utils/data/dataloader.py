@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
+from ding.utils import durations
 from ding.utils.errors import DataError
 
 from .base_dataloader import IDataLoader
 from .collate_fn import default_collate
-
-CLOSE_SECONDS = 10.0
 
 
 class AsyncDataLoader(IDataLoader):
@@ -96,11 +95,11 @@ class AsyncDataLoader(IDataLoader):
             self._changed.notify_all()
         if self._thread is threading.current_thread():
             return
-        self._thread.join(CLOSE_SECONDS)
+        self._thread.join(durations.LOADER_CLOSE)
         if self._thread.is_alive():
             warnings.warn(
-                f"the data source did not return within {CLOSE_SECONDS:g} s of closing its loader; "
-                "its thread is left behind",
+                f"the data source did not return within {durations.LOADER_CLOSE:g} s of closing "
+                "its loader; its thread is left behind",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -8,19 +8,11 @@ from easydict import EasyDict
 
 from ding.interaction.base import random_token
 from ding.interaction.slave import Slave, TaskFail
+from ding.utils import durations
 from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.adapter.merged_info import merged_info
 from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
-
-#: Seconds that learners may take for a step that answers at once, and to start or end a task.
-STEP_TIMEOUT = 6.0
-START_TIMEOUT = 30.0
-#: Seconds that a task waits for learners that are missing.
-GATHER_TIMEOUT = 25.0
-CLOSE_TIMEOUT = 15.0
-#: Seconds that one batch may take when it is answered after training.
-LEARN_TIMEOUT = 600.0
 
 
 class LearnerAggregatorSlave(Slave):
@@ -168,7 +160,7 @@ class LearnerAggregator:
         self._team.close()
         self._slave.close()
         if self._gathering is not None:
-            self._gathering.join(STEP_TIMEOUT)
+            self._gathering.join(durations.AGGREGATOR_STEP)
         self._ended.set()
 
     def join(self, timeout: float | None = None) -> bool:
@@ -183,10 +175,10 @@ class LearnerAggregator:
 
     def deal_with_get_resource(self) -> dict[str, Any]:
         """The processors of all learners together."""
-        missing = self._team.wait(STEP_TIMEOUT)
+        missing = self._team.wait(durations.AGGREGATOR_STEP)
         if missing:
             raise self._missing(missing)
-        answers = self._ask({"name": "resource"}, STEP_TIMEOUT)
+        answers = self._ask({"name": "resource"}, durations.AGGREGATOR_STEP)
         total = {kind: sum(_number(a, kind) for a in answers.values()) for kind in ("gpu", "cpu")}
         ours = all("ours" in answer for answer in answers.values())
         return {**total, "ours": 1} if ours else total
@@ -197,11 +189,13 @@ class LearnerAggregator:
         info = info if isinstance(info, dict) else {}
         self._identity = {name: info.get(name) for name in ("task_id", "buffer_id")}
         self._left = []
-        missing = self._team.wait(GATHER_TIMEOUT)
+        missing = self._team.wait(durations.AGGREGATOR_GATHER)
         if missing:
             raise self._missing(missing)
         # Two tries of a task must not meet in each other's group.
-        self._ask({**task, "task_info": {**info, "meeting": random_token()}}, START_TIMEOUT)
+        self._ask(
+            {**task, "task_info": {**info, "meeting": random_token()}}, durations.AGGREGATOR_START
+        )
         return {"message": "the learner task has started", **self._identity}
 
     def deal_with_get_data(self, task: dict[str, Any]) -> dict[str, Any]:
@@ -210,7 +204,7 @@ class LearnerAggregator:
         To a coordinator that can send several batches (its request holds ``wait``) ``batch_size``
         is that of one learner's batch; to others it is the sum.
         """
-        demands = self._ask(task, STEP_TIMEOUT)
+        demands = self._ask(task, durations.AGGREGATOR_STEP)
         self._sizes = {name: _number(demand, "batch_size") for name, demand in demands.items()}
         answer: dict[str, Any] = {
             **self._identity,
@@ -231,10 +225,10 @@ class LearnerAggregator:
         data = task.get("data")
         if isinstance(data, dict):
             requests = self._dealt_batches(task, data)
-            answers = self._ask_each(requests, STEP_TIMEOUT)
+            answers = self._ask_each(requests, durations.AGGREGATOR_STEP)
         else:
             requests = self._dealt_samples(task, data if isinstance(data, list) else [])
-            answers = self._ask_each(requests, LEARN_TIMEOUT)
+            answers = self._ask_each(requests, durations.LEARN_TIMEOUT)
         info = self.merge_info([answer.get("info", {}) for answer in answers.values()])
         if "batch_num" in info:
             info["batch_num"] = max(0, info["batch_num"] * len(answers) - len(self._left))
@@ -243,7 +237,10 @@ class LearnerAggregator:
     def deal_with_learner_close(self, task: dict[str, Any]) -> dict[str, Any]:
         """End the task at every learner."""
         self._left = []
-        return {**self.merge_info(list(self._ask(task, CLOSE_TIMEOUT).values())), **self._identity}
+        return {
+            **self.merge_info(list(self._ask(task, durations.AGGREGATOR_CLOSE).values())),
+            **self._identity,
+        }
 
     def _dealt_batches(self, task: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
         batches = [*self._left, *data.get("batches", [])]

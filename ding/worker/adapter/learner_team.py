@@ -17,6 +17,7 @@ from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRef
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
+from ding.utils import durations
 from ding.utils.errors import InteractionError
 from ding.worker.comm_failure import Failure
 from ding.worker.coordinator.run_master import JoinMessage, RunMaster
@@ -24,14 +25,8 @@ from ding.worker.learner.comm.training_run import HUNG
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds between tries to connect to a learner, the first and the longest.
-CONNECT_PAUSES = (0.1, 2.0)
-#: Seconds that ending tasks of the others may take when one has failed.
-ABORT_TIMEOUT = 16.0
 #: What a step of a slave that is gone fails of.
 _LOST = frozenset({"ConnectionLost", "SlaveShutDown"})
-#: Seconds to look for what made the others fail.
-ROOT_CAUSE_TIMEOUT = 1.0
 
 
 class LearnerTeam:
@@ -85,7 +80,7 @@ class LearnerTeam:
             self._changed.notify_all()
         self._master.close()
         for thread in self._threads:
-            thread.join(ABORT_TIMEOUT)
+            thread.join(durations.TEAM_ABORT)
 
     def wait(self, timeout: float | None) -> list[str]:
         """The learners that are not there, or not yet, after ``timeout`` seconds at most.
@@ -143,7 +138,7 @@ class LearnerTeam:
         self._aborting.start()
 
     def _abort(self) -> None:
-        deadline = time.monotonic() + ABORT_TIMEOUT
+        deadline = time.monotonic() + durations.TEAM_ABORT
         for task in self._open.values():
             task.join(max(0.0, deadline - time.monotonic()))  # one step at a time
         closing: dict[str, Task] = {}
@@ -181,7 +176,7 @@ class LearnerTeam:
         for other, task in tasks.items():
             if other != name and not self._listens(other):
                 return _fail("LearnerLost", f"{other}: its process is gone")
-            task.join(ROOT_CAUSE_TIMEOUT)
+            task.join(durations.ROOT_CAUSE_WAIT)
             if task.status is TaskStatus.FAILED:
                 try:
                     self._answer(other, task)
@@ -192,7 +187,7 @@ class LearnerTeam:
 
     def _listens(self, name: str) -> bool:
         try:
-            with socket.create_connection(self._addresses[name], ROOT_CAUSE_TIMEOUT):
+            with socket.create_connection(self._addresses[name], durations.ROOT_CAUSE_WAIT):
                 return True
         except OSError:
             return False
@@ -236,7 +231,7 @@ class LearnerTeam:
             self._changed.notify_all()
 
     def _keep_connected(self, name: str) -> None:
-        pause, longest = CONNECT_PAUSES
+        pause, longest = durations.CONNECT_PAUSES
         while True:
             try:
                 self._connect(name, *self._table[name])
@@ -245,7 +240,7 @@ class LearnerTeam:
                 pause = min(2 * pause, longest)
                 self._causes[name] = f"it cannot be reached: {error}"
             else:
-                wait, pause = None, CONNECT_PAUSES[0]
+                wait, pause = None, durations.CONNECT_PAUSES[0]
             with self._changed:
                 if wait is None:
                     # No deadline: `_notice_loss` and `close` end it.

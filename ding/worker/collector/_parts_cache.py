@@ -20,16 +20,13 @@ from ding.envs import (
 )
 from ding.policy import Policy, create_policy
 from ding.torch_utils.threads import fit_threads
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
 
 #: Policies that are kept; the least recently used one goes first.
 MAX_POLICIES = 4
-#: Seconds that a step or a reset may take in a process of its own, if the config does not say.
-PROCESS_LIMIT = 6.0
-#: Seconds that environments get to close.
-CLOSE_TIMEOUT = 3.0
 
 
 @dataclass
@@ -113,9 +110,9 @@ class PartsCache:
                 target=_close_quietly, args=(manager,), name="close-envs", daemon=True
             )
             closing.start()
-            closing.join(CLOSE_TIMEOUT)
+            closing.join(durations.ENV_CLOSE)
             if closing.is_alive():
-                _logger.warning("environments have not closed within %g s", CLOSE_TIMEOUT)
+                _logger.warning("environments have not closed within %g s", durations.ENV_CLOSE)
 
     def close(self) -> None:
         """Close all environments and forget the policies."""
@@ -152,5 +149,5 @@ def _make_envs(cfg: EasyDict, evaluate: bool) -> BaseEnvManager:
         # Processes can be given up for nothing; in this one, a limit would cost a thread a step.
         for name in ("step_timeout", "reset_timeout"):
             if manager_cfg.get(name) is None:
-                manager_cfg[name] = PROCESS_LIMIT
+                manager_cfg[name] = durations.ENV_PROCESS_LIMIT
     return create_env_manager(manager_cfg, [partial(env_cls, one) for one in own])

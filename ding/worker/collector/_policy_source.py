@@ -5,14 +5,11 @@ import threading
 import time
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
 from ding.worker.collector._parts_cache import LentPolicy
 
 _logger = logging.getLogger(__name__)
-
-#: Seconds to wait for the first version of a policy, and between two looks for it.
-FIRST_WAIT = 10.0
-LOOK_SPAN = 0.1
 
 
 class PolicySource:
@@ -41,7 +38,9 @@ class PolicySource:
     @property
     def _span(self) -> float:
         """Seconds until it is looked again: sooner while there was none."""
-        return self._period if self._lent.iter is not None else min(self._period, LOOK_SPAN)
+        if self._lent.iter is not None:
+            return self._period
+        return min(self._period, durations.POLICY_LOOK)
 
     def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
         """Load the first version.
@@ -53,16 +52,17 @@ class PolicySource:
         Raises:
             CheckpointError: There is none, or none that can be read, and never was.
         """
-        deadline = time.monotonic() + FIRST_WAIT
+        deadline = time.monotonic() + durations.POLICY_FIRST_WAIT
         while (error := self._load()) is not None:
             missing = isinstance(error, FileNotFoundError)
             if self._lent.iter is not None or (missing and may_be_missing):
                 break
             if time.monotonic() >= deadline:
                 raise CheckpointError(
-                    f"no policy {self._path!r} to begin with for {FIRST_WAIT:g} s: {error}"
+                    f"no policy {self._path!r} to begin with for "
+                    f"{durations.POLICY_FIRST_WAIT:g} s: {error}"
                 ) from error
-            if ended.wait(LOOK_SPAN):
+            if ended.wait(durations.POLICY_LOOK):
                 return
         self._due = time.monotonic() + self._span
 

@@ -10,6 +10,7 @@ from easydict import EasyDict
 from ding.envs.running_statistics import plain
 from ding.policy import Policy
 from ding.policy.fit import check_fit
+from ding.utils import durations
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
 from ding.worker.collector._collector_tally import CollectorTally
@@ -27,8 +28,6 @@ from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
-#: Seconds between messages of what normalising environments have seen.
-_NEWS_SPAN = 0.2
 _ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
 
 
@@ -221,7 +220,8 @@ class RolloutCollector(BaseParallelCollector):
     def _news(self) -> dict[str, Any]:
         """What normalising environments have seen since the last message, in plain numbers."""
         now = time.monotonic()
-        if now - self._news_time < _NEWS_SPAN or not hasattr(self._env_manager, "take_statistics"):
+        is_early = now - self._news_time < durations.ENV_STATISTICS_SPAN
+        if is_early or not hasattr(self._env_manager, "take_statistics"):
             return {}
         news = self._env_manager.take_statistics()
         if not news:

@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ding.data.staleness import iters_of
+from ding.utils import durations
 
-#: Samples of a chunk that is not waited for any longer, and seconds after which it is sent anyhow.
+#: Samples of a chunk that is not waited for any longer.
 MIN_SAMPLES = 16
-MAX_AGE = 0.05
-#: Seconds from chunk to chunk, at least: each costs a file and a message.
-MIN_SPAN = 0.02
 #: How many times larger and older chunks get while the coordinator does not ask.
 MAX_SCALE = 64
 
@@ -40,8 +38,10 @@ class SampleSender:
             return False
         now = time.monotonic()
         scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
-        enough = self._waiting >= self._n_sample * scale and now - self._sent >= MIN_SPAN
-        return enough or now - self._since >= MAX_AGE * scale
+        is_enough = self._waiting >= self._n_sample * scale
+        if is_enough and now - self._sent >= durations.CHUNK_SPAN:
+            return True
+        return now - self._since >= durations.CHUNK_AGE * scale
 
     def send(self, samples: Sequence[Any], facts: Callable[[int], Mapping[str, Any]]) -> int:
         """Send samples as one chunk, or as many as the worker wants.

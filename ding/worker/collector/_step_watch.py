@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 from ding.envs import BaseEnv, BaseEnvManager
 from ding.envs.env_manager._vector_env import VectorMember
 from ding.envs.env_manager._worker_link import WorkerLink
+from ding.utils import durations
 from ding.utils.errors import EnvTimeoutError
 
-#: Seconds that one environment may take for a step or a reset, and all of them where one cannot
-#: tell which is at work.
-STEP_LIMIT = 8.0
-#: Seconds that environments may take to be made.
-LAUNCH_LIMIT = 60.0
-#: Seconds after which it is looked where the time goes.
-_PATIENCE = 1.0
 _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
 
@@ -60,12 +54,12 @@ class StepWatch:
         self._since: float | None = None
         self._launches = False
         self._seen: tuple[float, int, float] | None = None  # call, environment, since when
-        self._limit = STEP_LIMIT
+        self._limit = durations.COLLECTOR_STEP_LIMIT
 
     def allow(self, manager_cfg: Mapping[str, Any]) -> None:
         """Leave the env manager the time to notice for itself, where its config says when."""
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
-        self._limit = max(STEP_LIMIT, sum(given) + 2.0)
+        self._limit = max(durations.COLLECTOR_STEP_LIMIT, sum(given) + 2.0)
 
     def stepping(self) -> None:
         """The environments are asked for a step now."""
@@ -94,7 +88,7 @@ class StepWatch:
             thread_id: Of the thread that waits for the environments.
         """
         since, now = self._since, time.monotonic()
-        if since is None or now - since < _PATIENCE:
+        if since is None or now - since < durations.STEP_LOOK_AFTER:
             return None
         place = find_place(sys._current_frames().get(thread_id or -1))
         if place.env is None:
@@ -111,7 +105,7 @@ class StepWatch:
         place, seconds = delay
         limit = self._limit
         if self._launches and (place.env is None or place.code == "__init__"):
-            limit = max(LAUNCH_LIMIT, limit)
+            limit = max(durations.ENV_LAUNCH_LIMIT, limit)
         return overdue_error(place, limit) if seconds >= limit else None
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ding.envs import env_seeds
+from ding.utils import durations
 from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._collect_scalars import write_scalars
 from ding.worker.coordinator._command_settings import command_settings
@@ -18,9 +19,6 @@ from ding.worker.coordinator._trainee import Job, Trainee
 from ding.worker.coordinator.base_parallel_commander import BaseCommander, commander_section
 from ding.worker.coordinator.run_facts import mean_return
 
-# How long an evaluation waits for a collector to become idle by itself, and after a failed one.
-_EVAL_GRACE = 0.5
-_EVAL_RETRY = 1.0
 _LAST_EVAL_TRIES = 3
 
 
@@ -206,7 +204,7 @@ class PolicyCommander(BaseCommander):
         """Whether this is the longest running job and an evaluation needs its collector, or its
         settings are older than ``eval_interval``."""
         now = self._clock()
-        if self._is_eval_due(now - _EVAL_GRACE):
+        if self._is_eval_due(now - durations.EVAL_GRACE):
             jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
@@ -257,7 +255,7 @@ class PolicyCommander(BaseCommander):
 
     def _retry_evaluation(self, cause: str) -> None:
         self._eval_failures += 1
-        self._next_eval = self._clock() + min(_EVAL_RETRY, self._own.eval_interval)
+        self._next_eval = self._clock() + min(durations.EVAL_RETRY, self._own.eval_interval)
         if self._is_trained_out and self._eval_failures >= _LAST_EVAL_TRIES:
             self._finish(f"the last evaluation failed: {cause}")
 

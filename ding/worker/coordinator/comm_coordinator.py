@@ -14,6 +14,7 @@ from ding.interaction.base.service import refusal
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.interaction.master.connection import SlaveConnectionProxy
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 
 from .operator_link import OperatorLink, wants_operator
@@ -25,11 +26,12 @@ from .worker_session import WorkerSession
 
 _JOBS: dict[str, type[Job]] = {"collector": CollectorJob, "learner": LearnerJob}
 #: Seconds that a worker has for each step of a task.
-_LIMITS = {"step": 8.0, "start": 60.0, "close": 20.0, "learn": 600.0}
-#: Seconds within which workers are told of the end and the server stops.
-CLOSE_TIMEOUT = 6.0
-#: Seconds after which a silent peer is taken for dead when another wants its name.
-PROBE_TIMEOUT = 0.5
+_LIMITS = {
+    "step": durations.STEP_TIMEOUT,
+    "start": durations.START_TIMEOUT,
+    "close": durations.CLOSE_TIMEOUT,
+    "learn": durations.LEARN_TIMEOUT,
+}
 
 
 class CommCoordinator:
@@ -113,13 +115,13 @@ class CommCoordinator:
             self._operator.close()
         with self._lock:
             sessions = list(self._sessions.values())
-        deadline = time.monotonic() + CLOSE_TIMEOUT
+        deadline = time.monotonic() + durations.COMM_CLOSE
         for session in sessions:
             session.end("the run is over")
         if self._started:
             self._master.shutdown()  # open steps of tasks fail, so that no session waits on
-            if not self._master.join(CLOSE_TIMEOUT):
-                self._logger.warning("the server still works after %g s", CLOSE_TIMEOUT)
+            if not self._master.join(durations.COMM_CLOSE):
+                self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
         for session in sessions:
             if not session.join(max(0.1, deadline - time.monotonic())):
                 self._logger.warning("the session of %s still works", session.name)
@@ -350,7 +352,7 @@ def _collector_num(cfg: Mapping[str, Any]) -> int:
 
 def _listens(address: tuple[str, int]) -> bool:
     try:
-        with socket.create_connection(address, PROBE_TIMEOUT):
+        with socket.create_connection(address, durations.PROBE_TIMEOUT):
             return True
     except OSError:
         return False

@@ -10,7 +10,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.envs.running_statistics import Statistics
-from ding.utils import deep_merge_dicts
+from ding.utils import deep_merge_dicts, durations
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
@@ -37,10 +37,6 @@ __all__ = ["Coordinator", "TaskState", "Verdict"]
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds between looks at the commander, whose tasks may depend on the time, and the table.
-TICK = 0.2
-#: Seconds that the loop, and then the open tasks, have to end at the end of the run.
-CLOSE_TIMEOUT = 1.0
 _AT_GOAL = ("converged", "finished")
 
 
@@ -54,24 +50,24 @@ class Coordinator:
     """
 
     config: dict[str, Any] = dict(
-        collector_task_timeout=30,
-        learner_task_timeout=600,
+        collector_task_timeout=durations.COLLECTOR_TASK_TIMEOUT,
+        learner_task_timeout=durations.LEARNER_TASK_TIMEOUT,
         operator_server=dict(),
         # Seconds between signs of life of a worker, and without any after which it is lost.
-        heartbeat_span=2.0,
-        heartbeat_tolerance=4.0,
+        heartbeat_span=durations.HEARTBEAT,
+        heartbeat_tolerance=durations.HEARTBEAT_TOLERANCE,
         # Seconds that a worker has for one step of a task, for beginning it, for ending it, and
         # for an update if it is a learner that answers after training only.
-        step_timeout=8.0,
-        start_timeout=60.0,
-        close_timeout=20.0,
-        learn_timeout=600.0,
+        step_timeout=durations.STEP_TIMEOUT,
+        start_timeout=durations.START_TIMEOUT,
+        close_timeout=durations.CLOSE_TIMEOUT,
+        learn_timeout=durations.LEARN_TIMEOUT,
         # Failures in a row without progress after which the run ends.
         max_task_retry=3,
         # Bytes that collected data may take in path_data.
         path_data_limit=2 * 1024**3,
         # Seconds between saves of the state.
-        save_state_second=2.0,
+        save_state_second=durations.COORDINATOR_SAVE_INTERVAL,
     )
 
     @classmethod
@@ -186,9 +182,9 @@ class Coordinator:
             # Before that: workers that are let go look there for the reason.
             last.callback(self._note_end)
             if self._loop_thread is not None:
-                self._loop_thread.join(CLOSE_TIMEOUT)
+                self._loop_thread.join(durations.LOOP_CLOSE)
                 self._keep_state()
-                self._comm.close_tasks(CLOSE_TIMEOUT)
+                self._comm.close_tasks(durations.LOOP_CLOSE)
             self._view.draw(self.status, at_end=True)
 
     def _note_end(self) -> None:
@@ -235,7 +231,7 @@ class Coordinator:
                 self._files.note("weights", self._weights_files())
                 self._state.save_if_due(self.state_dict)
                 self._view.draw(self.status)
-                self._wake.wait(TICK)
+                self._wake.wait(durations.COORDINATOR_TICK)
                 self._wake.clear()
         except BaseException as err:  # whatever it was: nobody else hands out tasks
             self.stop(f"the coordinator failed: {error_words(err)}", "failed")

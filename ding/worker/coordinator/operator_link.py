@@ -9,6 +9,7 @@ from ding.interaction.base import split_http_address
 from ding.utils import (
     DEFAULT_K8S_COLLECTOR_PORT,
     DEFAULT_K8S_LEARNER_PORT,
+    durations,
     exist_operator_server,
     get_operator_server_kwargs,
 )
@@ -19,9 +20,6 @@ _logger = logging.getLogger(__name__)
 #: Kind of worker to its list in the operator's answers.
 _LISTS = {"collector": "collectors", "learner": "learners"}
 _DEFAULT_PORTS = {"collector": DEFAULT_K8S_COLLECTOR_PORT, "learner": DEFAULT_K8S_LEARNER_PORT}
-_CHECK_SPAN = 3.0
-#: Seconds that the end of a run waits for a request that is under way.
-_JOIN_TIMEOUT = 1.0
 
 Callback = Callable[[str, str, str, int], None]
 
@@ -63,7 +61,7 @@ class OperatorLink:
         self._wake.set()
         self._server.close()
         if self._thread.ident is not None:
-            self._thread.join(_JOIN_TIMEOUT)
+            self._thread.join(durations.OPERATOR_JOIN)
 
     def report_failed(self, kind: str, name: str) -> None:
         """Have the operator replace a worker; the report is sent soon."""
@@ -73,7 +71,7 @@ class OperatorLink:
                 self._wake.set()
 
     def _run(self) -> None:
-        span = float(self._cfg.get("check_span", _CHECK_SPAN))
+        span = float(self._cfg.get("check_span", durations.OPERATOR_LOOK))
         while not self._closed:
             self._wake.clear()
             try:

@@ -6,10 +6,10 @@ from typing import Any
 import requests
 
 from ding.interaction.base import HttpEngine, get_values_from_response
+from ding.utils import durations
 from ding.utils.errors import ConfigError, InteractionError
 
 _RETRIES = 2
-_RETRY_WAITING = 0.5
 _WORKER_TYPES = ("coordinator", "aggregator")
 
 #: ``(success, code, message, data)``
@@ -119,7 +119,7 @@ class OperatorServer:
                 data,
                 params=params,
                 retries=_RETRIES,
-                retry_waiting=_RETRY_WAITING,
+                retry_waiting=durations.OPERATOR_RETRY,
             )
         except requests.HTTPError as error:
             response = error.response

@@ -4,11 +4,12 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from ding.utils import durations
+
 from .worker_link import Failure
 
 #: A cause that a worker told so often within so many seconds is there to stay, progress or not.
 SAME_CAUSE_LIMIT = 10
-SAME_CAUSE_SECONDS = 60.0
 
 
 @dataclass
@@ -57,6 +58,7 @@ class RetryLimit:
             record.told.append((time.monotonic(), failure.cause))
         if len(record.told) == SAME_CAUSE_LIMIT:
             seconds = record.told[-1][0] - record.told[0][0]
-            if seconds < SAME_CAUSE_SECONDS and len({cause for _, cause in record.told}) == 1:
+            causes = {cause for _, cause in record.told}
+            if seconds < durations.SAME_CAUSE_SPAN and len(causes) == 1:
                 return f"{group} tasks failed {SAME_CAUSE_LIMIT} times like this: {failure.cause}"
         return None

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ding.envs.running_statistics import Statistics, merged
+from ding.utils import durations
 
 from .worker_link import Failure, one_line
 
-RATE_SECONDS = 5.0
 KEPT_FAILURES = 10
 
 
@@ -39,7 +39,7 @@ class Rate:
         return self._total / max(now - self._marks[0][0], 1.0)
 
     def _forget(self, now: float) -> None:
-        while self._marks and self._marks[0][0] < now - RATE_SECONDS:
+        while self._marks and self._marks[0][0] < now - durations.DATA_RATE_SPAN:
             self._total -= self._marks.popleft()[1]
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.fact_file import write_facts
@@ -16,9 +17,6 @@ from ding.utils.repeats import RepeatCounter
 
 from .run_status import brief_facts, worker_lines
 from .worker_link import Failure, one_line
-
-#: Seconds that the line of a failure waits for news of who gets the task.
-LINE_SECONDS = 2.0
 
 
 class RunView:
@@ -54,7 +52,8 @@ class RunView:
         if failure.task_id is None:
             self.log(text, warning=True)
         else:
-            self._pending[failure.task_id] = time.monotonic() + LINE_SECONDS, kind, text
+            due = time.monotonic() + durations.FAILURE_LINE_WAIT
+            self._pending[failure.task_id] = due, kind, text
 
     def given(self, kind: str, worker: str) -> None:
         """A task of that kind was given to a worker: the place of one that failed is taken."""

@@ -7,16 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ding.envs.running_statistics import plain
+from ding.utils import durations
 
 from .run_facts import as_count
 from .worker_link import Ask, Link, NonsenseAnswer, WorkerFailed, one_line
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds that a worker of ours may wait before it says that there is nothing new.
-POLL_SECONDS = 0.5
-#: Seconds between questions to a worker that answers at once that there is nothing new.
-FOREIGN_PAUSES = (0.01, 0.25)
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
 #: What a collector tells of its progress, and what its report calls that.
@@ -132,7 +129,7 @@ class CollectorJob(Job):
     def work(self) -> bool:
         request: dict[str, Any] = {"name": "collector_data_task"}
         if self.ours:
-            request["wait"] = POLL_SECONDS
+            request["wait"] = durations.POLL
             quota = self._quota()
             if quota is not None:
                 request["quota"] = quota
@@ -199,7 +196,7 @@ class CollectorJob(Job):
         if self._link.collector_done(self.task_id, progress):
             return True
         if alone and not self.ours:
-            shortest, longest = FOREIGN_PAUSES
+            shortest, longest = durations.FOREIGN_PAUSES
             self._pause(min(shortest * 2**self._idle, longest))
             self._idle = min(self._idle + 1, 10)
         return False
@@ -236,7 +233,7 @@ class LearnerJob(Job):
         return self._heed(buffer_id, info)
 
     def _request(self, name: str) -> dict[str, Any]:
-        return {"name": name, **({"wait": POLL_SECONDS} if self.ours else {})}
+        return {"name": name, **({"wait": durations.POLL} if self.ours else {})}
 
     def _next_demand(self, info: dict[str, Any]) -> dict[str, Any] | None:
         """What the learner wants next, if it told so with its results."""
@@ -276,9 +273,9 @@ class LearnerJob(Job):
                     self._held.append(data)
                 return data
             self.waits_for = "data"
-            if self._pause(POLL_SECONDS if buffer is None else 0.0):
+            if self._pause(durations.POLL if buffer is None else 0.0):
                 return None
-            if buffer is not None and not buffer.wait(size, POLL_SECONDS) and self._held:
+            if buffer is not None and not buffer.wait(size, durations.POLL) and self._held:
                 # Rows may be too old for what it trains on last, and not for what it is at now.
                 return {"batches": [], "envstep": self._link.envstep()}
 

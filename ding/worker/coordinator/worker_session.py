@@ -12,6 +12,7 @@ from ding.interaction.exception.base import ResponseException
 from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRefused
 from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.interaction.master.task import TaskStatus
+from ding.utils import durations
 from ding.utils.errors import ConfigError, InteractionError
 
 from .worker_jobs import Job
@@ -28,14 +29,6 @@ from .worker_link import (
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds between tries to connect to a worker, the first and the longest.
-CONNECT_PAUSES = (0.1, 2.0)
-#: Seconds that a worker rests after failures in a row, the first and the longest.
-RESTS = (0.2, 10.0)
-#: Seconds in which whoever started a worker that does not listen any more may tell why.
-CAUSE_SECONDS = 0.5
-#: Seconds that a worker which comes again has to end what it did before.
-END_SECONDS = 4.0
 _UNREACHABLE = (ResponseException, requests.RequestException, InteractionError)
 
 
@@ -187,13 +180,13 @@ class WorkerSession:
         Raises:
             WorkerFailed: It has not, or gives nonsense.
         """
-        deadline = time.monotonic() + END_SECONDS
+        deadline = time.monotonic() + durations.WORKER_END
         while True:
             try:
                 answer = self._ask({"name": "resource"}, "step")
             except WorkerBusy:
                 self.hangs = time.monotonic() > deadline
-                if self.hangs or self._wait(CONNECT_PAUSES[0]):
+                if self.hangs or self._wait(durations.CONNECT_PAUSES[0]):
                     raise
             else:
                 self.hangs = False
@@ -209,7 +202,7 @@ class WorkerSession:
 
     def _reach(self) -> bool:
         """Connect and ask for resources; whether the worker is there."""
-        pause, longest = CONNECT_PAUSES
+        pause, longest = durations.CONNECT_PAUSES
         while self._ended is None:
             self._set("connecting")
             with self._changed:
@@ -312,7 +305,7 @@ class WorkerSession:
     def _rest(self) -> None:
         """Let others try, if its worker failed."""
         if self._failures:
-            first, longest = RESTS
+            first, longest = durations.WORKER_RESTS
             self._set("resting")
             self._wait(min(first * 2 ** (self._failures - 1), longest), until_close=False)
 
@@ -344,7 +337,7 @@ class WorkerSession:
             raise WorkerFailed(f"it refuses {data['name']}: {err}", told=True) from err
         except _UNREACHABLE as err:
             # Somebody may know better why it does not listen any more.
-            self._wait(CAUSE_SECONDS, until_close=False)
+            self._wait(durations.CAUSE_WAIT, until_close=False)
             raise WorkerLost(self._lost or _text(err)) from err
         task.join(limit)
         if task.status is TaskStatus.COMPLETED:

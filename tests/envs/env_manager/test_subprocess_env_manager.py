@@ -19,6 +19,7 @@ from ding.envs import (
 )
 from ding.envs.env_manager.base_env_manager import EnvState
 from ding.envs.env_manager.subprocess_env_manager import is_abnormal_timestep
+from ding.utils import durations
 from ding.utils.errors import ActionError, DataError, EnvDiedError, EnvError, EnvTimeoutError
 from tests.envs.env_manager.env_fakes import (
     BoxActionEnv,
@@ -343,7 +344,7 @@ def test_an_answer_that_cannot_be_pickled(launch):
 
 
 def test_close_is_bounded_even_if_environments_hang_in_it(monkeypatch):
-    monkeypatch.setattr(f"{SyncSubprocessEnvManager.__module__}._CLOSE_PATIENCE_S", 0.3)
+    monkeypatch.setattr(durations, "ENV_CLOSE_PATIENCE", 0.3)
 
     class Clinging(CountEnv):
         def close(self):

@@ -116,7 +116,7 @@ class TestForeignLearners:
                 coordinator.ask("learner_get_data_task")
 
     def test_learner_that_is_silent_is_given_up(self, monkeypatch):
-        monkeypatch.setattr("ding.worker.adapter.learner_aggregator.STEP_TIMEOUT", 0.5)
+        monkeypatch.setattr("ding.utils.durations.AGGREGATOR_STEP", 0.5)
         with naive_learners() as coordinator:
             go_on = threading.Event()
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
@@ -134,7 +134,7 @@ class TestForeignLearners:
 
 class TestMissingLearners:
     def test_are_named(self, monkeypatch):
-        monkeypatch.setattr("ding.worker.adapter.learner_aggregator.STEP_TIMEOUT", 0.3)
+        monkeypatch.setattr("ding.utils.durations.AGGREGATOR_STEP", 0.3)
         names = dict(learner_names=["learner0", "learner1"])
         told = pytest.raises(Failed, match="ConnectionLost: not connected: learner1")
         with naive_learners(1, **names) as coordinator, told:

@@ -9,11 +9,11 @@ import torch
 from easydict import EasyDict
 
 from ding.envs import env_seeds
-from ding.utils import PARALLEL_COLLECTOR_REGISTRY
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
 from ding.utils.autolog import TickTime
 from ding.utils.errors import CheckpointError, ConfigError, EnvError
 from ding.worker import create_parallel_collector, get_parallel_collector_cls
-from ding.worker.collector import _policy_source, _sample_sender, _step_watch
+from ding.worker.collector import _step_watch
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from tests.worker.collector import parallel_tasks as tasks
@@ -259,14 +259,14 @@ def test_a_damaged_version_leaves_the_old_one_and_is_told_once(link):
 
 @pytest.mark.parametrize("evaluate", [False, True])
 def test_never_a_readable_policy_fails_with_the_cause(link, evaluate, monkeypatch):
-    monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.3)
+    monkeypatch.setattr(durations, "POLICY_FIRST_WAIT", 0.3)
     link.policies["policy_a"] = CheckpointError("cut short")
     with pytest.raises(CheckpointError, match=r"policy_a.*cut short"):
         _build(link, eval_flag=evaluate).start()
 
 
 def test_an_evaluation_needs_a_published_policy(link, monkeypatch):
-    monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.3)
+    monkeypatch.setattr(durations, "POLICY_FIRST_WAIT", 0.3)
     with pytest.raises(CheckpointError, match="policy_a"):
         _build(link, eval_flag=True).start()
 
@@ -309,8 +309,8 @@ def test_a_raising_environment_ends_it(link):
 
 @pytest.mark.parametrize("where", ["hang_at", "hang_in_reset"])
 def test_a_hanging_environment_is_found(link, monkeypatch, where):
-    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.1)
-    monkeypatch.setattr(_step_watch, "STEP_LIMIT", 0.4)
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
+    monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", 0.4)
     monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
     tasks.RELEASE.clear()
     collector = _build(link, env=env_cfg(**{where: 3}))
@@ -332,7 +332,7 @@ def test_a_hanging_environment_is_found(link, monkeypatch, where):
 
 
 def test_a_hanging_policy_is_found(link, monkeypatch):
-    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.1)
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
     tasks.RELEASE.clear()
     collector = _build(link)
     begin = collector._begin_collection
@@ -358,7 +358,7 @@ def test_a_hanging_policy_is_found(link, monkeypatch):
 
 
 def test_slow_environments_do_not_hang(link, monkeypatch):
-    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.05)
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.05)
     collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, length=2, collector_env_num=4))
     collector._watch._limit = 0.5  # less than a step of all, more than one of each
     monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
@@ -386,8 +386,8 @@ def test_environments_that_failed_to_launch_are_tried_again(link, monkeypatch):
 
 
 def test_chunks_grow_while_the_coordinator_does_not_ask(monkeypatch):
-    monkeypatch.setattr(_sample_sender, "MIN_SPAN", 0.0)
-    monkeypatch.setattr(_sample_sender, "MAX_AGE", 60.0)
+    monkeypatch.setattr(durations, "CHUNK_SPAN", 0.0)
+    monkeypatch.setattr(durations, "CHUNK_AGE", 60.0)
     link = MemoryLink()
     sender = SampleSender(link, 32)
     assert not sender.add(31)

@@ -14,10 +14,9 @@ import torch
 from easydict import EasyDict
 
 from ding.data.chunks import SharedFolder
-from ding.interaction.base import server
 from ding.interaction.slave import TaskRefuse
 from ding.torch_utils import write_weights
-from ding.utils import read_file
+from ding.utils import durations, read_file
 from ding.utils.errors import CheckpointError, PortTakenError
 from ding.utils.run_log import RunLog
 from ding.worker import NaiveCommander
@@ -456,7 +455,7 @@ def test_worker_that_does_not_prove_to_have_the_key_gets_no_task():
 
 
 def test_server_that_cannot_go_on_ends_the_run_with_its_cause(monkeypatch):
-    monkeypatch.setattr(server, "SHORTAGE_LIMIT", 0.2)
+    monkeypatch.setattr(durations, "SHORTAGE_LIMIT", 0.2)
     start = threading.Thread.start
 
     def refuse(thread):

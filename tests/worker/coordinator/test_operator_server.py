@@ -6,8 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from ding.utils import durations
 from ding.utils.errors import ConfigError, DingError
-from ding.worker.coordinator import operator_server
 from ding.worker.coordinator.operator_link import OperatorLink, wants_operator
 from ding.worker.coordinator.operator_server import OperatorServer, OperatorServerError
 from tests.worker.coordinator.fake_workers import FakeCollector, FakeLearner, Run, eventually
@@ -86,7 +86,7 @@ def operator():
 
 @pytest.fixture
 def client(operator, monkeypatch):
-    monkeypatch.setattr(operator_server, "_RETRY_WAITING", 0.01)
+    monkeypatch.setattr(durations, "OPERATOR_RETRY", 0.01)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     client = OperatorServer("127.0.0.1", operator.port, namespace="team", name="job-coordinator")
     yield client
@@ -165,7 +165,7 @@ def test_nonsense_is_an_error(operator, client, nonsense):
 
 
 def test_nobody_there(monkeypatch):
-    monkeypatch.setattr(operator_server, "_RETRY_WAITING", 0.01)
+    monkeypatch.setattr(durations, "OPERATOR_RETRY", 0.01)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from ding.utils import durations
 from ding.utils.console import Console
-from ding.worker.coordinator import run_view
 from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
 from ding.worker.coordinator.run_facts import RunFacts
 from ding.worker.coordinator.run_status import MAX_LINES, brief_facts, who_waits, worker_lines
@@ -95,7 +95,7 @@ def test_failure_is_one_line_with_worker_task_cause_and_heir(capsys):
 
 
 def test_line_of_a_failure_does_not_wait_for_ever(capsys, monkeypatch):
-    monkeypatch.setattr(run_view, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(durations, "FAILURE_LINE_WAIT", 0.0)
     with Console("run", mode="plain") as console:
         view = RunView(console, logging.getLogger("test"))
         view.failed("learner", Failure("l0", "loss is NaN", "t1"))

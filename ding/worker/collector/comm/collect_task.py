@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.errors import CheckpointWriteError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TaskClosed
 
@@ -17,16 +18,7 @@ _logger = logging.getLogger(__name__)
 MAX_BACKLOG = 256
 #: Messages in one answer.
 MAX_ANSWER = 256
-#: Seconds that a message waits for others.
-GATHER_SPAN = 0.02
-#: Seconds between two looks at a collector whose environments may hang.
-LOOK_SPAN = 0.25
-#: Seconds that a collector gets to end its step.
-STOP_TIMEOUT = 3.0
-#: ... when its report is waited for.
-REPORT_TIMEOUT = 15.0
 #: Seconds for which a full disk is waited for, and between two tries to write.
-DISK_PATIENCE, DISK_PAUSE = 30.0, 1.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -117,19 +109,19 @@ class CollectTask:
         return None if quota is None else max(0.0, quota - self._written)
 
     def write(self, write: Callable[[], int]) -> int:
-        """Call what writes a file; ever again while the disk is full, for `DISK_PATIENCE` seconds.
+        """Call what writes a file; ever again while the disk is full, for a while.
 
         Raises:
             CheckpointWriteError: The file cannot be written.
         """
-        deadline = time.monotonic() + DISK_PATIENCE
+        deadline = time.monotonic() + durations.DISK_PATIENCE
         while True:
             try:
                 return write()
             except CheckpointWriteError as err:
                 if err.errno not in _FULL or time.monotonic() >= deadline:
                     raise
-            self._pause("disk", DISK_PAUSE)
+            self._pause("disk", durations.DISK_PAUSE)
 
     def _pause(self, reason: str, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -140,7 +132,7 @@ class CollectTask:
         try:
             while not self._closed and not ready():
                 self._waiting = reason
-                self._changed.wait(1.0)
+                self._changed.wait(durations.COLLECTOR_WAIT_LOOK)
         finally:
             self._waiting = None
         if self._closed:
@@ -190,12 +182,13 @@ class CollectTask:
                     break
                 # One that waits for space needs the coordinator to know.
                 starved = self._waiting == "space" and not single
-                self._changed.wait(min(left, 2 * GATHER_SPAN if starved else LOOK_SPAN))
+                span = 2 * durations.MESSAGE_GATHER if starved else durations.STEP_LOOK
+                self._changed.wait(min(left, span))
                 if starved and self._waiting == "space":
                     break
             if self._pending and not single:
                 # A question costs more than a message: let those that follow come along.
-                self._changed.wait_for(self._is_eager, min(GATHER_SPAN, wait))
+                self._changed.wait_for(self._is_eager, min(durations.MESSAGE_GATHER, wait))
             if self._error is not None:
                 raise self._error
             count = min(len(self._pending), 1 if single else MAX_ANSWER)
@@ -230,7 +223,7 @@ class CollectTask:
         """Whether the collector was given up: its thread is still in an environment."""
         return self._thread.is_alive() and self._closed
 
-    def close(self, timeout: float = STOP_TIMEOUT) -> None:
+    def close(self, timeout: float = durations.COLLECTOR_STOP) -> None:
         """Stop the collector and drop what was not asked for. Closing twice does nothing.
 
         Args:
@@ -256,7 +249,7 @@ class CollectTask:
             if overdue is not None:
                 self._error = self._error or overdue
                 return
-            thread.join(min(left, LOOK_SPAN))
+            thread.join(min(left, durations.STEP_LOOK))
 
     def finish_info(self) -> dict[str, Any]:
         """The collector's report, with the ids of the task and its episodes.

@@ -13,11 +13,11 @@ import torch
 from ding.data import Columns, tree_map
 from ding.data.chunks import SharedFolder, chunk_name, write_chunk
 from ding.torch_utils.weights_file import WeightsWatch, read_weights
-from ding.utils import COMM_COLLECTOR_REGISTRY, get_data_decompressor
+from ding.utils import COMM_COLLECTOR_REGISTRY, durations, get_data_decompressor
 from ding.utils.errors import ConfigError, DataError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
-from ding.worker.collector.comm.collect_task import REPORT_TIMEOUT, CollectTask
+from ding.worker.collector.comm.collect_task import CollectTask
 from ding.worker.collector.comm.collector_slave import CollectorSlave
 from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
@@ -26,9 +26,6 @@ __all__ = ["CollectorSlave", "FlaskFileSystemCollector"]
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds that an answer without news waits for some, if the coordinator does not say.
-DEFAULT_WAIT = 0.5
-MAX_WAIT = 5.0
 #: Bytes of a chunk's file beside the samples, generously.
 HEADER_SIZE = 4096
 #: Samples of a chunk even if there is no room for them: then the collector waits.
@@ -186,7 +183,8 @@ class FlaskFileSystemCollector(BaseCommCollector):
         """
         task = self._require_task()
         foreign = quota is None and wait is None
-        span = DEFAULT_WAIT if wait is None else min(_amount("wait", wait), MAX_WAIT)
+        span = durations.ANSWER_WAIT if wait is None else _amount("wait", wait)
+        span = min(span, durations.COLLECTOR_LONGEST_WAIT)
         quota = None if quota is None else _amount("quota", quota)
         try:
             answer = task.poll(span, quota, single=foreign)
@@ -207,7 +205,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         """
         with self._requests:
             task = self._require_task()
-            task.close(REPORT_TIMEOUT)
+            task.close(durations.COLLECTOR_REPORT)
             try:
                 info = task.finish_info()
                 if self._kept_policy is not None and not task.foreign:

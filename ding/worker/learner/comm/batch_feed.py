@@ -6,10 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ding.utils import durations
 from ding.utils.data import IDataLoader
-
-#: Seconds of training that are to wait ready, beside those that batches take to come.
-AHEAD = 0.1
 
 
 class BatchFeed(IDataLoader):
@@ -38,7 +36,7 @@ class BatchFeed(IDataLoader):
     ) -> None:
         self._least, self._most = capacity, most or capacity
         self._between, self._select = between, select
-        self._step_seconds = AHEAD / capacity
+        self._step_seconds = durations.BATCHES_AHEAD / capacity
         self._longest = 0.0
         self._asked: float | None = None
         self._latency = 0.0
@@ -146,7 +144,7 @@ class BatchFeed(IDataLoader):
 
     def _capacity(self) -> int:
         # Half of them are used up when more are asked for.
-        enough = (AHEAD + 2 * self._latency) / self._step_seconds
+        enough = (durations.BATCHES_AHEAD + 2 * self._latency) / self._step_seconds
         return min(max(self._least, int(enough)), self._most)
 
     def skip(self) -> None:

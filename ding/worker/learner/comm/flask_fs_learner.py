@@ -15,7 +15,7 @@ from ding.envs.running_statistics import merged
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.interaction.slave import TaskFail
 from ding.torch_utils.weights_file import write_weights
-from ding.utils import COMM_LEARNER_REGISTRY
+from ding.utils import COMM_LEARNER_REGISTRY, durations
 from ding.utils.errors import DataError
 from ding.worker.comm_join import Joiner
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
@@ -23,7 +23,7 @@ from ding.worker.learner.comm.batch_source import BatchSource, load_sample
 from ding.worker.learner.comm.learner_slave import LearnerSlave
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_run import STOP_TIMEOUT, TrainingRun
+from ding.worker.learner.comm.training_run import TrainingRun
 from ding.worker.learner.learner_hook import LearnerHook
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
@@ -32,8 +32,6 @@ __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendP
 PREFETCH = 8
 #: How many times as many may wait where an update is quick.
 MOST_PREFETCH = 8
-#: Seconds that a request for demands waits if it does not say.
-WAIT = 0.5
 
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
@@ -108,7 +106,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         self._leave_run()
         self._slave.close()
         if self._last_run is not None:
-            self._last_run.join(STOP_TIMEOUT if self.failed is None else 0.1)
+            self._last_run.join(durations.LEARNER_STOP if self.failed is None else 0.1)
         super().close()
 
     def __del__(self) -> None:
@@ -181,7 +179,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             learner.register_hook(hook)
         run.start(learner, keeper)
 
-    def deal_with_get_data(self, wait: float = WAIT) -> dict[str, Any]:
+    def deal_with_get_data(self, wait: float = durations.ANSWER_WAIT) -> dict[str, Any]:
         """How many batches are wanted; waits until some are.
 
         Args:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-#: Seconds over which the rate is measured, at least.
-RATE_WINDOW = 1.0
+from ding.utils import durations
 
 
 class LearnReport:
@@ -52,7 +51,7 @@ class LearnReport:
             warnings, self._warnings = list(self._warnings), {}
             info = dict(self._info)
         now, (since, step) = time.monotonic(), self._rate_from
-        if now - since >= RATE_WINDOW:
+        if now - since >= durations.UPDATE_RATE_SPAN:
             self._rate = (learner_step - step) / (now - since)
             self._rate_from = now, learner_step
         return {

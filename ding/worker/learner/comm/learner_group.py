@@ -4,13 +4,8 @@ import datetime
 import os
 from typing import Any
 
-from ding.utils import dist_finalize, dist_init, launched_as
+from ding.utils import dist_finalize, dist_init, durations, launched_as
 from ding.utils.pytorch_ddp_dist_helper import tcp_store
-
-#: Seconds that a process waits for the others to come: all are told to at the same time.
-MEET_TIMEOUT = 10.0
-#: Seconds that it waits for them in each reduction.
-TIMEOUT = 20.0
 
 
 class LearnerGroup:
@@ -41,8 +36,8 @@ class LearnerGroup:
             store = PrefixStore(name, self._store())
             store.set(f"here_{rank}", "")
             everybody = [f"here_{other}" for other in range(size)]
-            store.wait(everybody, datetime.timedelta(seconds=MEET_TIMEOUT))
-            dist_init(timeout=datetime.timedelta(seconds=TIMEOUT), store=store)
+            store.wait(everybody, datetime.timedelta(seconds=durations.GROUP_MEET))
+            dist_init(timeout=datetime.timedelta(seconds=durations.GROUP_REDUCTION), store=store)
 
     @staticmethod
     def leave() -> None:
@@ -60,7 +55,7 @@ class LearnerGroup:
         rank, size = self.launched_as
         host = os.environ.get("MASTER_ADDR", "127.0.0.1")
         port = int(os.environ.get("MASTER_PORT", "10314"))
-        timeout = datetime.timedelta(seconds=MEET_TIMEOUT)
+        timeout = datetime.timedelta(seconds=durations.GROUP_MEET)
         store = tcp_store(host, port, rank, size, timeout)
         if rank == 0:
             self._server = store  # it serves the others in later tasks as well

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ding.interaction.slave import Slave, TaskFail
-
-#: Longest time, in seconds, that a request may wait for batches to be wanted.
-LONGEST_WAIT = 10.0
+from ding.utils import durations
 
 
 class LearnerSlave(Slave):
@@ -94,4 +92,4 @@ def _wait(task: Mapping[str, Any]) -> dict[str, float]:
     wait = task.get("wait")
     if isinstance(wait, bool) or not isinstance(wait, int | float):
         return {}
-    return {"wait": min(max(float(wait), 0.0), LONGEST_WAIT)}
+    return {"wait": min(max(float(wait), 0.0), durations.LEARNER_LONGEST_WAIT)}

@@ -6,16 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ding.utils import durations
 from ding.worker.comm_failure import Failure
 
 _logger = logging.getLogger(__name__)
-
-#: Seconds from one version to the next, at least.
-INTERVAL = 0.05
-#: Seconds of failing after which publishing is given up.
-PATIENCE = 10.0
-#: Seconds between tries: they grow from the first to the second.
-WAITS = (0.1, 1.0)
 
 
 class PolicyPublisher:
@@ -24,7 +18,7 @@ class PolicyPublisher:
     Args:
         write: Called with weights and facts; raises `OSError` when the file cannot be written.
         allowed: Whether this learner is still the one to publish; asked before each write.
-        on_failure: Told the cause when writing has failed for `PATIENCE` seconds.
+        on_failure: Told the cause when writing has failed for too long.
     """
 
     def __init__(
@@ -68,7 +62,7 @@ class PolicyPublisher:
 
     def _run(self) -> None:
         failing_since: float | None = None
-        wait, longest = WAITS
+        wait, longest = durations.PUBLISH_PAUSES
         while (version := self._next_version()) is not None:
             try:
                 self._write(*version)
@@ -77,7 +71,7 @@ class PolicyPublisher:
                 failing_since = failing_since or now
                 self.warning = f"weights cannot be published: {error}"
                 _logger.warning("%s", self.warning)
-                if now - failing_since >= PATIENCE or self._closed:
+                if now - failing_since >= durations.PUBLISH_PATIENCE or self._closed:
                     self._on_failure(Failure.of(error))
                     return
                 self._put_back(version, wait)
@@ -87,7 +81,7 @@ class PolicyPublisher:
                 self._on_failure(Failure.of(error))
                 return
             else:
-                failing_since, self.warning, wait = None, None, WAITS[0]
+                failing_since, self.warning, wait = None, None, durations.PUBLISH_PAUSES[0]
                 self.published_iter = version[1].get("policy_iter")
 
     def _put_back(self, version: tuple[dict[str, Any], dict[str, Any]], wait: float) -> None:
@@ -105,7 +99,7 @@ class PolicyPublisher:
                 elif not self._closed and (early := self._next_time - time.monotonic()) > 0:
                     self._changed.wait(early)
                 elif self._allowed():
-                    self._next_time = time.monotonic() + INTERVAL
+                    self._next_time = time.monotonic() + durations.PUBLISH_INTERVAL
                     version, self._newest = self._newest, None
                     return version
                 elif self._closed:

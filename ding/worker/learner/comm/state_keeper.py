@@ -12,12 +12,10 @@ import torch
 from easydict import EasyDict
 
 from ding.torch_utils import to_device
-from ding.utils import allreduce_data, get_world_size, read_file, save_file
+from ding.utils import allreduce_data, durations, get_world_size, read_file, save_file
 from ding.utils.errors import CheckpointError, DataError
 from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
 
-#: Seconds from one file to the next, at least.
-INTERVAL = 2.0
 #: Share of the time that writing may take.
 MAX_SHARE = 0.05
 
@@ -36,7 +34,7 @@ class StateKeeper(LearnerHook):
         super().__init__("restore_state", 50, position="before_run")
         self._path, self._warn = path, warn
         self._writes = writes and path is not None
-        self._due = time.monotonic() + INTERVAL
+        self._due = time.monotonic() + durations.LEARNER_SAVE_INTERVAL
 
     def save_if_due(self, learner: Any) -> None:
         """Save, unless it was done a short time ago; between updates only."""
@@ -54,7 +52,7 @@ class StateKeeper(LearnerHook):
         except OSError as error:
             self._warn(f"the learner's state cannot be saved: {error}")
         took = time.monotonic() - start
-        self._due = start + took + max(INTERVAL, took / MAX_SHARE)
+        self._due = start + took + max(durations.LEARNER_SAVE_INTERVAL, took / MAX_SHARE)
 
     def __call__(self, engine: Any) -> None:
         """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.

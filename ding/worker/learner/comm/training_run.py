@@ -14,6 +14,7 @@ import torch
 
 from ding.data import Columns
 from ding.data.staleness import is_stale, iters_of
+from ding.utils import durations
 from ding.worker.comm_failure import Failure
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
@@ -22,14 +23,8 @@ from ding.worker.learner.comm.policy_publisher import PolicyPublisher
 from ding.worker.learner.comm.send_hooks import PUBLISHED, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
 
-#: Seconds that the first iteration may take before it counts as hung, for it sets up things, and
-#: those after it; ten times as long as the longest one is always allowed.
-FIRST_ITERATION_TIMEOUT = 60.0
-ITERATION_TIMEOUT = 8.0
 #: What an update that does not end fails of; the process has to end with it.
 HUNG = "LearnerHung"
-#: Seconds that the training thread may take to end when it is asked to.
-STOP_TIMEOUT = 4.0
 
 
 class TrainingRun:
@@ -174,7 +169,8 @@ class TrainingRun:
         if self._iteration_timeout is not None:
             return self._iteration_timeout
         longest = self.feed.longest_step
-        return max(ITERATION_TIMEOUT if longest else FIRST_ITERATION_TIMEOUT, 10 * longest)
+        least = durations.ITERATION_TIMEOUT if longest else durations.FIRST_ITERATION_TIMEOUT
+        return max(least, 10 * longest)
 
     def fail(self, failure: Failure) -> None:
         """End early; the first failure counts."""
@@ -210,7 +206,7 @@ class TrainingRun:
     def abort(self) -> None:
         """End what was begun when the run cannot be started."""
         self.stop(abandon=True)
-        self._publisher.close(STOP_TIMEOUT / 2)
+        self._publisher.close(durations.LEARNER_STOP / 2)
 
     def stop(self, abandon: bool = False) -> None:
         """Ask it to end; does not wait. The training thread saves the state.
@@ -222,7 +218,7 @@ class TrainingRun:
         self._publisher.poke()
         self.feed.close(drain=self._drain and not abandon)
 
-    def join(self, timeout: float = STOP_TIMEOUT) -> Failure | None:
+    def join(self, timeout: float = durations.LEARNER_STOP) -> Failure | None:
         """Wait until it has ended; the failure that it has not ended in time, if so."""
         if self._thread is threading.current_thread():
             return None
@@ -248,7 +244,7 @@ class TrainingRun:
             self.report.add(learner.learn_info)
         finally:
             self.feed.finish()
-            self._publisher.close(STOP_TIMEOUT / 2)
+            self._publisher.close(durations.LEARNER_STOP / 2)
             learner.close()
             if self._on_end is not None:
                 self._on_end()

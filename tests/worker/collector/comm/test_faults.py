@@ -13,10 +13,10 @@ import pytest
 from easydict import EasyDict
 
 from ding.interaction import Master
-from ding.utils import find_free_port
+from ding.utils import durations, find_free_port
 from ding.utils.errors import CheckpointWriteError, ConfigError
 from ding.worker import FlaskFileSystemCollector
-from ding.worker.collector import _policy_source, _step_watch
+from ding.worker.collector import _step_watch
 from ding.worker.collector.comm import collect_task, flask_fs_collector
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.comm.driver import Driver
@@ -25,8 +25,8 @@ from tests.worker.collector.parallel_tasks import env_cfg, task_info
 
 @contextmanager
 def _short_limits(monkeypatch, limit=0.5):
-    monkeypatch.setattr(_step_watch, "_PATIENCE", 0.1)
-    monkeypatch.setattr(_step_watch, "STEP_LIMIT", limit)
+    monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
+    monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", limit)
     monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
     original = _step_watch.StepWatch.__init__
 
@@ -124,7 +124,7 @@ def test_an_evaluation_waits_visibly_for_its_policy(driver):
 
 @pytest.mark.parametrize("evaluate", [False, True])
 def test_only_damaged_weights_fail_the_task(driver, monkeypatch, evaluate):
-    monkeypatch.setattr(_policy_source, "FIRST_WAIT", 0.5)
+    monkeypatch.setattr(durations, "POLICY_FIRST_WAIT", 0.5)
     with open(driver.policy.file("policy_a"), "wb") as stream:
         stream.write(b"nonsense")
     driver.begin(eval_flag=evaluate)
@@ -338,7 +338,7 @@ class FullDisk:
 
 
 def test_a_full_disk_is_waited_for(driver, monkeypatch):
-    monkeypatch.setattr(collect_task, "DISK_PAUSE", 0.3)
+    monkeypatch.setattr(durations, "DISK_PAUSE", 0.3)
     FullDisk(monkeypatch, tries=3)
     driver.publish()
     driver.begin()
@@ -349,8 +349,8 @@ def test_a_full_disk_is_waited_for(driver, monkeypatch):
 
 
 def test_a_disk_that_stays_full_fails_the_task(driver, monkeypatch):
-    monkeypatch.setattr(collect_task, "DISK_PAUSE", 0.1)
-    monkeypatch.setattr(collect_task, "DISK_PATIENCE", 0.5)
+    monkeypatch.setattr(durations, "DISK_PAUSE", 0.1)
+    monkeypatch.setattr(durations, "DISK_PATIENCE", 0.5)
     FullDisk(monkeypatch, tries=10**9)
     driver.publish()
     driver.begin()

@@ -155,7 +155,7 @@ class TestState:
             assert steps == [s["step"] for s in state["policy"]["optimizer"]["state"].values()]
 
     def test_is_saved_now_and_then_while_it_trains(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("ding.worker.learner.comm.state_keeper.INTERVAL", 0.05)
+        monkeypatch.setattr("ding.utils.durations.LEARNER_SAVE_INTERVAL", 0.05)
         monkeypatch.setattr("ding.worker.learner.comm.state_keeper.MAX_SHARE", 1.0)
         with Rig(tmp_path) as rig:
             rig.begin(state_path="state")
@@ -254,7 +254,7 @@ class TestPublishing:
             assert not rig.learn()["warnings"]
 
     def test_failing_for_long_fails_the_task(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("ding.worker.learner.comm.policy_publisher.PATIENCE", 0.5)
+        monkeypatch.setattr("ding.utils.durations.PUBLISH_PATIENCE", 0.5)
         with Rig(tmp_path) as rig:
             rig.begin()
             until(lambda: rig.learn()["policy_iter"] == 0)
