@@ -209,6 +209,7 @@ class TrainAnswer:
     """
 
     task_id: str | None
+    buffer_id: str | None
     learner_step: int
     learner_done: bool
     trained: int | None

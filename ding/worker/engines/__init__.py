@@ -1,0 +1,1 @@
+"""What carries a parallel run: its messages, samples, weights and files."""
