@@ -11,8 +11,8 @@ from ding.interaction.slave import Slave, TaskFail
 from ding.utils import durations
 from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.adapter.merged_info import merged_info
-from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
+from ding.worker.error_report import ErrorReport
 
 
 class LearnerAggregatorSlave(Slave):
@@ -43,7 +43,7 @@ class LearnerAggregatorSlave(Slave):
             return self._callback_fn["deal_with_get_resource"]()
         if name not in self._STEPS:
             cause = f"unknown task {name!r}; expected resource or {', '.join(self._STEPS)}"
-            raise Failure("UnknownTask", cause).task_fail()
+            raise ErrorReport("UnknownTask", cause).task_fail()
         return self._callback_fn[self._STEPS[name]](dict(task))
 
     def _before_disconnection(self, data: Mapping[str, Any]) -> None:
@@ -275,7 +275,7 @@ class LearnerAggregator:
                 if not isinstance(answer, dict):
                     kind = type(answer).__name__
                     cause = f"{name}: its answer is a {kind}, expected an object"
-                    raise Failure("NonsenseAnswer", cause).task_fail()
+                    raise ErrorReport("NonsenseAnswer", cause).task_fail()
         except TaskFail:
             # None may wait for one that is gone.
             self._team.abort()
@@ -284,7 +284,7 @@ class LearnerAggregator:
 
     def _missing(self, names: list[str]) -> TaskFail:
         # To the coordinator it is as if the aggregator were not there.
-        return Failure("ConnectionLost", f"not connected: {', '.join(names)}").task_fail()
+        return ErrorReport("ConnectionLost", f"not connected: {', '.join(names)}").task_fail()
 
     def _deal_with_left(self) -> None:
         self._ended.set()

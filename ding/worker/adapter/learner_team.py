@@ -19,9 +19,9 @@ from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.errors import InteractionError
-from ding.worker.comm_failure import Failure
 from ding.worker.coordinator.run_master import JoinMessage, RunMaster
-from ding.worker.learner.comm.training_run import HUNG
+from ding.worker.error_report import ErrorReport
+from ding.worker.learner.comm.training_task import HUNG
 
 _logger = logging.getLogger(__name__)
 
@@ -280,4 +280,4 @@ def _of_group(failure: TaskFail) -> bool:
 
 
 def _fail(kind: str, cause: str, trace: str = "") -> TaskFail:
-    return Failure(kind, cause, trace).task_fail()
+    return ErrorReport(kind, cause, trace).task_fail()

@@ -7,7 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.interaction import Slave
-from ding.worker.comm_failure import Failure
+from ding.worker.error_report import ErrorReport
 
 
 class CollectorSlave(Slave):
@@ -40,7 +40,7 @@ class CollectorSlave(Slave):
             f"a collector has no task {name!r}; expected 'resource', 'collector_start_task', "
             "'collector_data_task' or 'collector_close_task' as the field 'name'"
         )
-        raise Failure("UnknownTask", text).task_fail()
+        raise ErrorReport("UnknownTask", text).task_fail()
 
     def _lost_connection(self, master_address: str, err: Exception) -> None:
         tell = self._callback_fn.get("deal_with_lost_connection")
@@ -74,5 +74,5 @@ def _task_info(task: Mapping[str, Any]) -> EasyDict:
             f"'collector_start_task' came without {', '.join(missing)}; expected task_info with "
             "task_id, buffer_id and collector_cfg"
         )
-        raise Failure("BadTask", text).task_fail()
+        raise ErrorReport("BadTask", text).task_fail()
     return EasyDict(info)

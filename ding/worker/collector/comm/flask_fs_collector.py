@@ -19,8 +19,8 @@ from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.collector.comm.collect_task import CollectTask
 from ding.worker.collector.comm.collector_slave import CollectorSlave
-from ding.worker.comm_failure import Failure
 from ding.worker.comm_join import Joiner
+from ding.worker.error_report import ErrorReport
 
 __all__ = ["CollectorSlave", "FlaskFileSystemCollector"]
 
@@ -163,7 +163,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
             try:
                 self.begin_task(task_info)
             except DingError as err:
-                raise Failure.of(err).task_fail() from err
+                raise ErrorReport.of(err).task_fail() from err
 
     def deal_with_collector_data(
         self, quota: float | None = None, wait: float | None = None
@@ -189,7 +189,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         try:
             answer = task.poll(span, quota, single=foreign)
         except BaseException as err:
-            failure = Failure.of(err)
+            failure = ErrorReport.of(err)
             _logger.error("task %s failed: %s", task.ids["task_id"], failure)
             with self._requests:
                 if self._task is task:
@@ -213,7 +213,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
                     self._kept_policy = None  # the coordinator's now
                 return info
             except Exception as err:
-                raise Failure.of(err).task_fail() from err
+                raise ErrorReport.of(err).task_fail() from err
             finally:
                 self.end_task()
 
@@ -229,7 +229,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
         task = self._task
         if task is None:
             text = "no task is running here; expected 'collector_start_task' first"
-            raise Failure("NoTask", text).task_fail()
+            raise ErrorReport("NoTask", text).task_fail()
         return task
 
     def _create_collector(self, task_info: Mapping[str, Any]) -> BaseParallelCollector:
@@ -378,7 +378,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
 def _amount(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         text = f"'{name}' of 'collector_data_task' is {value!r:.80}; expected a number >= 0"
-        raise Failure("BadTask", text).task_fail()
+        raise ErrorReport("BadTask", text).task_fail()
     return value
 
 

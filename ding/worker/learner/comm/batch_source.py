@@ -7,8 +7,8 @@ from typing import Any
 from ding.data.chunks import ChunkCache, SharedFolder, read_chunk
 from ding.utils import get_data_decompressor, read_file
 from ding.utils.errors import ChunkError, DataError, DingError
-from ding.worker.comm_failure import Failure
-from ding.worker.learner.comm.training_run import TrainingRun
+from ding.worker.error_report import ErrorReport
+from ding.worker.learner.comm.training_task import TrainingTask
 
 #: Bytes of samples that are kept in memory; as many as all data files may have by default.
 CACHE_BYTES = 2 << 30
@@ -39,7 +39,7 @@ class BatchSource:
         self._cache = ChunkCache(folder, capacity, max_bytes or CACHE_BYTES)
         self._last: Any = None
 
-    def feed_batches(self, run: TrainingRun, wires: Iterable[dict[str, Any]]) -> None:
+    def feed_batches(self, run: TrainingTask, wires: Iterable[dict[str, Any]]) -> None:
         """Hand batches to training, of the form of `ChunkCache.batch`.
 
         Raises:
@@ -57,15 +57,15 @@ class BatchSource:
         finally:
             run.report.add_bad_chunks(self._cache.take_bad())
 
-    def _make_up_for(self, run: TrainingRun, error: ChunkError) -> None:
+    def _make_up_for(self, run: TrainingTask, error: ChunkError) -> None:
         if not self._repeats:
             run.feed.skip()  # the feed asks for another one
         elif self._last is None:
-            run.fail(Failure.of(error))
+            run.fail(ErrorReport.of(error))
         else:
             run.feed.put(self._last)
 
-    def feed_samples(self, run: TrainingRun, metadata: list[Any]) -> int | None:
+    def feed_samples(self, run: TrainingTask, metadata: list[Any]) -> int | None:
         """Hand a batch of samples, each in a file of its own, to training.
 
         Samples that cannot be read are replaced by others of the batch.

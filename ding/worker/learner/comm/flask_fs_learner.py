@@ -23,7 +23,7 @@ from ding.worker.learner.comm.batch_source import BatchSource, load_sample
 from ding.worker.learner.comm.learner_slave import LearnerSlave
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
-from ding.worker.learner.comm.training_run import TrainingRun
+from ding.worker.learner.comm.training_task import TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
@@ -53,8 +53,8 @@ class FlaskFileSystemLearner(BaseCommLearner):
         tolerance = cfg.get("heartbeat_tolerance")
         self._tolerance = DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance
         self._lock = threading.Lock()
-        self._run: TrainingRun | None = None
-        self._last_run: TrainingRun | None = None
+        self._run: TrainingTask | None = None
+        self._last_run: TrainingTask | None = None
         self._task_info: dict[str, Any] = {}
         self._closing = threading.Event()
         callbacks: dict[str, Callable] = {
@@ -139,7 +139,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         prefetch = int(self._cfg.get("prefetch") or PREFETCH)
         # Priorities of batches that wait grow old.
         most = prefetch if task_info["policy"].get("priority") else MOST_PREFETCH * prefetch
-        run = TrainingRun(
+        run = TrainingTask(
             self._name,
             *(prefetch, most),
             lambda weights, facts: write_weights(folder, policy_id, weights, facts),
@@ -161,7 +161,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
                 self._group.leave()
             raise
 
-    def _begin(self, run: TrainingRun, task_info: dict[str, Any]) -> None:
+    def _begin(self, run: TrainingTask, task_info: dict[str, Any]) -> None:
         size = task_info.get("replay_buffer_cfg", {}).get("replay_buffer_size", 10000)
         self._source = BatchSource(
             self._data_folder,
@@ -243,7 +243,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             raise run.failure.task_fail()
         return {**run.results(), "policy_id": task_info.get("policy_id")}
 
-    def _demand(self, run: TrainingRun, wait: float) -> int:
+    def _demand(self, run: TrainingTask, wait: float) -> int:
         if run.told_end:
             self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
         number = run.feed.demand(wait)
@@ -268,7 +268,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
             raise DataError(f"state_path {given!r} lies outside of {' and '.join(homes)}")
         return path
 
-    def _current(self) -> TrainingRun:
+    def _current(self) -> TrainingTask:
         run = self._run
         if run is None:
             cause = "no learner task is being worked on: its master was lost"
@@ -282,7 +282,7 @@ class FlaskFileSystemLearner(BaseCommLearner):
         if run is not None:
             run.stop(abandon)
 
-    def _give_up_if_hung(self, run: TrainingRun) -> None:
+    def _give_up_if_hung(self, run: TrainingTask) -> None:
         hung = run.join()
         if hung is not None:
             self._fail(str(hung))

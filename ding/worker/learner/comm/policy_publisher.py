@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ding.utils import durations
-from ding.worker.comm_failure import Failure
+from ding.worker.error_report import ErrorReport
 
 _logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class PolicyPublisher:
         self,
         write: Callable[[dict[str, Any], dict[str, Any]], None],
         allowed: Callable[[], bool],
-        on_failure: Callable[[Failure], object],
+        on_failure: Callable[[ErrorReport], object],
     ) -> None:
         self._write, self._allowed, self._on_failure = write, allowed, on_failure
         self._changed = threading.Condition()
@@ -72,13 +72,13 @@ class PolicyPublisher:
                 self.warning = f"weights cannot be published: {error}"
                 _logger.warning("%s", self.warning)
                 if now - failing_since >= durations.PUBLISH_PATIENCE or self._closed:
-                    self._on_failure(Failure.of(error))
+                    self._on_failure(ErrorReport.of(error))
                     return
                 self._put_back(version, wait)
                 wait = min(2 * wait, longest)
             except Exception as error:
                 # The edge of the thread.
-                self._on_failure(Failure.of(error))
+                self._on_failure(ErrorReport.of(error))
                 return
             else:
                 failing_since, self.warning, wait = None, None, durations.PUBLISH_PAUSES[0]

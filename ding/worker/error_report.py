@@ -11,7 +11,7 @@ TRACEBACK_LIMIT = 4000
 
 
 @dataclass(frozen=True)
-class Failure:
+class ErrorReport:
     """An error, in words that can be sent.
 
     Attributes:
@@ -25,7 +25,7 @@ class Failure:
     of_group: bool = False
 
     @classmethod
-    def of(cls, error: BaseException) -> "Failure":
+    def of(cls, error: BaseException) -> "ErrorReport":
         summary = "".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:]
         frames = traceback.walk_tb(error.__traceback__)
         of_group = any(f.f_globals.get("__name__") == dist_helper.__name__ for f, _ in frames)

@@ -15,7 +15,7 @@ import torch
 from ding.data import Columns
 from ding.data.staleness import is_stale, iters_of
 from ding.utils import durations
-from ding.worker.comm_failure import Failure
+from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.learn_report import LearnReport
@@ -27,7 +27,7 @@ from ding.worker.learner.comm.state_keeper import StateKeeper
 HUNG = "LearnerHung"
 
 
-class TrainingRun:
+class TrainingTask:
     """Trains in a thread of its own on the batches of its feed; others ask how it goes.
 
     Args:
@@ -70,7 +70,7 @@ class TrainingRun:
         select = None if math.isinf(max_staleness) else self._fresh
         self.feed = BatchFeed(prefetch, most_prefetch, self._between_updates, select)
         self.report = LearnReport()
-        self.failure: Failure | None = None
+        self.failure: ErrorReport | None = None
         self.told_end = False
         self._publisher = PolicyPublisher(write_policy, self._may_publish, self.fail)
         self._learner: BaseLearner | None = None
@@ -172,7 +172,7 @@ class TrainingRun:
         least = durations.ITERATION_TIMEOUT if longest else durations.FIRST_ITERATION_TIMEOUT
         return max(least, 10 * longest)
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: ErrorReport) -> None:
         """End early; the first failure counts."""
         if self.failure is None:
             self.failure = failure
@@ -218,7 +218,7 @@ class TrainingRun:
         self._publisher.poke()
         self.feed.close(drain=self._drain and not abandon)
 
-    def join(self, timeout: float = durations.LEARNER_STOP) -> Failure | None:
+    def join(self, timeout: float = durations.LEARNER_STOP) -> ErrorReport | None:
         """Wait until it has ended; the failure that it has not ended in time, if so."""
         if self._thread is threading.current_thread():
             return None
@@ -238,7 +238,7 @@ class TrainingRun:
             learner.start()
         except BaseException as error:
             # The edge of the thread.
-            self.fail(Failure.of(error))
+            self.fail(ErrorReport.of(error))
         else:
             keeper.save(learner)
             self.report.add(learner.learn_info)
@@ -252,12 +252,12 @@ class TrainingRun:
     def _may_publish(self) -> bool:
         return not self._abandoned and self._allowed()
 
-    def _hung(self, what: str) -> Failure:
+    def _hung(self, what: str) -> ErrorReport:
         frame = sys._current_frames().get(self._thread.ident or 0)
         stack = traceback.extract_stack(frame)
         place = f", at {os.path.basename(stack[-1].filename)}:{stack[-1].lineno}" if frame else ""
         message = f"iteration {self.learner.train_iter} of {self._name} {what}{place}"
-        return Failure(HUNG, message, "".join(traceback.format_list(stack[-8:])))
+        return ErrorReport(HUNG, message, "".join(traceback.format_list(stack[-8:])))
 
 
 def _copied(value: Any) -> Any:

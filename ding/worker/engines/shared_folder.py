@@ -1,0 +1,122 @@
+"""Samples, weights and artifacts as files that all processes of a run can reach."""
+
+import os
+import re
+import shutil
+from collections.abc import Container
+
+from ding.data.chunks import SharedFolder, read_chunk, write_chunk
+from ding.torch_utils.weights_file import read_weights, write_weights
+from ding.utils import read_file, save_file
+from ding.utils.errors import CheckpointNotFoundError, DataError
+from ding.worker.seams import Samples, State, Weights
+
+
+class SharedFolderSamples:
+    """A sample store: one file for each name, which learners map into memory.
+
+    Whatever has a name raises `DataError` for one that could not be of this folder.
+    """
+
+    def __init__(self, folder: SharedFolder) -> None:
+        self.folder = folder
+
+    def put(self, name: str, samples: Samples) -> int:
+        return write_chunk(self.folder, name, samples)
+
+    def get(self, name: str) -> Samples:
+        return read_chunk(self.folder, name)
+
+    def size(self, name: str) -> int | None:
+        return self.folder.size(name)
+
+    def remove(self, name: str) -> None:
+        self.folder.remove(name)
+
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        return self.folder.clear(pattern, keep)
+
+
+class SharedFolderWeights:
+    """A weight store: one file for each policy, replaced by each version.
+
+    Whatever has a name raises `DataError` for one that could not be of this folder.
+    """
+
+    def __init__(self, folder: SharedFolder) -> None:
+        self.folder = folder
+
+    def publish(self, name: str, weights: Weights) -> None:
+        write_weights(self.folder, name, weights.state, weights.facts)
+
+    def newest(self, name: str) -> Weights:
+        return Weights(*read_weights(self.folder, name))
+
+    def version(self, name: str) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(self.folder.file(name))
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def keep(self, name: str, as_name: str) -> bool:
+        source, target = self.folder.file(name), self.folder.file(as_name)
+        try:
+            try:
+                os.link(source, target)
+            except FileNotFoundError:
+                raise
+            except OSError:
+                # No links in this file system. Weights are replaced, never written over.
+                shutil.copyfile(source, target)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def remove(self, name: str) -> None:
+        self.folder.remove(name)
+
+    def clear(self, pattern: re.Pattern[str]) -> list[str]:
+        """Remove all whose whole names match, also half-written ones."""
+        return self.folder.clear(pattern)
+
+
+class FolderArtifacts:
+    """Files below the run's folder.
+
+    Args:
+        root: The run's folder; it need not be there yet.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def save(self, path: str, state: State) -> None:
+        """Write a state.
+
+        Raises:
+            CheckpointWriteError: It cannot be written; what was there before stays.
+            DataError: The path leads out of the run's folder.
+            TypeError: Something in the state cannot be stored safely.
+        """
+        save_file(self._file(path), state)
+
+    def load(self, path: str) -> State | None:
+        """Read a state; ``None`` if there is none.
+
+        Raises:
+            CheckpointError: It is damaged.
+            DataError: The path leads out of the run's folder.
+        """
+        try:
+            state: State = read_file(self._file(path))
+        except CheckpointNotFoundError:
+            return None
+        return state
+
+    def _file(self, path: str) -> str:
+        root = os.path.realpath(self._root)
+        found = os.path.realpath(os.path.join(root, path))
+        if found == root or os.path.commonpath([root, found]) != root:
+            raise DataError(f"{path!r} does not lie in the run's folder {root}")
+        return found
