@@ -19,6 +19,9 @@ from .dataset import (
 from .id_column import (
     IdColumn as IdColumn,
 )
+from .indexed_column import (
+    IndexedColumn as IndexedColumn,
+)
 from .shm_buffer import (
     ShmBuffer as ShmBuffer,
 )

@@ -8,8 +8,12 @@ import torch
 
 from ding.data.field import Field, Path, as_array
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
+from ding.data.indexed_column import IndexedColumn
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
+
+#: Rows to be written: as they are, or named by their numbers.
+Rows = np.ndarray | IndexedColumn[np.ndarray]
 
 
 class ColumnStore:
@@ -83,7 +87,7 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ in
 
-    def accept(self, columns: Mapping[str, Any]) -> list[np.ndarray] | None:
+    def accept(self, columns: Mapping[str, Any]) -> list[Rows] | None:
         """The arrays to :meth:`write`, in the store's order; None for rows of another kind."""
         flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
         if flat.keys() != self._keys:
@@ -96,7 +100,7 @@ class ColumnStore:
                 return self._widen(flat, found)
         return arrays
 
-    def _accept_usual(self, flat: Mapping[Any, Any]) -> list[np.ndarray] | None:
+    def _accept_usual(self, flat: Mapping[Any, Any]) -> list[Rows] | None:
         """`accept` for the usual kinds of columns: it is as fast as it can be, but not complete."""
         arrays = []
         try:
@@ -109,9 +113,7 @@ class ColumnStore:
             return None
         return arrays
 
-    def _widen(
-        self, flat: Mapping[Any, Any], arrays: list[np.ndarray | None]
-    ) -> list[np.ndarray] | None:
+    def _widen(self, flat: Mapping[Any, Any], arrays: list[Rows | None]) -> list[Rows] | None:
         """Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was."""
         values = [flat[name] for name in self._names]
         misfits = [i for i, array in enumerate(arrays) if array is None]
@@ -131,7 +133,7 @@ class ColumnStore:
         self._plan()
         return arrays  # type: ignore[return-value]
 
-    def write(self, start: int, arrays: Sequence[np.ndarray], n: int) -> None:
+    def write(self, start: int, arrays: Sequence[Rows], n: int) -> None:
         """Write n rows from slot `start` on, around the end if need be; n <= capacity."""
         room = self.capacity - start
         if n > room:
@@ -139,7 +141,11 @@ class ColumnStore:
             start, n, arrays = 0, n - room, [array[room:] for array in arrays]
         span = slice(start, start + n)
         for target, i in self._writing:
-            target[span] = arrays[i]
+            array = arrays[i]
+            if isinstance(array, IndexedColumn):
+                array.source.take(array.index, 0, target[span])
+            else:
+                target[span] = array
         for pair, i, j in self._pairs:
             pair.write(start, arrays[i], arrays[j])
 

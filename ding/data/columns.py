@@ -14,10 +14,13 @@ import numpy as np
 import torch
 
 from ding.data.id_column import IdColumn
+from ding.data.indexed_column import IndexedColumn
 from ding.data.tree import tree_length, tree_map
 from ding.utils.errors import DataError
 
 Column = np.ndarray | torch.Tensor | IdColumn | Mapping[str, Any]
+#: What a container may be made of.
+AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
 #: Two threads that reach into one container must find the same rows.
 _turning_to_rows = threading.Lock()
@@ -30,17 +33,33 @@ class _Block:
     the same object as through any other, as it would be with plain lists.
     """
 
-    __slots__ = ("columns", "length", "rows")
+    __slots__ = ("columns", "indexed", "length", "rows")
 
-    def __init__(self, columns: dict[str, Column], length: int) -> None:
-        self.columns: dict[str, Column] | None = columns
+    def __init__(self, columns: dict[str, Any], length: int, indexed: bool = False) -> None:
+        self.columns: dict[str, Any] | None = columns
         self.length = length
+        #: Whether there may be an `IndexedColumn` among the columns.
+        self.indexed = indexed
         self.rows: list[dict[str, Any]] = []
+
+    def arrays(self) -> dict[str, Column] | None:
+        """The columns, gathered where they were indices; None once they are rows."""
+        if not self.indexed:
+            return self.columns
+        with _turning_to_rows:
+            return self._gather()
+
+    def _gather(self) -> dict[str, Column] | None:
+        if self.indexed and self.columns is not None:
+            self.columns = {name: tree_map(_gathered, col) for name, col in self.columns.items()}
+            self.indexed = False
+        return self.columns
 
     def to_rows(self) -> list[dict[str, Any]]:
         with _turning_to_rows:
-            if self.columns is not None:
-                self.rows = _rows_of(self.columns, self.length)
+            columns = self._gather()
+            if columns is not None:
+                self.rows = _rows_of(columns, self.length)
                 self.columns = None
             return self.rows
 
@@ -54,22 +73,22 @@ class Columns(list):
     column gives arrays, and one-dimensional numpy columns give Python scalars.
 
     Args:
-        columns: Name to array, tensor, ``IdColumn`` or a nested mapping of them, each with the
-            same leading length N; not copied. Or an iterable of rows, which stay rows, as some
-            libraries rebuild lists by ``type(data)(rows)``.
+        columns: Name to array, tensor, ``IdColumn``, ``IndexedColumn`` or a nested mapping of
+            them, each with the same leading length N; not copied. Or an iterable of rows, which
+            stay rows, as some libraries rebuild lists by ``type(data)(rows)``.
 
     Raises:
         DataError: Columns of different lengths, or none at all.
     """
 
-    def __init__(self, columns: Mapping[str, Column] | Iterable[Any] = ()) -> None:
+    def __init__(self, columns: Mapping[str, AnyColumn] | Iterable[Any] = ()) -> None:
         if not isinstance(columns, Mapping):
             super().__init__(columns)
             self._parts: list[tuple[_Block, range]] | None = None
             return
         super().__init__()
         length = _common_length(columns)
-        block = _Block(dict(columns), length)
+        block = _Block(dict(columns), length, indexed=True)
         self._parts = [(block, range(length))]
 
     @classmethod
@@ -109,18 +128,21 @@ class Columns(list):
 
     # ------------------------------------------------------------------ columns
 
-    def _whole(self) -> dict[str, Column] | None:
-        """The columns of a container that is exactly one block: the common case, made cheap."""
+    def _whole(self) -> _Block | None:
+        """The block of a container that is exactly one: the common case, made cheap."""
         parts = self._parts
         if parts is None or len(parts) != 1:
             return None
         block, span = parts[0]
-        return block.columns if len(span) == block.length and span.step == 1 else None
+        whole = len(span) == block.length and span.step == 1
+        return block if whole and block.columns is not None else None
 
     def columns_or_none(self) -> Mapping[str, Column] | None:
         """The arrays by name, only to be read; None if the data has become rows."""
         whole = self._whole()
-        return whole if whole is not None else self.columns if self.is_columnar else None
+        if whole is not None:
+            return whole.arrays()
+        return self.columns if self.is_columnar else None
 
     @property
     def is_columnar(self) -> bool:
@@ -143,8 +165,9 @@ class Columns(list):
             DataError: The data has become rows.
         """
         whole = self._whole()
-        if whole is not None:
-            return dict(whole)
+        arrays = None if whole is None else whole.arrays()
+        if arrays is not None:
+            return dict(arrays)
         if not self.is_columnar:
             raise DataError("these rows were handed out and may have changed: use them as rows")
         parts = self._parts
@@ -154,9 +177,23 @@ class Columns(list):
         if len(parts) > 1:
             # Not kept: the blocks may be shared, and a row asked of another container must not
             # drift apart from a joined copy in this one.
-            return _concat([_select(block.columns, span) for block, span in parts])
+            return _concat([_select(block.arrays(), span) for block, span in parts])
         block, span = parts[0]
-        return _select(block.columns, span)
+        return _select(block.arrays(), span)
+
+    def window(self) -> tuple[Mapping[str, AnyColumn], range] | None:
+        """Columns, and which rows of them these are, in steps of one; None if they are rows.
+
+        For who copies them anyway: a slice needs no views of its own for that, and columns that are
+        indices into another array are left so.
+        """
+        parts = self._parts
+        if parts is not None and len(parts) == 1:
+            block, span = parts[0]
+            if block.columns is not None and span.step == 1:
+                return block.columns, span
+        columns = self.columns_or_none()
+        return None if columns is None else (columns, range(len(self)))
 
     def column(self, name: str) -> Column:
         """One column by name."""
@@ -316,7 +353,7 @@ def as_columns(data: Any) -> Columns | None:
 # ---------------------------------------------------------------------- arrays
 
 
-def _common_length(columns: Mapping[str, Column]) -> int:
+def _common_length(columns: Mapping[str, AnyColumn]) -> int:
     if not columns:
         raise DataError("columns need at least one name")
     lengths = {name: tree_length(col) for name, col in columns.items()}
@@ -407,6 +444,10 @@ def _as_tensor(leaf: Any) -> Any:
     if leaf.ndim == 1 and leaf.dtype == np.float64:
         leaf = leaf.astype(np.float32)
     return torch.from_numpy(leaf)
+
+
+def _gathered(leaf: Any) -> Any:
+    return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 
 _NUMBER = int | float | np.number

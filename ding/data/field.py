@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ding.data.id_column import IdColumn
+from ding.data.indexed_column import IndexedColumn
 from ding.utils.errors import DataError
 
 Path = tuple[str, ...]
@@ -37,6 +38,7 @@ class Field:
 
     def __init__(self, path: Path, sample: Any) -> None:
         self.path = path
+        sample = sample.source if isinstance(sample, IndexedColumn) else sample
         self.torch_dtype = sample.dtype if isinstance(sample, torch.Tensor) else None
         self.prefix = sample.prefix if isinstance(sample, IdColumn) else None
         values = as_array(sample)
@@ -74,12 +76,13 @@ class Field:
     def use(self, array: np.ndarray) -> None:
         self.array, self.take = array, array.take
 
-    def accept(self, value: Any) -> np.ndarray | None:
+    def accept(self, value: Any) -> np.ndarray | IndexedColumn[np.ndarray] | None:
         """The batch as an array that can be written as it is, or None."""
-        array = self._as_array(value)
+        indexed = isinstance(value, IndexedColumn)
+        array = self._as_array(value.source if indexed else value)
         if array is None or array.dtype != self.dtype or array.shape[1:] != self.shape:
             return None
-        return array
+        return IndexedColumn(array, value.index) if indexed else array
 
     def accept_one(self, value: Any) -> Any:
         """One row's value as something that can be assigned to a slot, or None."""
@@ -106,6 +109,7 @@ class Field:
 
     def wider(self, value: Any) -> np.dtype | None:
         """The dtype that would hold both what is here and `value`, if there is a lossless one."""
+        value = value.source if isinstance(value, IndexedColumn) else value
         if self.torch_dtype is not None or not isinstance(value, np.ndarray):
             return None
         if value.shape[1:] != self.shape or value.dtype.hasobject:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
 from ding.data.recycler import Recycler
 
@@ -83,13 +84,26 @@ class FramePair:
         # Nothing is left to clip; other modes gather into memory of their own first.
         return self._frames.take(slots, 0, out, "clip")
 
-    def write(self, start: int, first: np.ndarray, second: np.ndarray) -> None:
+    def write(
+        self,
+        start: int,
+        first: np.ndarray | IndexedColumn[np.ndarray],
+        second: np.ndarray | IndexedColumn[np.ndarray],
+    ) -> None:
         """Write rows from slot `start` on; they must not reach past the end."""
         stop = start + len(first)
         self._release(start, stop)
         # First all of `first`: most of `second` is found among them.
-        self._first[start:stop] = self._intern(first)
-        self._second[start:stop] = self._intern(second)
+        columns: list[np.ndarray | IndexedColumn[np.ndarray]] = [first, second]
+        if (
+            isinstance(first, IndexedColumn)
+            and isinstance(second, IndexedColumn)
+            and first.has_source_of(second)
+        ):
+            both = np.concatenate([first.index, second.index])
+            columns = [IndexedColumn(first.source, both)]
+        slots = np.concatenate([self._intern(column) for column in columns])
+        self._first[start:stop], self._second[start:stop] = slots.reshape(2, -1)
 
     def _release(self, start: int, stop: int) -> None:
         gone = np.concatenate([self._first[start:stop], self._second[start:stop]])
@@ -102,18 +116,25 @@ class FramePair:
                 del self._by_print[key]
             self._free.append(slot)
 
-    def _intern(self, frames: np.ndarray) -> np.ndarray:
+    def _intern(self, column: np.ndarray | IndexedColumn[np.ndarray]) -> np.ndarray:
+        """Slots of frames, which have one user more for each time they are named."""
+        if isinstance(column, np.ndarray):
+            return self._intern_frames(column, np.ones(len(column), np.int64))
+        named, index, users = np.unique(column.index, return_inverse=True, return_counts=True)
+        return self._intern_frames(column.source[named], users)[index]
+
+    def _intern_frames(self, frames: np.ndarray, users: np.ndarray) -> np.ndarray:
         raw = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
         slots = np.empty(len(frames), np.int64)
         prints = self._fingerprints(raw)
-        for i, key in enumerate(prints.tolist()):
+        for i, (key, count) in enumerate(zip(prints.tolist(), users.tolist())):
             slot = self._by_print.get(key)
             if slot is None or not (self._raw[slot] == raw[i]).all():
                 slot = self._new_slot()
                 self._raw[slot] = raw[i]
                 self._prints[slot] = prints[i]
                 self._by_print[key] = slot
-            self._users[slot] += 1
+            self._users[slot] += count
             slots[i] = slot
         return slots
 

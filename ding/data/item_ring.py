@@ -78,14 +78,13 @@ class ItemRing:
             if self._store is not None and self._store.write_row(self.head, data):
                 return self._advance(1)
         elif isinstance(data, list):
-            columns = data.columns_or_none() if isinstance(data, Columns) else None
-            if columns is not None:
-                return self.push_columns(columns, len(data))
-            return self._push_list(data)
+            window = data.window() if isinstance(data, Columns) else None
+            return self._push_list(data) if window is None else self.push_columns(*window)
         return self._push_list([data])
 
-    def push_columns(self, columns: Mapping[str, Any], n: int) -> tuple[int, int]:
-        """:meth:`push` of the columns of n rows."""
+    def push_columns(self, columns: Mapping[str, Any], rows: range) -> tuple[int, int]:
+        """:meth:`push` of these rows of columns; a range in steps of one."""
+        n = len(rows)
         if n == 0:
             return self.head, 0
         arrays = None
@@ -97,7 +96,9 @@ class ItemRing:
             except DataError:
                 arrays = None
         if arrays is None:
-            return self._push_objects(list(Columns(columns)))
+            return self._push_objects(list(Columns(columns)[rows.start : rows.stop]))
+        if len(arrays[0]) != n:
+            arrays = [array[rows.start : rows.stop] for array in arrays]
         if n > self.capacity:
             skipped = n - self.capacity
             self._advance(skipped)
@@ -113,7 +114,7 @@ class ItemRing:
             return self.head, 0
         batch = as_columns(items) if self._objects is None else None
         if batch is not None:
-            return self.push_columns(batch.columns, len(items))
+            return self.push_columns(batch.columns, range(len(items)))
         return self._push_objects(items)
 
     def _push_objects(self, items: Sequence[Any]) -> tuple[int, int]:

@@ -128,11 +128,14 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         return items[0], priorities, oldest_iter(collect_iter[0])
 
     def _split_columns(self, batch: Columns, total: int) -> tuple[Any, np.ndarray | None, Any]:
-        columns = batch.columns_or_none()
-        assert columns is not None
-        collect_iter = columns.get("collect_iter", -1)
+        window = batch.window()
+        assert window is not None
+        columns, rows = window
+        given: Any = columns.get("collect_iter")
+        collect_iter = -1 if given is None else given[rows.start : rows.stop]
         if _OWN_SET.isdisjoint(columns):
             return batch, None, collect_iter
+        columns = batch.columns
         priorities = columns.get("priority")
         if priorities is not None:
             priorities = checked_priorities(priorities, total)
