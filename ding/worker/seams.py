@@ -15,11 +15,12 @@ user's own (``docs/comm_types.md``). Whatever knows only this file runs on any o
 """
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ding.data import Columns
+from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
 from ding.worker.messages import Json, Kind, Request, Task
 
@@ -124,14 +125,28 @@ class Arrival:
     pid: int | None = None
 
 
+@dataclass(frozen=True)
+class Awaited:
+    """A worker that is not there, or not any more, and that its control tries to reach or start."""
+
+    kind: Kind
+    name: str
+    where: str
+
+
 class Arrivals(Protocol):
     """What a control tells: workers that come and go."""
 
     def came(self, arrival: Arrival) -> None:
-        """A worker is there, for the first time or again."""
+        """A worker is there, for the first time or again; then it takes the place of the one
+        before."""
 
-    def lost(self, name: str, cause: str) -> None:
-        """A worker is gone; a request under way fails at once."""
+    def lost(self, arrival: Arrival, cause: str) -> None:
+        """A worker is gone; a request under way has failed. Of one that has come anew since,
+        nothing is said."""
+
+    def status(self) -> Mapping[str, Json]:
+        """The facts of the run, for those who ask the control for them."""
 
     def warn(self, source: str, text: str) -> None:
         """Something that the operator should know."""
@@ -146,8 +161,12 @@ class Control(Protocol):
     def start(self, arrivals: Arrivals) -> None:
         """Begin to let workers come; does not wait for them."""
 
-    def release(self, name: str, cause: str) -> None:
-        """Let a worker go: nothing more will be asked of it under this name until it comes anew."""
+    def release(self, arrival: Arrival, cause: str) -> None:
+        """Let a worker go: nothing more will be asked of it until it comes anew. One that has come
+        anew since is not meant."""
+
+    def awaited(self) -> Sequence[Awaited]:
+        """Workers that are not there and should be."""
 
     def close(self, timeout: float) -> bool:
         """Tell all workers that the run is over, and end; whether that was done in time."""
@@ -298,20 +317,45 @@ class Workers(Protocol):
         """Let all workers go."""
 
 
+class Batches(Protocol):
+    """The samples of a run's buffer, as the sessions of workers draw from it."""
+
+    def wait(self, batch_size: int, timeout: float) -> bool:
+        """Wait until `sample` may succeed; whether it may, within so many seconds."""
+
+    def sample(
+        self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
+    ) -> Mapping[str, Json] | None:
+        """A batch as `WireBatch.wire`, if there is one now; its chunks stay until `release`.
+
+        Args:
+            train_iter: Update at which it will be trained on, if others are before it.
+        """
+
+    def release(self, batch: Mapping[str, Json] | Sequence[Mapping[str, Json]]) -> None:
+        """A batch, or its rows, are not needed any more."""
+
+    def grant(self, worker: str, written: int, need: int) -> int:
+        """Bytes that a collector may have written since it came; it has written so many, and a
+        chunk of ``need`` bytes waits for space."""
+
+
 class Events(Protocol):
-    """What the sessions of workers tell the coordinator. Its methods are for any thread."""
+    """What the sessions of workers tell and ask the coordinator. Its methods are for any thread."""
 
     # Collectors
 
     def deal_with_collector_send_data(
-        self, task_id: str, buffer_id: str, data_id: str, data: dict[str, Json]
+        self, task_id: str, buffer_id: str, data_id: str, data: Mapping[str, Json]
     ) -> None:
         """A chunk of samples is in the sample store; ``data`` is its metadata."""
 
-    def deal_with_collector_judge_finish(self, task_id: str, data: dict[str, Json]) -> bool:
+    def deal_with_collector_judge_finish(self, task_id: str, data: Mapping[str, Json]) -> bool:
         """Whether the task shall end, by the progress that its collector tells."""
 
-    def deal_with_collector_finish_task(self, task_id: str, finished_task: dict[str, Json]) -> None:
+    def deal_with_collector_finish_task(
+        self, task_id: str, finished_task: Mapping[str, Json]
+    ) -> None:
         """A collector's task is done; its report."""
 
     def collector_progress(self, task_id: str, info: Mapping[str, Json]) -> None:
@@ -325,15 +369,29 @@ class Events(Protocol):
         """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet."""
 
     def deal_with_learner_send_info(
-        self, task_id: str, buffer_id: str, info: dict[str, Json]
+        self, task_id: str, buffer_id: str, info: Mapping[str, Json]
     ) -> None:
         """What a learner tells of its training."""
 
-    def deal_with_learner_judge_finish(self, task_id: str, info: dict[str, Json]) -> bool:
+    def deal_with_learner_judge_finish(self, task_id: str, info: Mapping[str, Json]) -> bool:
         """Whether the task shall end, by what its learner tells."""
 
-    def deal_with_learner_finish_task(self, task_id: str, finished_task: dict[str, Json]) -> None:
+    def deal_with_learner_finish_task(
+        self, task_id: str, finished_task: Mapping[str, Json]
+    ) -> None:
         """A learner's task is done; its report."""
+
+    # Data
+
+    def learner_buffer(self, buffer_id: str) -> Batches | None:
+        """The buffer of that id, if there is one here."""
+
+    def envstep(self) -> int:
+        """Env steps of all collectors so far."""
+
+    def env_statistics(self) -> Statistics:
+        """What the normalising environments of all collectors have seen; another object when that
+        is news."""
 
     # Tasks
 
