@@ -248,6 +248,9 @@ from .registry_factory import (
     DATASET_REGISTRY as DATASET_REGISTRY,
 )
 from .registry_factory import (
+    ENGINE_REGISTRY as ENGINE_REGISTRY,
+)
+from .registry_factory import (
     ENV_MANAGER_REGISTRY as ENV_MANAGER_REGISTRY,
 )
 from .registry_factory import (

@@ -195,6 +195,9 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "main_exploiter": "ding.league.starcraft_player",
         "league_exploiter": "ding.league.starcraft_player",
     },
+    "engine": {
+        "local": "ding.worker.engines.local",
+    },
     "dataset": {
         "naive": "ding.data.offline.naive_dataset",
         "hdf5": "ding.data.offline.hdf5_dataset",

@@ -65,6 +65,8 @@ ALL_ENDING = 10.0
 #: The same after a signal, or a failure.
 COORDINATOR_STOPPING = 2.0
 ALL_STOPPING = 3.5
+#: Threads of a run that lives in one process have ended by then, when it has.
+LOCAL_JOIN = 1.0
 #: What a part that was told to stop has to do so, before its process ends.
 PART_STOP = 3.5
 #: The thread of a part ends with it.

@@ -28,6 +28,7 @@ LEAGUE_REGISTRY = Registry.named("league", "create_config.league.import_names")
 PLAYER_REGISTRY = Registry.named("player", "create_config.league.import_names")
 MODEL_REGISTRY = Registry.named("model", "policy.model.import_names")
 DATASET_REGISTRY = Registry.named("dataset", "import_names", gives_way=True)
+ENGINE_REGISTRY = Registry.named("engine", "system_config.engine.import_names")
 ENV_MANAGER_REGISTRY = Registry.named("env manager", "create_config.env_manager.import_names")
 
 registries: dict[str, Registry] = {
@@ -47,6 +48,7 @@ registries: dict[str, Registry] = {
     "model": MODEL_REGISTRY,
     "dataset": DATASET_REGISTRY,
     "env_manager": ENV_MANAGER_REGISTRY,
+    "engine": ENGINE_REGISTRY,
 }
 
 for _short_name, _types in BUILTIN_TYPES.items():

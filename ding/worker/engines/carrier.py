@@ -1,0 +1,327 @@
+"""What an engine of one's own consists of: a carrier of eight verbs.
+
+A carrier starts workers and brings requests to them (spawn, call, drop), holds samples (put, get,
+remove) and weights (publish, newest). Everything else that a run needs is made of these: the stores
+below, and the control that starts dead workers again (`ding.worker.engines.spawn_control`).
+"""
+
+import os
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from easydict import EasyDict
+
+from ding.interaction.slave import TaskFail
+from ding.utils.class_config import class_config
+from ding.utils.errors import CheckpointNotFoundError
+from ding.worker.engines.shared_folder import FolderArtifacts
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import Kind, Request
+from ding.worker.seams import (
+    Artifacts,
+    Samples,
+    SampleStore,
+    State,
+    Weights,
+    WeightStore,
+    WorkerService,
+)
+
+Answer = TypeVar("Answer")
+Handle = TypeVar("Handle")
+
+
+@dataclass(frozen=True)
+class EndWorker(Request[None]):
+    """The run is over: end your task and close your environments."""
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """What a worker is made of. It can be pickled.
+
+    Attributes:
+        name: Such as ``collector0``.
+        build: Makes its service, where it lives; a function at the top of a module.
+        entry: The worker's part of the compiled config.
+        seed: Of its draws.
+        environ: What has to be in its environment.
+    """
+
+    name: str
+    kind: Kind
+    build: Callable[["WorkerSpec", "Stores"], WorkerService]
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+#: Told with a cause when a worker has ended by itself.
+OnDeath = Callable[[str], object]
+
+
+class Carrier(ABC, Generic[Handle]):
+    """Base class of engines: register a subclass in ``ENGINE_REGISTRY``, name it in a config.
+
+    The coordinator's process has one. Each worker needs one, too, which reaches the same samples
+    and weights: `spawn` hands it over as suits the engine (the same object to a thread, a pickled
+    copy to a process). Methods are called by several threads at once.
+
+    Args:
+        cfg: The engine's section of the config over the class's own `config`.
+        exp_name: The run's folder.
+    """
+
+    #: Known keys of the engine's section, with defaults.
+    config: dict[str, Any] = {}
+
+    def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
+        self.cfg = EasyDict({**self.default_config(), **cfg})
+        self.exp_name = exp_name
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)
+
+    # ------------------------------------------------------------------ workers
+
+    @abstractmethod
+    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Handle:
+        """Start a worker: build a `Worker` where it shall live, and let it answer.
+
+        May return before it is there: the first `call` waits for it.
+
+        Args:
+            on_death: To be called when it has ended without having been asked. Where nobody would
+                notice, leave it: the next call fails.
+
+        Raises:
+            TaskFail: It cannot be built; no other try would change that.
+            OSError: It cannot be started now, or it died.
+        """
+
+    @abstractmethod
+    def call(self, handle: Handle, request: Request[Answer], timeout: float) -> Answer:
+        """Have a worker's `Worker.answer` called, and return what that returns.
+
+        Raises:
+            TimeoutError: There is no answer after ``timeout`` seconds.
+            OSError: The worker is gone (`EOFError` means the same), or was dropped meanwhile.
+            TaskFail: As its ``answer`` raised it.
+        """
+
+    @abstractmethod
+    def drop(self, handle: Handle) -> None:
+        """End a worker at once, whatever it does; one that has ended is no error."""
+
+    # ------------------------------------------------------------------ samples and weights
+
+    @abstractmethod
+    def put(self, name: str, samples: Samples) -> int:
+        """Keep samples under a new name; returns their bytes.
+
+        Raises:
+            CheckpointWriteError: There is no room; ``errno`` tells.
+        """
+
+    @abstractmethod
+    def get(self, name: str) -> Samples:
+        """What was put; a worker may ask for it from anywhere. Nobody changes it.
+
+        Raises:
+            ChunkError: It is not there, or damaged.
+        """
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove the samples, or the weights, of a name; nothing there is no error."""
+
+    @abstractmethod
+    def publish(self, name: str, weights: Weights) -> None:
+        """Replace the weights of a name, whole. The tensors are the publisher's only: copy them,
+        unless they are sent away anyhow."""
+
+    @abstractmethod
+    def newest(self, name: str) -> Weights | None:
+        """The weights that were published last, ``None`` if there are none."""
+
+    # ------------------------------------------------------------------ what need not be defined
+
+    def open(self) -> None:
+        """The run begins; called once, in the coordinator's process.
+
+        Raises:
+            ConfigError: It cannot, and why.
+        """
+
+    def close(self) -> None:
+        """The run is over; all workers were dropped."""
+
+    def save(self, path: str, state: State) -> None:
+        """Write a state into a file below the run's folder, whole or not at all."""
+        FolderArtifacts(self.exp_name).save(path, state)
+
+    def load(self, path: str) -> State | None:
+        """Read a state; ``None`` if there is none."""
+        return FolderArtifacts(self.exp_name).load(path)
+
+    def size(self, name: str) -> int | None:
+        """Bytes of the samples under a name; ``None`` if there are none, or it is not known."""
+        return None
+
+    def names(self) -> Iterable[str]:
+        """All names that have samples. With it, what dead workers have left can be removed before
+        the end of the run."""
+        return ()
+
+    def version(self, name: str) -> object:
+        """Equal as long as `newest` is the same; ``None`` if there is nothing. The cheaper, the
+        more often collectors may look."""
+        weights = self.newest(name)
+        return None if weights is None else sorted(weights.facts.items(), key=lambda fact: fact[0])
+
+    def address(self, handle: Handle) -> tuple[str, int | None]:
+        """Where a worker lives, for humans, and its process if that is known."""
+        return type(self).__name__, None
+
+
+# ---------------------------------------------------------------------- stores
+
+
+class CarrierSamples:
+    """A carrier's samples as a `SampleStore`."""
+
+    def __init__(self, carrier: Carrier[Any]) -> None:
+        self._carrier = carrier
+
+    def put(self, name: str, samples: Samples) -> int:
+        return self._carrier.put(name, samples)
+
+    def get(self, name: str) -> Samples:
+        return self._carrier.get(name)
+
+    def size(self, name: str) -> int | None:
+        return self._carrier.size(name)
+
+    def remove(self, name: str) -> None:
+        self._carrier.remove(name)
+
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        found = [n for n in self._carrier.names() if n not in keep and pattern.fullmatch(n)]
+        for name in found:
+            self._carrier.remove(name)
+        return found
+
+
+class CarrierWeights:
+    """A carrier's weights as a `WeightStore`."""
+
+    def __init__(self, carrier: Carrier[Any]) -> None:
+        self._carrier = carrier
+        self._kept: set[str] = set()
+
+    def publish(self, name: str, weights: Weights) -> None:
+        self._carrier.publish(name, weights)
+
+    def newest(self, name: str) -> Weights:
+        weights = self._carrier.newest(name)
+        if weights is None:
+            raise CheckpointNotFoundError(f"no weights have been published as {name}")
+        return weights
+
+    def version(self, name: str) -> object:
+        return self._carrier.version(name)
+
+    def keep(self, name: str, as_name: str) -> bool:
+        weights = self._carrier.newest(name)
+        if weights is None:
+            return False
+        self._carrier.publish(as_name, weights)
+        return True
+
+    def remove(self, name: str) -> None:
+        self._carrier.remove(name)
+
+
+class CarrierArtifacts:
+    """A carrier's files as `Artifacts`."""
+
+    def __init__(self, carrier: Carrier[Any]) -> None:
+        self._carrier = carrier
+
+    def save(self, path: str, state: State) -> None:
+        self._carrier.save(path, state)
+
+    def load(self, path: str) -> State | None:
+        return self._carrier.load(path)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Where a worker's samples, weights and artifacts are."""
+
+    samples: SampleStore
+    weights: WeightStore
+    artifacts: Artifacts
+
+    @classmethod
+    def of(cls, carrier: Carrier[Any]) -> "Stores":
+        return cls(CarrierSamples(carrier), CarrierWeights(carrier), CarrierArtifacts(carrier))
+
+
+# ---------------------------------------------------------------------- the worker's side
+
+
+class Worker:
+    """A worker where its engine has put it.
+
+    Args:
+        service: What does the work.
+
+    Attributes:
+        ended: Set when it has been told to end, or cannot go on.
+    """
+
+    def __init__(self, service: WorkerService) -> None:
+        self._service = service
+        self.ended = threading.Event()
+        service.start()
+
+    @classmethod
+    def of(cls, spec: WorkerSpec, carrier: Carrier[Any]) -> "Worker":
+        """Build a worker over a carrier.
+
+        Raises:
+            TaskFail: It cannot be built.
+        """
+        os.environ.update(spec.environ)
+        try:
+            return cls(spec.build(spec, Stores.of(carrier)))
+        except Exception as error:
+            raise ErrorReport.of(error).task_fail() from error
+
+    def answer(self, request: Request[Answer]) -> Answer:
+        """Answer a request. They come one by one, but for `EndWorker`, which may come at any time.
+
+        Raises:
+            TaskFail: It failed; with type, message and traceback.
+        """
+        if isinstance(request, EndWorker):
+            self.close()
+            return None  # type: ignore[return-value]
+        try:
+            return self._service.handle(request)
+        except TaskFail:
+            raise
+        except Exception as error:  # the edge of the worker: reported onward
+            raise ErrorReport.of(error).task_fail() from error
+
+    def close(self) -> None:
+        """End its task and close what it has; again does nothing."""
+        self.ended.set()
+        self._service.close()

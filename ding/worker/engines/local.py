@@ -1,0 +1,196 @@
+"""All of a run in the threads of one process: for tests, and for runs that are over in seconds."""
+
+import concurrent.futures
+import copy
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from ding.data import Columns, IdColumn, as_columns, tree_map
+from ding.utils import ENGINE_REGISTRY, durations
+from ding.utils.errors import ChunkError
+from ding.worker.engines.carrier import Carrier, OnDeath, Worker, WorkerSpec
+from ding.worker.messages import Request
+from ding.worker.seams import Samples, Weights
+
+Answer = TypeVar("Answer")
+
+#: What a number or text of a row is taken to need.
+_SCALAR_BYTES = 8
+
+
+class LocalWorker:
+    """A worker in a thread of its own.
+
+    Args:
+        spec: What it is made of.
+        carrier: Where its samples and weights are.
+        on_death: Told when it has ended without having been asked.
+    """
+
+    def __init__(self, spec: WorkerSpec, carrier: "LocalCarrier", on_death: OnDeath) -> None:
+        self.name = spec.name
+        self._worker = Worker.of(spec, carrier)
+        self._on_death = on_death
+        self._lock = threading.Lock()
+        self._gone: str | None = None
+        self._calls: queue.SimpleQueue[tuple[Request[Any], concurrent.futures.Future[Any]] | None]
+        self._calls = queue.SimpleQueue()
+        self._open: set[concurrent.futures.Future[Any]] = set()
+        self._thread = threading.Thread(target=self._run, name=spec.name, daemon=True)
+        self._closer = threading.Thread(
+            target=self._worker.close, name=f"{spec.name}-close", daemon=True
+        )
+        self._thread.start()
+
+    def call(self, request: Request[Answer], timeout: float) -> Answer:
+        future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
+        with self._lock:
+            if self._gone is not None:
+                raise EOFError(self._gone)
+            self._open.add(future)
+        self._calls.put((request, future))
+        try:
+            return future.result(timeout)
+        except concurrent.futures.TimeoutError as error:
+            raise TimeoutError from error
+        finally:
+            with self._lock:
+                self._open.discard(future)
+
+    def end(self, cause: str, is_death: bool) -> None:
+        """End it without waiting for what it is at; calls under way fail at once."""
+        with self._lock:
+            if self._gone is not None:
+                return
+            self._gone = cause
+            calls = list(self._open)
+        for call in calls:
+            if not call.done():
+                call.set_exception(EOFError(cause))
+        self._calls.put(None)
+        self._closer.start()  # a service may be slow to close, or hang
+        if is_death:
+            self._on_death(cause)
+
+    def join(self, timeout: float) -> bool:
+        """Whether it has ended within so many seconds."""
+        deadline = time.monotonic() + timeout
+        for thread in (self._thread, self._closer):
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not (self._thread.is_alive() or self._closer.is_alive())
+
+    def _run(self) -> None:
+        while (item := self._calls.get()) is not None:
+            request, future = item
+            try:
+                answer = self._worker.answer(request)
+            except Exception as error:
+                self._settle(future, error=error)
+            else:
+                self._settle(future, answer)
+
+    def _settle(self, future: Any, answer: Any = None, error: Exception | None = None) -> None:
+        with self._lock:  # against `end`, which settles it as well
+            if future.done():
+                return
+            if error is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(error)
+
+
+@ENGINE_REGISTRY.register("local")
+class LocalCarrier(Carrier[LocalWorker]):
+    """Workers are threads, samples and weights are objects in dicts; nothing leaves the process.
+
+    Only states and logs are files. A worker that hangs is left behind, as threads can't be killed.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
+        super().__init__(cfg, exp_name)
+        self._workers: dict[str, LocalWorker] = {}
+        self._ended: list[LocalWorker] = []
+        self._samples: dict[str, tuple[Samples, int]] = {}
+        self._weights: dict[str, tuple[int, Weights]] = {}
+        self._versions = itertools.count()
+
+    # ------------------------------------------------------------------ workers
+
+    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> LocalWorker:
+        handle = self._workers[worker.name] = LocalWorker(worker, self, on_death)
+        return handle
+
+    def call(self, handle: LocalWorker, request: Request[Answer], timeout: float) -> Answer:
+        return handle.call(request, timeout)
+
+    def drop(self, handle: LocalWorker) -> None:
+        handle.end("it was dropped", is_death=False)
+        self._ended.append(handle)
+
+    def kill(self, name: str) -> None:
+        """Let a worker die, as a process does that is killed; for tests."""
+        self._workers[name].end("killed", is_death=True)
+
+    def address(self, handle: LocalWorker) -> tuple[str, int | None]:
+        return f"thread {handle.name}", None
+
+    def close(self) -> None:
+        deadline = time.monotonic() + durations.LOCAL_JOIN
+        for worker in self._ended:
+            worker.join(max(0.0, deadline - time.monotonic()))
+
+    # ------------------------------------------------------------------ samples and weights
+
+    def put(self, name: str, samples: Samples) -> int:
+        columns = as_columns(samples)
+        kept = copy.deepcopy(samples if columns is None else columns)
+        size = _bytes_of(kept)
+        self._samples[name] = kept, size
+        return size
+
+    def get(self, name: str) -> Samples:
+        found = self._samples.get(name)
+        if found is None:
+            raise ChunkError(name, "it is not there")
+        samples = found[0]
+        # A container of the reader's own, as looking at rows changes one.
+        return Columns(samples.columns) if isinstance(samples, Columns) else copy.deepcopy(samples)
+
+    def size(self, name: str) -> int | None:
+        found = self._samples.get(name)
+        return None if found is None else found[1]
+
+    def names(self) -> Iterable[str]:
+        return list(self._samples)
+
+    def remove(self, name: str) -> None:
+        self._samples.pop(name, None)
+        self._weights.pop(name, None)
+
+    def publish(self, name: str, weights: Weights) -> None:
+        own = Weights(copy.deepcopy(weights.state), dict(weights.facts))
+        self._weights[name] = next(self._versions), own
+
+    def newest(self, name: str) -> Weights | None:
+        found = self._weights.get(name)
+        return None if found is None else found[1]
+
+    def version(self, name: str) -> object:
+        found = self._weights.get(name)
+        return None if found is None else found[0]
+
+
+def _bytes_of(samples: Samples) -> int:
+    sizes: list[int] = []
+
+    def note(leaf: Any) -> None:
+        array = leaf.numbers if isinstance(leaf, IdColumn) else leaf
+        sizes.append(int(getattr(array, "nbytes", _SCALAR_BYTES)))
+
+    for tree in [samples.columns] if isinstance(samples, Columns) else samples:
+        tree_map(note, tree)
+    return sum(sizes)

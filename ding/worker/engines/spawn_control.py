@@ -1,0 +1,270 @@
+"""The control of an engine that starts its workers itself: over the verbs spawn, call, drop."""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ding.interaction.slave import TaskFail
+from ding.utils import durations
+from ding.utils.restart_limit import RestartLimit
+from ding.worker.engines.carrier import Carrier, EndWorker, WorkerSpec
+from ding.worker.messages import Kind, Request, ResourceRequest
+from ding.worker.seams import Arrival, Arrivals, Awaited, WorkerBusy, WorkerFailed, WorkerLost
+
+Answer = TypeVar("Answer")
+
+_logger = logging.getLogger(__name__)
+
+
+class SpawnControl:
+    """Starts the workers of a run, tells the coordinator of them, and starts dead ones again.
+
+    A worker that cannot be built ends the run: it could not be built the next time either. So does
+    the death of the last worker of a kind that may not be started again.
+
+    Args:
+        carrier: What starts them.
+        specs: Which there are.
+        max_restart: How often each may be started again.
+    """
+
+    def __init__(
+        self, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
+    ) -> None:
+        self._lock = threading.Lock()
+        self._left = Counter[Kind](spec.kind for spec in specs)
+        self._keepers = {
+            spec.name: _Keeper(carrier, spec, RestartLimit(max_restart), self._given_up)
+            for spec in specs
+        }
+
+    def start(self, arrivals: Arrivals) -> None:
+        """Start all workers; does not wait for them."""
+        for keeper in self._keepers.values():
+            keeper.start(arrivals)
+
+    def release(self, arrival: Arrival, cause: str) -> None:
+        """End a worker; another one is started in its stead."""
+        assert isinstance(arrival.peer, _CarrierPeer)
+        arrival.peer.life.end(cause)
+
+    def awaited(self) -> Sequence[Awaited]:
+        """Workers that are being started, or will be."""
+        return [keeper.awaited for keeper in self._keepers.values() if not keeper.is_there]
+
+    def close(self, timeout: float) -> bool:
+        """End all workers; whether they did so in good order within so many seconds."""
+        deadline = time.monotonic() + timeout
+        for keeper in self._keepers.values():
+            keeper.close(deadline)
+        return all(keeper.join(deadline) for keeper in self._keepers.values())
+
+    @property
+    def address(self) -> str | None:
+        """Nobody can join."""
+        return None
+
+    def _given_up(self, kind: Kind) -> bool:
+        """A worker is not started again; whether there are others of its kind."""
+        with self._lock:
+            self._left[kind] -= 1
+            return self._left[kind] > 0
+
+
+class _Keeper:
+    """Looks after one worker, in a thread: starts it, waits for its end, starts it again."""
+
+    def __init__(
+        self, carrier: Carrier[Any], spec: WorkerSpec, restarts: RestartLimit, given_up: Any
+    ) -> None:
+        self._carrier, self._spec = carrier, spec
+        self._restarts, self._given_up = restarts, given_up
+        self._arrivals: Arrivals | None = None
+        self._closing = threading.Event()
+        self._deadline = 0.0  # of the end of the run
+        self._in_order = True
+        self._life = _Life(restarts)
+        self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
+        self.is_there = False  # or given up
+        self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
+
+    def start(self, arrivals: Arrivals) -> None:
+        self._arrivals = arrivals
+        self._thread.start()
+
+    def close(self, deadline: float) -> None:
+        """End the worker for good; does not wait."""
+        self._deadline = deadline
+        self._closing.set()
+        self._life.finish()
+
+    def join(self, deadline: float) -> bool:
+        """Whether all is over, in good order, by the monotonic time ``deadline``."""
+        if self._thread.ident is not None:
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+        return self._in_order and not self._thread.is_alive()
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        assert self._arrivals is not None
+        arrivals, name, pause = self._arrivals, self._spec.name, 0.0
+        try:
+            while not self._closing.wait(pause):
+                life = self._life = _Life(self._restarts)
+                if self._closing.is_set():  # since before there was this life to be ended
+                    return
+                self._live(life, arrivals)
+                if self._closing.is_set():
+                    return
+                if life.pause is None:
+                    self._give_up(life.cause, arrivals)
+                    return
+                pause = life.pause
+        except TaskFail as error:  # it cannot be built, and another try would not change that
+            arrivals.fatal(f"{name}: {error.message}")
+        except Exception as error:  # the edge of the thread: reported onward
+            _logger.exception("nobody looks after %s any more", name)
+            arrivals.fatal(f"{name}: {_words(error)}")
+
+    def _live(self, life: "_Life", arrivals: Arrivals) -> None:
+        """From a start to an end.
+
+        Raises:
+            TaskFail: It cannot be built.
+        """
+        spec = self._spec
+        try:
+            handle = self._carrier.spawn(spec, life.end)
+        except OSError as error:
+            arrivals.warn(spec.name, life.end(_words(error)))
+            return
+        try:
+            arrival = self._arrive(handle, life)
+            if arrival is None:
+                arrivals.warn(spec.name, life.cause or "it has ended")
+                return
+            self.is_there = True
+            arrivals.came(arrival)
+            life.wait()
+            if self._closing.is_set():
+                self._part(handle)
+            else:
+                self.is_there = False
+                arrivals.lost(arrival, life.cause or "it has ended")
+        finally:
+            self._carrier.drop(handle)
+
+    def _arrive(self, handle: Any, life: "_Life") -> Arrival | None:
+        """Wait until the worker answers; ``None`` if it has ended instead.
+
+        Raises:
+            TaskFail: It cannot be built.
+        """
+        spec = self._spec
+        peer = _CarrierPeer(spec.name, life, self._carrier, handle)
+        try:
+            peer.ask(ResourceRequest(), durations.SPAWN_START)
+        except WorkerLost:
+            return None
+        except WorkerFailed as error:
+            raise TaskFail(message=error.cause) from error
+        return Arrival(spec.kind, spec.name, peer, *self._carrier.address(handle))
+
+    def _part(self, handle: Any) -> None:
+        """Tell the worker that the run is over."""
+        try:
+            self._carrier.call(handle, EndWorker(), max(0.1, self._deadline - time.monotonic()))
+        except Exception as error:  # whatever it is: the worker is dropped now
+            self._in_order = False
+            _logger.debug("%s did not end: %s", self._spec.name, _words(error))
+
+    def _give_up(self, cause: str | None, arrivals: Arrivals) -> None:
+        self.is_there = True
+        words = f"died {self._restarts.count + 1} times, at last: {cause}"
+        if self._given_up(self._spec.kind):
+            arrivals.warn(self._spec.name, f"{words}; going on without it")
+        else:
+            arrivals.fatal(f"{self._spec.name} {words}")
+
+
+class _Life:
+    """One worker from its start to its end.
+
+    Attributes:
+        cause: Why it has ended, and what follows.
+        pause: Seconds until the next start; ``None``: there is none.
+    """
+
+    def __init__(self, restarts: RestartLimit) -> None:
+        self.cause: str | None = None
+        self.pause: float | None = None
+        self._restarts = restarts
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+
+    def end(self, cause: str) -> str:
+        """It has died, or has to; returns the cause that was the first to be told."""
+        with self._lock:
+            if self.cause is None:
+                self.pause = self._restarts.after_death(time.monotonic() - self._began)
+                self.cause = cause
+                if self.pause is not None:
+                    times = f"{self._restarts.count} of {self._restarts.most}"
+                    self.cause += f"; starting it again ({times})"
+        self._ended.set()
+        return self.cause
+
+    def finish(self) -> None:
+        """It ends with the run."""
+        with self._lock:
+            self.cause = self.cause or "the run is over"
+        self._ended.set()
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        self._ended.wait()
+
+
+class _CarrierPeer:
+    """A worker as its session sees it."""
+
+    def __init__(self, name: str, life: _Life, carrier: Carrier[Any], handle: Any) -> None:
+        self.life = life
+        self._name, self._carrier, self._handle = name, carrier, handle
+        self._asking = threading.Lock()
+
+    def ask(self, request: Request[Answer], timeout: float) -> Answer:
+        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        if not self._asking.acquire(blocking=False):
+            raise WorkerBusy("it still works on an earlier request")
+        try:
+            return self._ask(request, timeout)
+        finally:
+            self._asking.release()
+
+    def _ask(self, request: Request[Answer], timeout: float) -> Answer:
+        if self.life.cause is not None:
+            raise WorkerLost(self.life.cause)
+        try:
+            return self._carrier.call(self._handle, request, timeout)
+        except TaskFail as error:
+            raise WorkerFailed(error.message or "it failed", error.result, told=True) from error
+        except WorkerLost as error:
+            cause = error.cause
+        except WorkerFailed:
+            raise
+        except TimeoutError:
+            cause = f"no answer to {type(request).__name__} for {timeout:g} s"
+        except Exception as error:  # whatever a carrier raises when a worker is gone
+            _logger.debug("%s at %s", type(request).__name__, self._name, exc_info=True)
+            cause = _words(error)
+        raise WorkerLost(self.life.end(cause))
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

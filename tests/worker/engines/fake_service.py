@@ -1,0 +1,57 @@
+"""A worker whose task does as it is told, for tests of what carries its messages."""
+
+import threading
+
+from ding.worker.messages import CloseTask, ResourceRequest, Resources, StartTask, TaskReport
+
+
+class FakeService:
+    """Its task's ``do`` says what happens: ``work``, ``fail``, or ``hang`` until it is closed."""
+
+    kind = "collector"
+    failed = None
+
+    def __init__(self, spec, stores):
+        self.spec, self.stores = spec, stores
+        self.closed = threading.Event()
+
+    def start(self):
+        pass
+
+    def handle(self, request):
+        if isinstance(request, ResourceRequest):
+            return Resources(cpu=3)
+        if isinstance(request, StartTask):
+            return self._start(request.info)
+        if isinstance(request, CloseTask):
+            weights = self.stores.weights.newest("policy")
+            return TaskReport("t", {"name": self.spec.name, **weights.facts})
+        raise TypeError(f"a {type(request).__name__} is none of mine")
+
+    def _start(self, info):
+        if info["do"] == "fail":
+            raise ValueError("the task is no good")
+        if info["do"] == "hang":
+            self.closed.wait(info["seconds"])
+        if info["do"] == "put":
+            self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
+
+    def coordinator_lost(self, cause):
+        self.close()
+
+    def released(self):
+        self.close()
+
+    def close(self):
+        self.closed.set()
+
+    def join(self, timeout=None):
+        return self.closed.wait(timeout)
+
+
+def fake_service(spec, stores):
+    return FakeService(spec, stores)
+
+
+def no_service(spec, stores):
+    raise ImportError("no module named 'own_env'")

@@ -1,0 +1,278 @@
+"""What holds for every engine: stores, workers that come, fail and die, and the end."""
+
+import re
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from ding.data import Columns
+from ding.utils.errors import CheckpointNotFoundError, ChunkError
+from ding.worker.messages import CloseTask, ResourceRequest, StartTask
+from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
+
+from .fake_service import no_service
+from .harness import HARNESSES, Arrivals
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture(params=HARNESSES)
+def engine(request, tmp_path):
+    harness = HARNESSES[request.param](tmp_path)
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def samples(engine):
+    return engine.stores.samples
+
+
+@pytest.fixture
+def weights(engine):
+    return engine.stores.weights
+
+
+def task(do, **more):
+    return StartTask("collector", {"task_id": "t", "do": do, **more})
+
+
+class TestSamples:
+    def test_columns_come_back(self, samples):
+        columns = Columns(
+            {
+                "obs": {"image": np.arange(12, dtype=np.uint8).reshape(3, 4), "v": np.ones(3)},
+                "reward": torch.arange(3.0),
+            }
+        )
+        size = samples.put("a.c0.1", columns)
+        found = samples.get("a.c0.1").columns
+        assert size > 0
+        assert found["obs"]["image"].dtype == np.uint8
+        assert found["obs"]["image"].tolist() == columns.columns["obs"]["image"].tolist()
+        assert torch.equal(torch.as_tensor(found["reward"]), torch.arange(3.0))
+
+    def test_large_ones_come_back(self, samples):
+        frames = np.random.default_rng(0).integers(0, 255, (64, 4, 84, 84), dtype=np.uint8)
+        assert samples.put("a.c0.1", Columns({"obs": frames})) >= frames.nbytes
+        assert np.array_equal(samples.get("a.c0.1").columns["obs"], frames)
+
+    def test_rows_come_back(self, samples):
+        rows = [{"text": "a", "x": [1]}, {"text": "b", "more": {"y": 2}}]
+        samples.put("a.c0.1", rows)
+        assert list(samples.get("a.c0.1")) == rows
+
+    def test_are_whole_whatever_their_writer_does_later(self, samples):
+        x = np.zeros(3)
+        samples.put("a.c0.1", Columns({"x": x}))
+        x[:] = 7.0
+        assert samples.get("a.c0.1").columns["x"].tolist() == [0.0] * 3
+
+    def test_what_was_removed_is_missing(self, samples):
+        samples.put("a.c0.1", [{"x": 1.0}])
+        samples.remove("a.c0.1")
+        samples.remove("a.c0.1")
+        assert samples.size("a.c0.1") is None
+        with pytest.raises(ChunkError, match=r"a\.c0\.1"):
+            samples.get("a.c0.1")
+
+    def test_clear_takes_what_matches_and_is_not_kept(self, samples):
+        for name in ("a.c0.1", "a.c0.2", "b.c0.3"):
+            samples.put(name, [{"x": 1.0}])
+        assert samples.clear(re.compile(r"a\..*"), keep={"a.c0.2"}) == ["a.c0.1"]
+        assert samples.size("a.c0.1") is None
+        assert samples.size("a.c0.2")
+        assert samples.size("b.c0.3")
+
+
+class TestWeights:
+    def test_newest_is_what_was_published_last(self, weights):
+        with pytest.raises(CheckpointNotFoundError):
+            weights.newest("policy")
+        assert weights.version("policy") is None
+        for step in range(2):
+            state = {"model": {"w": torch.full((2, 2), float(step))}, "iter": step}
+            weights.publish("policy", Weights(state, {"policy_iter": step}))
+        found = weights.newest("policy")
+        assert found.facts["policy_iter"] == found.state["iter"] == 1
+        assert found.state["model"]["w"].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+    def test_the_version_tells_whether_there_is_news(self, weights):
+        weights.publish("policy", Weights({"iter": 0}, {"policy_iter": 0}))
+        first = weights.version("policy")
+        assert weights.version("policy") == first
+        weights.publish("policy", Weights({"iter": 1}, {"policy_iter": 1}))
+        assert weights.version("policy") != first
+
+    def test_are_whole_whatever_their_publisher_does_later(self, weights):
+        w = torch.zeros(2)
+        weights.publish("policy", Weights({"w": w}, {"policy_iter": 0}))
+        w += 1
+        assert weights.newest("policy").state["w"].tolist() == [0.0, 0.0]
+
+    def test_a_kept_version_stays(self, weights):
+        assert not weights.keep("policy", "policy.1")
+        weights.publish("policy", Weights({"iter": 0}, {"policy_iter": 0}))
+        assert weights.keep("policy", "policy.1")
+        weights.publish("policy", Weights({"iter": 1}, {"policy_iter": 1}))
+        assert weights.newest("policy.1").state["iter"] == 0
+        weights.remove("policy.1")
+        weights.remove("policy.1")
+        assert weights.version("policy.1") is None
+        assert weights.newest("policy").state["iter"] == 1
+
+
+class TestArtifacts:
+    def test_a_state_comes_back(self, engine):
+        artifacts = engine.stores.artifacts
+        assert artifacts.load("ckpt/state.pth.tar") is None
+        artifacts.save("ckpt/state.pth.tar", {"step": 3, "w": torch.ones(2)})
+        found = artifacts.load("ckpt/state.pth.tar")
+        assert found["step"] == 3
+        assert found["w"].tolist() == [1.0, 1.0]
+
+
+class TestWorkers:
+    def test_come_and_answer(self, engine):
+        arrivals = Arrivals()
+        engine.control(("collector0", "collector1")).start(arrivals)
+        assert {name for name, _ in arrivals.wait("came", 2)} == {"collector0", "collector1"}
+        assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
+
+    def test_reach_the_same_stores(self, engine):
+        arrivals = Arrivals()
+        engine.control().start(arrivals)
+        arrivals.wait("came")
+        peer = arrivals.peers["collector0"]
+        engine.stores.weights.publish("policy", Weights({"iter": 3}, {"policy_iter": 3}))
+        peer.ask(task("put", name="a.c0.1"), 5.0)
+        report = peer.ask(CloseTask("collector"), 5.0)
+        assert report.info == {"name": "collector0", "policy_iter": 3}
+        assert len(engine.stores.samples.get("a.c0.1")) == 2
+
+    def test_one_that_fails_says_why_and_goes_on(self, engine):
+        arrivals = Arrivals()
+        engine.control().start(arrivals)
+        arrivals.wait("came")
+        peer = arrivals.peers["collector0"]
+        with pytest.raises(WorkerFailed, match="ValueError: the task is no good") as failed:
+            peer.ask(task("fail"), 5.0)
+        assert not isinstance(failed.value, WorkerLost)
+        assert failed.value.told
+        assert failed.value.detail["type"] == "ValueError"
+        assert "fake_service.py" in failed.value.detail["traceback"]
+        assert peer.ask(ResourceRequest(), 5.0).cpu == 3
+
+    def test_one_that_is_silent_is_lost_and_replaced(self, engine):
+        arrivals = Arrivals()
+        engine.control().start(arrivals)
+        arrivals.wait("came")
+        peer = arrivals.peers["collector0"]
+        with pytest.raises(WorkerLost, match=r"no answer to StartTask for 0\.3 s"):
+            peer.ask(task("hang", seconds=5.0), 0.3)
+        with pytest.raises(WorkerLost):
+            peer.ask(ResourceRequest(), 5.0)
+        arrivals.wait("came", 2)
+        assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
+
+    def test_one_that_works_takes_no_second_request(self, engine):
+        arrivals = Arrivals()
+        engine.control().start(arrivals)
+        arrivals.wait("came")
+        peer = arrivals.peers["collector0"]
+        first = threading.Thread(target=peer.ask, args=(task("hang", seconds=1.0), 5.0))
+        first.start()
+        time.sleep(0.2)
+        try:
+            with pytest.raises(WorkerBusy):
+                peer.ask(ResourceRequest(), 5.0)
+        finally:
+            first.join()
+
+    def test_one_that_dies_is_lost_at_once_and_comes_again(self, engine):
+        arrivals = Arrivals()
+        engine.control(max_restart=1).start(arrivals)
+        arrivals.wait("came")
+        caught = []
+
+        def ask(peer):
+            try:
+                peer.ask(task("hang", seconds=20.0), 30.0)
+            except WorkerLost as error:
+                caught.append(error)
+
+        asking = threading.Thread(target=ask, args=(arrivals.peers["collector0"],))
+        asking.start()
+        time.sleep(0.2)
+        engine.kill("collector0")
+        asking.join(5.0)
+        assert caught
+        ((name, cause),) = arrivals.wait("lost")
+        assert name == "collector0"
+        assert "starting it again (1 of 1)" in cause
+        arrivals.wait("came", 2)
+        assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
+
+    def test_the_last_of_a_kind_that_dies_ends_the_run(self, engine):
+        arrivals = Arrivals()
+        engine.control(("collector0", "collector1"), max_restart=0).start(arrivals)
+        arrivals.wait("came", 2)
+        engine.kill("collector0")
+        ((name, text),) = arrivals.wait("warn")
+        assert name == "collector0"
+        assert "going on without it" in text
+        engine.kill("collector1")
+        ((_, cause),) = arrivals.wait("fatal")
+        assert "collector1" in cause
+
+    def test_one_that_was_released_is_replaced(self, engine):
+        arrivals = Arrivals()
+        control = engine.control()
+        control.start(arrivals)
+        arrivals.wait("came")
+        peer = arrivals.peers["collector0"]
+        first = arrivals.arrivals["collector0"]
+        control.release(first, "it answers nonsense")
+        arrivals.wait("came", 2)
+        control.release(first, "said late: another one has come")
+        assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
+        with pytest.raises(WorkerLost, match="nonsense"):
+            peer.ask(ResourceRequest(), 5.0)
+
+    def test_one_that_cannot_be_built_ends_the_run(self, engine):
+        arrivals = Arrivals()
+        engine.control(build=no_service).start(arrivals)
+        ((_, cause),) = arrivals.wait("fatal")
+        assert "collector0" in cause
+        assert "no module named 'own_env'" in cause
+
+    def test_the_end_waits_for_nobody_who_hangs(self, engine):
+        arrivals = Arrivals()
+        control = engine.control(("collector0", "collector1"))
+        control.start(arrivals)
+        arrivals.wait("came", 2)
+        peer = arrivals.peers["collector0"]
+
+        def ask():
+            with pytest.raises(WorkerLost):
+                peer.ask(task("hang", seconds=3.0), 20.0)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.2)
+        begin = time.monotonic()
+        control.close(1.0)
+        assert time.monotonic() - begin < 2.0
+        asking.join(5.0)
+        assert not asking.is_alive()
+
+    def test_the_end_in_good_order(self, engine):
+        arrivals = Arrivals()
+        control = engine.control(("collector0", "collector1"))
+        control.start(arrivals)
+        arrivals.wait("came", 2)
+        assert control.close(2.0)
+        assert not arrivals.of("lost")
