@@ -149,7 +149,7 @@ def main(
         with _profiled(profile):
             status = _run(options, parallel)
     except DingError as error:
-        if isinstance(error, RunError) and error.told:
+        if isinstance(error, RunError) and error.printed:
             sys.exit(1)
         if debug:
             raise

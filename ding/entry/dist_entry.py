@@ -12,21 +12,21 @@ from ding.config.hosts import is_local
 from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import aggregator_of, kind_of, worker_names
-from ding.entry.closing_words import how_it_ended, print_ending
 from ding.entry.dist_replicas import (
     dist_add_replicas,
     dist_delete_replicas,
     dist_restart_replicas,
 )
-from ding.entry.ending import Ending
+from ding.entry.end_report import print_ending
 from ding.entry.learner_ranks import run_ranks
 from ding.entry.parallel_entry import print_notes, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import run_coordinator, run_worker
-from ding.entry.run_files import coordinator_address, settle_record
+from ding.entry.run_files import coordinator_address, recorded_ending, settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.shared_paths import check_shared_paths
 from ding.utils.console import say
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_key import make_run_key
 
@@ -150,8 +150,8 @@ def lead(config: EasyDict) -> None:
     finally:
         folders.clean()
     ending = verdicts[0]
-    settle_record(exp_name, ending.status, ending.reason)
-    print_ending(config.main, ending.status, ending.reason, mode="dist")
+    settle_record(exp_name, ending)
+    print_ending(config.main, ending, "dist")
     ending.raise_if_bad()
 
 
@@ -236,7 +236,7 @@ def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
     """Run all processes of a learner; the rest as :func:`dist_launch_spawn_learner`."""
     _find_own_address(config)
     ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
-    say(f"{name or 'learner'}: {ending.status}: {ending.reason}")
+    say(f"{name or 'learner'}: {ending}")
     ending.raise_if_bad()
 
 
@@ -267,8 +267,8 @@ def work(
     ended: list[Ending] = []
     run = partial(run_worker, config=config, name=entry.name, key=key, on_end=ended.append)
     run_part(run, on_error=lambda words: ended.append(Ending("failed", words)))
-    ending = ended[0] if ended else how_it_ended(exp_name)
-    say(f"{entry.name}: {ending.status}: {ending.reason}")
+    ending = ended[0] if ended else recorded_ending(exp_name)
+    say(f"{entry.name}: {ending}")
     if ended:
         ending.raise_if_bad()
 

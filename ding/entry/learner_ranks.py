@@ -11,11 +11,11 @@ from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of, processes_per_learner, rank_of, worker_names
 from ding.entry.child_group import ChildGroup, woken_by_signals
 from ding.entry.children import Child
-from ding.entry.closing_words import how_it_ended
-from ding.entry.ending import Ending
 from ding.entry.part_runs import output_path, rank_environ, run_worker
+from ding.entry.run_files import recorded_ending
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.system_helper import ReservedPort
 
@@ -73,7 +73,7 @@ class _Ranks(ChildGroup):
                     child.tell("stop", *verdict)
                 self._await(self._group, time.monotonic() + durations.PART_STOP, stop, stop.number)
             except StopNow as signalled:
-                verdict = Ending.by_signal(signalled.number)
+                verdict = signalled.ending
             finally:
                 self._kill_all()
                 self._port.close()
@@ -108,4 +108,4 @@ class _Ranks(ChildGroup):
                     causes.append(f"{child.name} {how}")
         if causes:
             return Ending("failed", causes[0])
-        return how_it_ended(self._config.main.exp_name)
+        return recorded_ending(self._config.main.exp_name)

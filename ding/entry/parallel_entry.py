@@ -19,8 +19,7 @@ from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import kind_of
 from ding.entry.child_group import start_method
 from ding.entry.children import PipeEvent
-from ding.entry.closing_words import print_ending
-from ding.entry.ending import Ending
+from ding.entry.end_report import print_ending
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator
 from ding.entry.run_files import settle_record
@@ -28,6 +27,7 @@ from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
 from ding.utils import durations, set_pkg_seed
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key, read_run_key
 
@@ -72,7 +72,7 @@ def parallel_pipeline(
         try:
             ending = run_parallel(config, stop)
         except StopNow as signalled:
-            raise SystemExit(128 + signalled.number) from None
+            raise SystemExit(signalled.ending.exit_status) from None
     ending.raise_if_bad()
 
 
@@ -124,8 +124,8 @@ def run_parallel(config: EasyDict, stop: StopSignal) -> Ending:
         ending = Supervisor(config, key, resume).run(stop)
     finally:
         folders.clean()
-    settle_record(exp_name, ending.status, ending.reason)
-    print_ending(config.main, ending.status, ending.reason)
+    settle_record(exp_name, ending)
+    print_ending(config.main, ending, "parallel")
     return ending
 
 
@@ -219,7 +219,7 @@ def launch_coordinator(
     finally:
         _close_all(handles)
     ending = verdicts[0]
-    print_ending(whole.main, ending.status, ending.reason)
+    print_ending(whole.main, ending, "parallel")
     ending.raise_if_bad()
 
 

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ding.entry.ending import Ending
-from ding.entry.stop_signal import SIGNALS
 from ding.utils import durations
 from ding.utils.console import say
+from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
 from ding.utils.process_identity import end_processes
@@ -72,20 +71,20 @@ class PartHandle:
             with contextlib.suppress(OSError), self._lock:
                 self._link.send((word, *facts))
 
-    def ask_to_stop(self, status: str, reason: str, number: int | None = None) -> None:
+    def ask_to_stop(self, ending: Ending) -> None:
         """Ask the part for an end; only the first one counts."""
         with self._lock:
             if self._asked is not None:
                 return
-            self._asked, stop = Ending(status, reason, number), self._stop
+            self._asked, stop = ending, self._stop
         if stop is not None:
-            self._call(stop, self._asked)
+            self._call(stop, ending)
 
     def heed(self, message: tuple) -> None:
         """Take a message of the supervisor."""
         word, *facts = message
         if word == "stop":
-            self.ask_to_stop(*facts)
+            self.ask_to_stop(Ending(*facts))
         elif word == "ended":
             self._worker_ended(*facts)
         elif word == "started":
@@ -95,7 +94,7 @@ class PartHandle:
     def orphan(self) -> None:
         """The supervisor is gone: end, too."""
         self.is_orphan, self._orphaned = True, time.monotonic()
-        self.ask_to_stop("interrupted", "the process that started the run is gone")
+        self.ask_to_stop(Ending("interrupted", "the process that started the run is gone"))
 
     def take_over(self) -> None:
         """Do what the supervisor would at the end, if it is gone: end the others, and clean."""
@@ -185,10 +184,10 @@ class _Guard:
         while True:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                status, reason, _ = self._handle.stopping or Ending("failed", "hangs")
+                ending = self._handle.stopping or Ending("failed", "hangs")
                 self._handle.take_over()
                 say(
-                    f"{status}: {reason} (it did not end within {durations.PART_STOP:g} s)",
+                    f"{ending} (it did not end within {durations.PART_STOP:g} s)",
                     to_stderr=True,
                 )
                 _leave(1)
@@ -214,15 +213,14 @@ class _Guard:
 
     def _heed_signals(self, numbers: bytes) -> None:
         for number in numbers:
-            words = SIGNALS.get(number)
-            if words is None:
+            if number not in SIGNALS:
                 continue
             now = time.monotonic()
             # Whoever forwards a signal that reached the whole process group sends it twice.
             if now - self._signalled > durations.SAME_REQUEST and self._signalled > 0:
-                _leave(128 + number)
+                _leave(Ending.by_signal(number).exit_status)
             self._signalled = now if self._signalled < 0 else self._signalled
-            self._handle.ask_to_stop("interrupted", words, number)
+            self._handle.ask_to_stop(Ending.by_signal(number))
 
 
 @contextlib.contextmanager

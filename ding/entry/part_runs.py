@@ -11,13 +11,13 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
-from ding.entry.ending import Ending
 from ding.entry.part_process import PartHandle
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
 from ding.utils import set_pkg_seed
 from ding.utils.console import Console, say
 from ding.utils.default_helper import first_goal
+from ding.utils.ending import Ending
 from ding.utils.file_helper import open_regular
 from ding.utils.log_helper import PartHandler
 from ding.utils.run_log import RunLog

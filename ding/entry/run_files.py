@@ -6,6 +6,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any
 
+from ding.utils.ending import Ending
 from ding.utils.fact_file import read_facts, write_facts
 from ding.utils.file_helper import remove_unfinished
 from ding.utils.process_identity import still_runs
@@ -17,6 +18,7 @@ __all__ = [
     "clean_run_folder",
     "coordinator_address",
     "read_record",
+    "recorded_ending",
     "settle_record",
 ]
 
@@ -43,14 +45,24 @@ def read_record(exp_name: str) -> dict[str, Any]:
     return read_facts(os.path.join(exp_name, RECORD_FILE))
 
 
-def settle_record(exp_name: str, status: str, reason: str) -> None:
+def settle_record(exp_name: str, ending: Ending) -> None:
     """Write how a run ended into its ``run.json`` if the coordinator died before it could."""
     record = read_record(exp_name)
     if record.get("status") != "running":
         return
     now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
-    record.update(status=status, reason=reason, ended=now.isoformat(timespec="seconds"))
+    record.update(
+        status=ending.status, reason=ending.reason, ended=now.isoformat(timespec="seconds")
+    )
     write_facts(os.path.join(exp_name, RECORD_FILE), record)
+
+
+def recorded_ending(exp_name: str) -> Ending:
+    """How a run ended whose coordinator has let its workers go."""
+    record = read_record(exp_name)
+    if record.get("status") in (None, "running"):
+        return Ending("finished", "the coordinator has ended")
+    return Ending(record["status"], record.get("reason", ""))
 
 
 def clean_run_folder(exp_name: str) -> None:

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from ding.entry import _run_guard
 from ding.entry.child_group import woken_by_signals
-from ding.entry.stop_signal import SIGNALS, StopSignal
+from ding.entry.stop_signal import StopSignal
 from ding.utils import durations
+from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.worker.collector._step_watch import Place, StepWatch, overdue_error
 
@@ -38,7 +39,7 @@ class RunStop(StopSignal):
     Attributes:
         busy: Whether the main thread is at something that may be left anywhere.
         asked_again: Whether a second signal came.
-        heard: The signal, from the moment it came: the main thread notices it only when it gets
+        signalled: The signal, from the moment it came: the main thread notices it only when it gets
             back to the interpreter.
     """
 
@@ -46,7 +47,7 @@ class RunStop(StopSignal):
         super().__init__()
         self.busy = False
         self.asked_again = False
-        self.heard: int | None = None
+        self.signalled: int | None = None
         self._interrupt: Interrupt | None = None
         self._main: int | None = None
 
@@ -86,14 +87,14 @@ class Watched(Protocol):
     def warn(self, text: str) -> None:
         """Tell the user."""
 
-    def tell_signal(self, name: str) -> None:
+    def show_signal(self, name: str) -> None:
         """Show that a signal came and what follows from it."""
 
     def save(self) -> None:
         """Save the state while the main thread stands still."""
 
-    def conclude(self, status: str, reason: str) -> str:
-        """Write how the run ended; the closing words."""
+    def conclude(self, ending: Ending) -> str:
+        """Write how the run ended; returns what is to be printed of it."""
 
 
 @contextlib.contextmanager
@@ -163,11 +164,11 @@ class RunWatch:
         self._steps = StepWatch()
         self._update_since: float | None = None
         self._phase, self._phase_since = "start", time.monotonic()
-        self._words = ""
+        self._report = ""
         self._left: tuple[float, EnvTimeoutError] | None = None
-        self._tell_from = {"env": durations.TELL_ENV, "update": durations.TELL_UPDATE}
+        self._warn_from = {"env": durations.TELL_ENV, "update": durations.TELL_UPDATE}
         self._main = threading.get_ident()
-        self._heard_at = 0.0
+        self._signalled_at = 0.0
         self._thread = threading.Thread(target=self._look_on, name="run-watch", daemon=True)
         self._open = contextlib.ExitStack()
 
@@ -186,7 +187,7 @@ class RunWatch:
         self._thread.join()
         self._open.close()
 
-    # ------------------------------------------------------------------ what the main thread tells
+    # ------------------------------------------------------------------ what the main thread is at
 
     def launching(self) -> None:
         """The environments are made and reset."""
@@ -210,15 +211,15 @@ class RunWatch:
         self._update_since = None
         self._steps.rest()
 
-    def enter(self, phase: str, words: str = "") -> None:
+    def enter(self, phase: str, report: str = "") -> None:
         """The run comes to another phase.
 
         Args:
             phase: ``train``, ``save`` or ``close``.
-            words: The closing words, to be said if the components do not close.
+            report: What is to be printed if the components do not close.
         """
         self.rest()
-        self._words = words
+        self._report = report
         self._phase, self._phase_since = phase, time.monotonic()
         self._beat()  # the next thing that the main thread does may stop every thread
 
@@ -232,14 +233,14 @@ class RunWatch:
             if self._end_read in readable:
                 return
             if readable:
-                self._hear(os.read(self._alarm, 64))
-            self._hear(bytes([self._stop.number or 0]))  # if the guard has read it
+                self._note_signal(os.read(self._alarm, 64))
+            self._note_signal(bytes([self._stop.number or 0]))  # if the guard has read it
             self._beat()
             now = time.monotonic()
             if self._phase == "close":
                 self._look_at_close(now)
-            elif self._stop.heard is not None:
-                self._look_at_signal(now - self._heard_at, now)
+            elif self._stop.signalled is not None:
+                self._look_at_signal(now - self._signalled_at, now)
             else:
                 self._look_for_hang(now)
 
@@ -256,22 +257,23 @@ class RunWatch:
         limits = [longest if value is None else value for value in self._limits.values()]
         return self._env_num * sum(limits) if any(self._limits.values()) else longest
 
-    def _hear(self, numbers: bytes) -> None:
+    def _note_signal(self, numbers: bytes) -> None:
         first = next((number for number in numbers if number in SIGNALS), None)
-        if self._stop.heard is None and first is not None:
-            self._stop.heard, self._heard_at = first, time.monotonic()
+        if self._stop.signalled is None and first is not None:
+            self._stop.signalled, self._signalled_at = first, time.monotonic()
 
     def _look_at_signal(self, elapsed: float, now: float) -> None:
-        assert self._stop.heard is not None
-        status, reason = "interrupted", SIGNALS[signal.Signals(self._stop.heard)]
-        self.run.tell_signal(reason)
+        assert self._stop.signalled is not None
+        ending = Ending.by_signal(self._stop.signalled)
+        self.run.show_signal(ending.reason)
         if self._phase == "save":
             in_haste = self._stop.asked_again and elapsed > durations.CLOSE_LIMIT
             if in_haste or elapsed > durations.SAVE_LIMIT:
-                self._end(status, f"{reason}; the state could not be saved in time", save=False)
+                reason = f"{ending.reason}; the state could not be saved in time"
+                self._end(ending._replace(reason=reason), save=False)
             return
         if elapsed >= durations.MAIN_THREAD_LOST:
-            self._end(status, reason, save=self._phase == "train")
+            self._end(ending, save=self._phase == "train")
         limit = durations.LEAVE_STEP if self._update_since is None else durations.LEAVE_UPDATE
         if self._stop.busy and self._phase == "train" and elapsed >= limit and self._is_stuck(now):
             self._stop.leave()
@@ -285,8 +287,8 @@ class RunWatch:
         if self._left is not None:
             since, error = self._left
             if now - since >= durations.LEAVE_HANG and self._stop.busy:
-                reason = f"{type(error).__name__}: {error}"
-                self._end("failed", reason, save=self._phase == "train")
+                ending = Ending("failed", f"{type(error).__name__}: {error}")
+                self._end(ending, save=self._phase == "train")
             return
         since_update = self._update_since
         if since_update is not None:
@@ -310,9 +312,9 @@ class RunWatch:
 
     def _is_news(self, kind: str, seconds: float) -> bool:
         """Whether to tell of a delay: of those that are longer than any before."""
-        if seconds < self._tell_from[kind]:
+        if seconds < self._warn_from[kind]:
             return False
-        self._tell_from[kind] = 2 * seconds
+        self._warn_from[kind] = 2 * seconds
         return True
 
     def _limit(self, place: Place) -> float:
@@ -330,35 +332,36 @@ class RunWatch:
         return self._env_num * sum(limits.values())
 
     def _look_at_close(self, now: float) -> None:
-        in_haste = self._stop.heard is not None or self._left is not None
+        in_haste = self._stop.signalled is not None or self._left is not None
         began = (
             0.0
-            if self._stop.heard is None
-            else self._heard_at + durations.CLOSE_LIMIT - durations.CLOSE_LOOK
+            if self._stop.signalled is None
+            else self._signalled_at + durations.CLOSE_LIMIT - durations.CLOSE_LOOK
         )
         if in_haste and now - max(self._phase_since, began) >= durations.CLOSE_LOOK:
-            self._leave_process(self._words)
+            self._leave_process(self._report)
 
     # ------------------------------------------------------------------ the end from here
 
-    def _end(self, status: str, reason: str, save: bool) -> None:
+    def _end(self, ending: Ending, save: bool) -> None:
         """Save and end the process in the place of a main thread that cannot be reached."""
-        words: list[str] = []
+        report: list[str] = []
 
         def conclude() -> None:
             if save:
                 self.run.save()
-            words.append(self.run.conclude(status, reason))
+            report.append(self.run.conclude(ending))
 
         # What the main thread holds may be needed for it.
         thread = threading.Thread(target=conclude, name="run-end", daemon=True)
         thread.start()
         thread.join(durations.LAST_SAVE)
-        self._leave_process(words[0] if words else f"{status}: {reason}")
+        self._leave_process(report[0] if report else str(ending))
 
-    def _leave_process(self, words: str) -> None:
+    def _leave_process(self, report: str) -> None:
         for child in multiprocessing.active_children():
             child.kill()
-        if words:
-            os.write(sys.__stdout__.fileno() if sys.__stdout__ else 1, f"{words}\n".encode())
-        os._exit(1 if self._stop.heard is None else 128 + self._stop.heard)
+        if report:
+            os.write(sys.__stdout__.fileno() if sys.__stdout__ else 1, f"{report}\n".encode())
+        number = self._stop.signalled
+        os._exit(1 if number is None else Ending.by_signal(number).exit_status)

@@ -12,14 +12,15 @@ from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, build_components, load_config
 from ding.entry.run_folder import RunFolder
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch
+from ding.entry.serial_run import SerialRun
 from ding.entry.stop_signal import StopNow
-from ding.entry.training_run import TrainingRun
 from ding.entry.utils import random_collect
 from ding.policy import Policy
 from ding.torch_utils.threads import threads_that_fit
 from ding.utils import get_rank
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
 from ding.worker import BaseLearner
@@ -27,7 +28,7 @@ from ding.worker import BaseLearner
 #: Options of `load_config`: the pipeline takes the folder and writes the config itself.
 IN_MEMORY: dict[str, Any] = {"save_cfg": False, "renew_dir": False}
 #: One round of collecting and learning.
-Round = Callable[[Components, TrainingRun], None]
+Round = Callable[[Components, SerialRun], None]
 
 
 def serial_pipeline(
@@ -117,7 +118,7 @@ def train_to_end(
 
     with RunStop() as stop:
         try:
-            parts, converged = _train(
+            policy, ending = _train(
                 cfg,
                 notes,
                 lambda run: run.train(prepare or _fill_randomly, one_round),
@@ -125,21 +126,20 @@ def train_to_end(
                 stop,
                 limits,
             )
-        except StopNow as signal:
-            raise SystemExit(128 + signal.number) from None
-        if stop.number is not None and not converged:
-            raise SystemExit(stop.exit_status)
-    return parts.policy, converged
+        except StopNow as signalled:
+            raise SystemExit(signalled.ending.exit_status) from None
+    ending.raise_if_bad()
+    return policy, ending.status == "converged"
 
 
 def _train(
     cfg: Any,
     notes: Notes,
-    train_in: Callable[[TrainingRun], str],
+    train_in: Callable[[SerialRun], Ending],
     build: Callable[[Any], Components],
     stop: RunStop,
     limits: tuple[float, float],
-) -> tuple[Components, bool]:
+) -> tuple[Policy, Ending]:
     goal = first_goal(cfg.policy.eval.evaluator.get("stop_value"))
     shown_goal = goal if isinstance(goal, int | float) else None
     mode = "quiet" if get_rank() else "auto"
@@ -157,17 +157,19 @@ def _train(
             with contextlib.closing(build(log.writer)) as parts:
                 watch.rest()
                 stop.patient = True
-                run = TrainingRun(parts, log, console, stop, watch, folder, *limits)
+                run = SerialRun(parts, log, console, stop, watch, folder, *limits)
                 watch.run = run
                 with threads_that_fit(parts.learner.policy.get_attribute("model")):
-                    words = train_in(run)
-        except StopNow as signal:
-            log.finish("interrupted", f"{signal}, before training began")
+                    ending = train_in(run)
+        except StopNow as signalled:
+            log.finish("interrupted", f"{signalled}, before training began")
             raise
         except Interrupt as interrupt:
             raise interrupt.cause or interrupt from None
-        console.close(words)
-    return parts, run.converged
+        console.close(run.report)
+    if stop.ending is not None and ending.status != "converged":
+        ending = stop.ending  # it came while the parts were closed
+    return parts.policy, ending
 
 
 class _Start:
@@ -179,15 +181,15 @@ class _Start:
     def warn(self, text: str) -> None:
         self._log.logger.warning(text)
 
-    def tell_signal(self, name: str) -> None:
-        """It is heeded at once."""
+    def show_signal(self, name: str) -> None:
+        """It ends the run at once."""
 
     def save(self) -> None:
         """There is nothing yet."""
 
-    def conclude(self, status: str, reason: str) -> str:
-        self._log.finish(status, reason)
-        return f"{status}: {reason}"
+    def conclude(self, ending: Ending) -> str:
+        self._log.finish(ending.status, ending.reason)
+        return str(ending)
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -198,7 +200,7 @@ def _limit(value: float | None, name: str) -> float:
     return value
 
 
-def off_policy_round(parts: Components, run: TrainingRun) -> None:
+def off_policy_round(parts: Components, run: SerialRun) -> None:
     """Collect into the buffer, then learn ``update_per_collect`` times (one by default) from it."""
     cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
     assert buffer is not None

@@ -20,7 +20,7 @@ from ding.entry.components import (
     seed_envs,
 )
 from ding.entry.serial_entry import IN_MEMORY, off_policy_round, train
-from ding.entry.training_run import TrainingRun
+from ding.entry.serial_run import SerialRun
 from ding.policy import Policy, create_policy
 from ding.utils import read_file
 from ding.utils.errors import CheckpointError, ConfigError
@@ -191,7 +191,7 @@ def _played_by(expert: Any, policy: Any) -> Any:
     return mode
 
 
-def _round(parts: Components, run: TrainingRun) -> None:
+def _round(parts: Components, run: SerialRun) -> None:
     """From demonstrations alone at first, then as ever."""
     buffer, learner = parts.replay_buffer, parts.learner
     assert isinstance(buffer, DemonstrationBuffer)

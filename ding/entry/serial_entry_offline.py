@@ -11,7 +11,7 @@ from ding.data import Columns
 from ding.entry.components import Components, InputConfig, load_config
 from ding.entry.offline_data import Batches, load_samples
 from ding.entry.serial_entry import IN_MEMORY, priority_info, train_to_end
-from ding.entry.training_run import TrainingRun
+from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 from ding.utils.errors import DataError
 
@@ -109,14 +109,14 @@ class InTurn:
     def prepare(self, parts: Components) -> None:
         """Nothing has to be done before the first update."""
 
-    def learn_once(self, parts: Components, run: TrainingRun) -> None:
+    def learn_once(self, parts: Components, run: SerialRun) -> None:
         """One update, on the batch whose turn it is."""
         number = parts.learner.train_iter
         # Learning rates may follow the epochs.
         parts.learner.policy.set_attribute("epoch", self._batches.epoch_of(number))
         self._update(parts, run, number)
 
-    def _update(self, parts: Components, run: TrainingRun, number: int) -> None:
+    def _update(self, parts: Components, run: SerialRun, number: int) -> None:
         run.learn(self._batches[number])
 
 
@@ -143,7 +143,7 @@ class ByPriority(InTurn):
             numbers = np.arange(len(self._batches.samples))
             parts.replay_buffer.push(Columns({"sample": numbers}), cur_collector_envstep=0)
 
-    def _update(self, parts: Components, run: TrainingRun, number: int) -> None:
+    def _update(self, parts: Components, run: SerialRun, number: int) -> None:
         buffer = parts.replay_buffer
         assert buffer is not None
         drawn = buffer.sample(self._batch_size, number)

@@ -8,7 +8,7 @@ from ding.config.compile import Strict
 from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, load_config
 from ding.entry.serial_entry import IN_MEMORY, players_data, train
-from ding.entry.training_run import TrainingRun
+from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 
 
@@ -39,7 +39,7 @@ def serial_pipeline_onpolicy(
     )
 
 
-def on_policy_round(parts: Components, run: TrainingRun) -> None:
+def on_policy_round(parts: Components, run: SerialRun) -> None:
     """Collect, then learn from all of it once."""
     data = run.collect(parts.commander.step())
     run.learn(players_data(data))

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ding.utils import durations
-
-#: By number, in words.
-SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+from ding.utils.ending import SIGNALS, Ending
 
 
 class StopNow(KeyboardInterrupt):
     """Raised by a signal wherever the main thread is, when there is nothing to wait for."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(SIGNALS[signal.Signals(number)])
-        self.number = number
+        super().__init__(SIGNALS[number])
+        self.ending = Ending.by_signal(number)
 
 
 class Stopping(Exception):
@@ -42,12 +40,12 @@ class StopSignal:
     @property
     def name(self) -> str:
         """What the signal that came is called."""
-        return "" if self.number is None else SIGNALS[signal.Signals(self.number)]
+        return "" if self.number is None else SIGNALS[self.number]
 
     @property
-    def exit_status(self) -> int:
-        """Exit status by which a shell knows the signal that came."""
-        return 0 if self.number is None else 128 + self.number
+    def ending(self) -> Ending | None:
+        """The end of a run that the signal interrupts, if one came."""
+        return None if self.number is None else Ending.by_signal(self.number)
 
     def check(self, grace: float) -> None:
         """Stop here if a signal came ``grace`` seconds ago.

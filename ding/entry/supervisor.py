@@ -17,11 +17,11 @@ from ding.config.system import (
 )
 from ding.entry.child_group import ChildGroup, woken_by_signals
 from ding.entry.children import Child
-from ding.entry.ending import Ending
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import say
+from ding.utils.ending import Ending
 from ding.utils.process_identity import process_identity
 from ding.utils.system_helper import ReservedPort
 
@@ -69,7 +69,7 @@ class Supervisor(ChildGroup):
                     self._look_after()
                 self._end(stop)
             except StopNow as signalled:
-                self._cause = Ending.by_signal(signalled.number)
+                self._cause = signalled.ending
                 self._verdict = None
             finally:
                 self._kill_all()

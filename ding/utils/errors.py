@@ -94,12 +94,12 @@ class RunError(DingError, RuntimeError):
     """A run of several processes failed; the message is its reason.
 
     Attributes:
-        told: Whether the run has printed the reason, so that a command need not.
+        printed: Whether the run has printed the reason, so that a command need not.
     """
 
-    def __init__(self, message: str, told: bool = False) -> None:
+    def __init__(self, message: str, printed: bool = False) -> None:
         super().__init__(message)
-        self.told = told
+        self.printed = printed
 
 
 class EnvError(DingError, RuntimeError):

@@ -8,7 +8,7 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.entry import serial_pipeline_dqfd, serial_pipeline_r2d3
-from ding.entry.training_run import TrainingRun
+from ding.entry.serial_run import SerialRun
 from ding.utils import save_file
 from ding.utils.errors import CheckpointError, ConfigError
 
@@ -55,7 +55,7 @@ def configs(folder, type_="dqfd", **policy):
 @pytest.fixture
 def batches(monkeypatch):
     """Of each batch: demonstrations in it, demonstrations and own samples in the buffer."""
-    seen, learn = [], TrainingRun.learn
+    seen, learn = [], SerialRun.learn
 
     def spy(self, batch):
         buffer = self._parts.replay_buffer
@@ -63,7 +63,7 @@ def batches(monkeypatch):
         seen.append((int(batch.columns["is_expert"].sum()), *counts))
         learn(self, batch)
 
-    monkeypatch.setattr(TrainingRun, "learn", spy)
+    monkeypatch.setattr(SerialRun, "learn", spy)
     return seen
 
 

@@ -143,7 +143,7 @@ class TestStopSignal:
             stop.check(0)
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)  # the same request, forwarded by somebody
-            assert (stop.name, stop.exit_status) == ("Ctrl-C", 130)
+            assert (stop.name, stop.ending.exit_status) == ("Ctrl-C", 130)
             stop.check(grace=60)
             with pytest.raises(Stopping):
                 stop.check(grace=0)

@@ -17,6 +17,7 @@ from ding.interaction.base.authentication import KeyClient, KeyServer, NotAuthen
 from ding.interaction.base.network import HttpEngine
 from ding.interaction.exception import ResponseException
 from ding.interaction.master.task import TaskStatus
+from ding.utils import durations
 from tests.interaction.peers import MASTER, DoingSlave, eventually, pair
 
 KEY = "the key of the run, which nobody else knows"
@@ -355,7 +356,7 @@ class TestServer:
     def test_a_nonce_has_its_time(self, server, monkeypatch):
         _, head = self.request(server)
         now = time.monotonic()
-        monkeypatch.setattr(time, "monotonic", lambda: now + authentication.NONCE_LIFE + 1)
+        monkeypatch.setattr(time, "monotonic", lambda: now + durations.NONCE_LIFE + 1)
         with pytest.raises(authentication.ResponsibleException, match="authenticate again"):
             server.judge(head, "GET", "/x")
         assert not server._sessions
@@ -373,7 +374,7 @@ class TestServer:
             server.judge(self.request(server)[1], "GET", "/x")
         assert len(server._sessions) == 5  # too young to be forgotten
         now = time.monotonic()
-        monkeypatch.setattr(time, "monotonic", lambda: now + 3 * authentication.NONCE_LIFE)
+        monkeypatch.setattr(time, "monotonic", lambda: now + 3 * durations.NONCE_LIFE)
         server.judge(self.request(server, at_work)[1], "GET", "/x")
         server.judge(self.request(server)[1], "GET", "/x")
         assert len(server._sessions) == 3

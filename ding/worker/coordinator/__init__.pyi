@@ -22,9 +22,6 @@ from .coordinator import (
 from .coordinator import (
     TaskState as TaskState,
 )
-from .coordinator import (
-    Verdict as Verdict,
-)
 from .one_vs_one_parallel_commander import (
     OneVsOneCommander as OneVsOneCommander,
 )

@@ -14,6 +14,7 @@ from ding.utils import deep_merge_dicts, durations
 from ding.utils.class_config import class_config
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
+from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 
@@ -24,7 +25,7 @@ from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
 from .retry_limit import RetryLimit
 from .run_buffers import RunBuffers, shared_folder
-from .run_end import RunEnd, Verdict
+from .run_end import RunEnd
 from .run_facts import RunFacts, as_count, as_number, mean_return
 from .run_files import RunFiles
 from .run_status import run_status
@@ -33,11 +34,9 @@ from .task_desk import KINDS, TaskDesk
 from .task_table import LIVE, TaskState, TaskTable
 from .worker_link import CALLBACKS, Failure, Link, error_words, one_line
 
-__all__ = ["Coordinator", "TaskState", "Verdict"]
+__all__ = ["Coordinator", "TaskState"]
 
 _logger = logging.getLogger(__name__)
-
-_AT_GOAL = ("converged", "finished")
 
 
 class Coordinator:
@@ -152,7 +151,7 @@ class Coordinator:
         return self.address[1]
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> Ending | None:
         """How the run ended, if it has."""
         return self._end.verdict
 
@@ -161,7 +160,7 @@ class Coordinator:
         """Whether the run is over."""
         return self._end.verdict is not None
 
-    def wait(self, timeout: float | None = None) -> Verdict | None:
+    def wait(self, timeout: float | None = None) -> Ending | None:
         """How the run ended, ``None`` if it has not within so many seconds."""
         return self._end.wait(timeout)
 
@@ -189,8 +188,8 @@ class Coordinator:
 
     def _note_end(self) -> None:
         if self._run_log is not None and self._end.verdict is not None:
-            status, reason = self._end.verdict
-            self._run_log.finish(status, reason, **self._facts.summary())
+            ending = self._end.verdict
+            self._run_log.finish(ending.status, ending.reason, **self._facts.summary())
 
     def _keep_state(self) -> None:
         if self._at_goal:
@@ -220,7 +219,7 @@ class Coordinator:
     @property
     def _at_goal(self) -> bool:
         """Whether there is nothing to go on with."""
-        return self._end.verdict is not None and self._end.verdict.status in _AT_GOAL
+        return self._end.verdict is not None and self._end.verdict.status in AT_GOAL
 
     # ------------------------------------------------------------------ the loop
 
@@ -470,7 +469,7 @@ class Coordinator:
         return done
 
     def _heed_commander(self) -> None:
-        for status in _AT_GOAL:
+        for status in AT_GOAL:
             reason = getattr(self._commander, f"{status}_reason", None)
             if reason is not None:
                 self.stop(str(reason), status)

@@ -1,19 +1,8 @@
 """How a run ends: once, and for a reason."""
 
 import threading
-from typing import NamedTuple
 
-
-class Verdict(NamedTuple):
-    """How a run ended.
-
-    Attributes:
-        status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
-        reason: One line for a human.
-    """
-
-    status: str
-    reason: str
+from ding.utils.ending import Ending
 
 
 class RunEnd:
@@ -24,7 +13,7 @@ class RunEnd:
     """
 
     def __init__(self) -> None:
-        self.verdict: Verdict | None = None
+        self.verdict: Ending | None = None
         self._lock = threading.Lock()
         self._given = threading.Event()
 
@@ -32,10 +21,10 @@ class RunEnd:
         """End the run; the first verdict counts."""
         with self._lock:
             if self.verdict is None:
-                self.verdict = Verdict(status, reason)
+                self.verdict = Ending(status, reason)
         self._given.set()
 
-    def wait(self, timeout: float | None) -> Verdict | None:
+    def wait(self, timeout: float | None) -> Ending | None:
         """The verdict, if there is one within so many seconds."""
         self._given.wait(timeout)
         return self.verdict

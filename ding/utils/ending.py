@@ -1,11 +1,14 @@
-"""How a parallel run, or a part of it, ended."""
+"""How a run, or a part of one, ended: its verdict, and from that its exit status."""
 
+import signal
 from typing import NamedTuple
 
-from ding.entry.stop_signal import SIGNALS
-from ding.utils.errors import RunError
+from .errors import RunError
 
-_EXIT_STATUSES = {"converged": 0, "finished": 0}
+#: The signals that end a run, by number, in words.
+SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+#: There is nothing to go on with.
+AT_GOAL = ("converged", "finished")
 
 
 class Ending(NamedTuple):
@@ -25,12 +28,15 @@ class Ending(NamedTuple):
     def by_signal(cls, number: int) -> "Ending":
         return cls("interrupted", SIGNALS[number], number)
 
+    def __str__(self) -> str:
+        return f"{self.status}: {self.reason}"
+
     @property
     def exit_status(self) -> int:
         """Exit status of the process; after a signal the one by which a shell knows it."""
         if self.signal is not None and self.status == "interrupted":
             return 128 + self.signal
-        return _EXIT_STATUSES.get(self.status, 1)
+        return 0 if self.status in AT_GOAL else 1
 
     def raise_if_bad(self) -> None:
         """Nothing if it came to a good end; it was printed how it ended.
@@ -40,6 +46,6 @@ class Ending(NamedTuple):
             SystemExit: It was interrupted.
         """
         if self.status == "failed":
-            raise RunError(self.reason, told=True)
+            raise RunError(self.reason, printed=True)
         if self.exit_status:
             raise SystemExit(self.exit_status)

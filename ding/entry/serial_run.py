@@ -1,14 +1,12 @@
-"""What stands around a training loop: run folder, console, signals, and the reason of its end."""
+"""A serial run: the rounds, what is shown and kept of them, and the reason of its end."""
 
 import math
 import os
-import shlex
 from collections.abc import Callable
 from typing import Any
 
-from ding.config.save import runs_as_it_is
-from ding.entry.closing_words import CONFIG_FILE, curves_line, evaluation_line
 from ding.entry.components import Components
+from ding.entry.end_report import EndReport
 from ding.entry.optimizer_options import has_schedule, keep_configured, optimizer_options
 from ding.entry.run_folder import RunFolder
 from ding.entry.run_state import load_best_result, load_run_state, state_path
@@ -18,6 +16,7 @@ from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils import durations
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.run_log import RunLog
 
@@ -25,7 +24,7 @@ from ding.utils.run_log import RunLog
 _KEPT_WARNINGS = 50
 
 
-class TrainingRun:
+class SerialRun:
     """Knows when to stop, shows how it goes, and keeps what resuming needs.
 
     Args:
@@ -37,6 +36,9 @@ class TrainingRun:
         folder: Told when the run begins.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
+
+    Attributes:
+        report: What is to be printed of its end, once it has one.
     """
 
     def __init__(
@@ -60,8 +62,9 @@ class TrainingRun:
         self._max_env_step = max_env_step
         self._keeper = StateKeeper(parts, self.warn)
         self._converged = False
-        self._told_signal = False
+        self._signal_shown = False
         self._warnings: dict[str, int] = {}
+        self.report = ""
         self._evaluated_iter = -1
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
@@ -71,8 +74,8 @@ class TrainingRun:
     def train(
         self,
         prepare: Callable[[Components], None],
-        one_round: Callable[[Components, "TrainingRun"], None],
-    ) -> str:
+        one_round: Callable[[Components, "SerialRun"], None],
+    ) -> Ending:
         """Evaluate when due, collect and learn, until there is a reason to stop.
 
         Args:
@@ -80,7 +83,10 @@ class TrainingRun:
             one_round: One round of collecting and learning.
 
         Returns:
-            The closing words.
+            How it ended, which is in the run folder, too.
+
+        Raises:
+            EnvError: An environment failed; what was learned is saved.
         """
         parts = self._parts
         try:
@@ -274,10 +280,10 @@ class TrainingRun:
             self._stop.check(grace)
         self._watch.stepping()
 
-    def tell_signal(self, name: str) -> None:
+    def show_signal(self, name: str) -> None:
         """Show that a signal came and what follows from it."""
-        if not self._told_signal:
-            self._told_signal = True
+        if not self._signal_shown:
+            self._signal_shown = True
             self._console.log(f"{name}: saving, then ending")
 
     def warn(self, text: str) -> None:
@@ -288,8 +294,8 @@ class TrainingRun:
 
     # ------------------------------------------------------------------ the end
 
-    def _finish(self) -> str:
-        """Save, note the reason of the end in the run folder and return the closing words."""
+    def _finish(self) -> Ending:
+        """Save, and note the reason of the end in the run folder."""
         parts = self._parts
         # Before the last evaluation: a resumed run goes on as if that had not been.
         self._keeper.save()
@@ -302,8 +308,10 @@ class TrainingRun:
             and self._evaluated_iter != parts.learner.train_iter
         ):
             problems.append(self._evaluate_last())
-        status, reason = self._verdict()
-        return self.conclude(status, "; ".join([reason, *filter(None, problems)]))
+        ending = self._verdict()
+        ending = ending._replace(reason="; ".join([ending.reason, *filter(None, problems)]))
+        self.conclude(ending)
+        return ending
 
     def _evaluate_last(self) -> str | None:
         """Judge the policy as it is now; what was wrong if that could not be done."""
@@ -320,22 +328,22 @@ class TrainingRun:
         """It was not the policy that failed: what it has learned is worth keeping."""
         self._watch.enter("save")
         self._keeper.save()
-        self._console.close(self.conclude("failed", f"{type(error).__name__}: {error}"))
+        self._console.close(self.conclude(Ending("failed", f"{type(error).__name__}: {error}")))
 
     def save(self) -> None:
         """Save the state; the watch asks for it when the main thread cannot."""
         self._keeper.save()
 
-    def conclude(self, status: str, reason: str) -> str:
+    def conclude(self, ending: Ending) -> str:
         """Note in the run folder how the run ended; from here on its parts are only closed.
 
         Returns:
-            The closing words.
+            What is to be printed of it.
         """
-        self._log.finish(status, reason, **self._facts())
-        words = self._closing_words(status, reason)
-        self._watch.enter("close", words)
-        return words
+        self._log.finish(ending.status, ending.reason, **self._facts())
+        self.report = self._report(ending)
+        self._watch.enter("close", self.report)
+        return self.report
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -344,48 +352,28 @@ class TrainingRun:
             "train_iter": self._parts.learner.train_iter,
         }
 
-    def _verdict(self) -> tuple[str, str]:
+    def _verdict(self) -> Ending:
         parts = self._parts
         if self._converged:
             goal = first_goal(parts.cfg.policy.eval.evaluator.get("stop_value"))
             last = parts.evaluator.last
             if _number(last) is None:
-                return "converged", f"{last} reached stop_value {goal}"
-            return "converged", f"mean return {last:.4g} reached stop_value {goal:g}"
-        if self._stop.number is not None:
-            return "interrupted", self._stop.name
+                return Ending("converged", f"{last} reached stop_value {goal}")
+            return Ending("converged", f"mean return {last:.4g} reached stop_value {goal:g}")
+        if self._stop.ending is not None:
+            return self._stop.ending
         if parts.collector.envstep >= self._max_env_step:
-            return "finished", f"reached max_env_step {self._max_env_step:g}"
-        return "finished", f"reached max_train_iter {self._max_train_iter:g}"
+            return Ending("finished", f"reached max_env_step {self._max_env_step:g}")
+        return Ending("finished", f"reached max_train_iter {self._max_train_iter:g}")
 
-    @property
-    def converged(self) -> bool:
-        """Whether the goal was reached."""
-        return self._converged
-
-    def _closing_words(self, status: str, reason: str) -> str:
-        cfg, best = self._parts.cfg, _number(self._parts.evaluator.best)
-        lines = [
-            f"{status}: {reason}" + ("" if best is None else f"; best mean return {best:.4g}"),
-            f"  run folder  {cfg.exp_name}",
-            *evaluation_line(cfg.exp_name, cfg.seed, self._parts.given),
-        ]
-        if status != "converged" and os.path.exists(state_path(cfg.exp_name)):
-            lines.append(f"  go on       {self._resuming()}")
-        return "\n".join([*lines, curves_line(cfg.exp_name)])
-
-    def _resuming(self) -> str:
-        """The command that goes on with this run."""
-        cfg, given = self._parts.cfg, self._parts.given
-        config = os.path.join(cfg.exp_name, CONFIG_FILE)
-        if given or not self._parts.mode or not runs_as_it_is(config):
-            return (
-                f"in Python: the same call, with exp_name={cfg.exp_name!r} and "
-                "policy.learn.resume_training=True in the config"
-            )
-        mode = self._parts.mode
+    def _report(self, ending: Ending) -> str:
+        parts = self._parts
         limits = "" if self._limit_reached else self._limit_options()
-        return f"ding -m {mode} -c {shlex.quote(config)} -s {cfg.seed}{limits} --resume"
+        report = EndReport(
+            parts.cfg.exp_name, parts.cfg.seed, parts.mode, given=parts.given, limits=limits
+        )
+        verdict = report.verdict(ending, _number(parts.evaluator.best))
+        return "\n".join([verdict, *report.next_steps(ending)])
 
     def _limit_options(self) -> str:
         limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
