@@ -82,7 +82,7 @@ class Joiner:
     ) -> "Joiner":
         """The joiner of a worker whose config has ``coordinator``, ``run_key`` and ``channel``."""
         host, port = cfg["coordinator"]
-        address = str(host), int(port)
+        address = host, int(port)
         given = cfg.get("run_key"), cfg.get("channel")
         return cls(address, kind, name, address_fn, *given, on_give_up)
 

@@ -52,10 +52,9 @@ def worker():
 
 
 def _report(task):
-    progress = {}
-    while not progress.get("collector_done"):
-        progress = task.poll(wait=1.0)[-1]
-    return task.finish_info()
+    while not task.poll(wait=1.0).progress.done:
+        pass
+    return task.report().info
 
 
 def test_it_collects(worker):

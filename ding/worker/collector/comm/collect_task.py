@@ -6,11 +6,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ding.utils import durations
 from ding.utils.errors import CheckpointWriteError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TaskClosed
+from ding.worker.messages import (
+    ChunkReport,
+    CollectProgress,
+    Json,
+    SamplesAnswer,
+    Task,
+    TaskReport,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -18,7 +25,7 @@ _logger = logging.getLogger(__name__)
 MAX_BACKLOG = 256
 #: Messages in one answer.
 MAX_ANSWER = 256
-#: Seconds for which a full disk is waited for, and between two tries to write.
+#: Errors of a disk that is full.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -33,17 +40,20 @@ class CollectTask:
 
     def __init__(
         self,
-        info: Mapping[str, Any],
+        info: Task,
         collector: BaseParallelCollector,
-        on_unsent: Callable[[Mapping[str, Any]], None] = lambda metadata: None,
+        on_unsent: Callable[[Mapping[str, object]], None] = lambda metadata: None,
     ) -> None:
         self.info = info
         self.collector = collector
-        #: ``task_id`` and ``buffer_id``, which every message carries.
-        self.ids = {"task_id": info.get("task_id"), "buffer_id": info.get("buffer_id")}
+        self.task_id, self.buffer_id = _text(info.get("task_id")), _text(info.get("buffer_id"))
+        given = info.get("collector_cfg")
+        self.collector_cfg: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+        #: What every message carries.
+        self.ids: dict[str, Json] = {"task_id": self.task_id, "buffer_id": self.buffer_id}
         self._on_unsent = on_unsent
         self._changed = threading.Condition()  # guards what follows
-        self._pending: deque[Mapping[str, Any]] = deque()
+        self._pending: deque[ChunkReport] = deque()
         self._error: BaseException | None = None
         self._ended = False
         self._closed = False
@@ -59,16 +69,29 @@ class CollectTask:
 
     # ------------------------------------------------------------------ the collector's side
 
-    def put(self, metadata: Mapping[str, Any]) -> None:
+    def put(self, metadata: Mapping[str, Json]) -> None:
         """Leave a message for the coordinator; waits while it has too many to ask for.
+
+        Args:
+            metadata: ``data_id`` and more; ``size``, if it is known.
 
         Raises:
             TaskClosed: It will not ask.
         """
         with self._changed:
             self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
-            self._pending.append({**self.ids, **metadata})
+            self._pending.append(self._chunk_report(metadata))
             self._changed.notify_all()
+
+    def _chunk_report(self, metadata: Mapping[str, Json]) -> ChunkReport:
+        meta = {**self.ids, **metadata}
+        size = meta.get("size")
+        return ChunkReport(
+            str(meta.get("data_id", "")),
+            *(_text(meta["task_id"]), _text(meta["buffer_id"])),
+            size if isinstance(size, int) else 0,
+            meta,
+        )
 
     def reserve(self, size: int) -> None:
         """Wait until as many bytes may be written.
@@ -157,16 +180,13 @@ class CollectTask:
 
     def poll(
         self, wait: float = 0.5, quota: float | None = None, single: bool = False
-    ) -> list[dict[str, Any]]:
-        """What there is to tell: messages, and how far the task is.
+    ) -> SamplesAnswer:
+        """What there is to tell: chunks, the oldest first, and how far the task is.
 
         Args:
             wait: Seconds to wait for a message or the end of the task.
             quota: Bytes that may be written in this task up to now; ``None`` for no limit.
-            single: Whether the coordinator takes one thing at a time.
-
-        Returns:
-            Messages, oldest first, and the progress; one of them only if ``single``.
+            single: Whether the coordinator takes one thing at a time: one chunk, or the progress.
 
         Raises:
             Exception: What the collector raised. It has stopped.
@@ -192,26 +212,26 @@ class CollectTask:
             if self._error is not None:
                 raise self._error
             count = min(len(self._pending), 1 if single else MAX_ANSWER)
-            answer = [dict(self._pending.popleft()) for _ in range(count)]
+            chunks = tuple(self._pending.popleft() for _ in range(count))
             self._changed.notify_all()
-            if single and answer:
-                return answer
-            return [*answer, self._progress()]
+            return SamplesAnswer(chunks, None if single and chunks else self._progress())
 
     def _is_eager(self) -> bool:
         """Whether an answer should not wait for more messages."""
         over = self._ended or self._closed or self._error is not None
         return over or self._waiting is not None or len(self._pending) >= MAX_ANSWER
 
-    def _progress(self) -> dict[str, Any]:
-        return {
-            **self.collector.progress(),
-            **self.ids,
-            "collector_done": self._ended and not self._pending,
-            "waiting": self._waiting or self.collector.waits_for,
-            "waiting_bytes": self._needed,
-            "written": self._written,
-        }
+    def _progress(self) -> CollectProgress:
+        info = {**self.collector.progress(), **self.ids, "written": self._written}
+        warning = info.get("warning")
+        return CollectProgress(
+            self.task_id,
+            self._ended and not self._pending,
+            self._waiting or self.collector.waits_for,
+            self._needed,
+            None if warning is None else str(warning),
+            info,
+        )
 
     @property
     def error(self) -> BaseException | None:
@@ -236,8 +256,8 @@ class CollectTask:
         self._wait_for_end(timeout)
         with self._changed:
             unsent, self._pending = list(self._pending), deque()
-        for metadata in unsent:
-            self._on_unsent(metadata)
+        for chunk in unsent:
+            self._on_unsent(chunk.meta)
 
     def _wait_for_end(self, timeout: float) -> None:
         thread = self._thread
@@ -251,8 +271,8 @@ class CollectTask:
                 return
             thread.join(min(left, durations.STEP_LOOK))
 
-    def finish_info(self) -> dict[str, Any]:
-        """The collector's report, with the ids of the task and its episodes.
+    def report(self) -> TaskReport:
+        """What the collector has done, with its episodes.
 
         Raises:
             Exception: What the collector raised before it was closed.
@@ -260,4 +280,9 @@ class CollectTask:
         if self._error is not None:
             raise self._error
         episodes = self.collector.episode_info()
-        return {**self.collector.get_finish_info(), **self.ids, "episode_info": episodes}
+        info = {**self.collector.get_finish_info(), **self.ids, "episode_info": episodes}
+        return TaskReport(self.task_id, info)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -17,7 +17,8 @@ from ding.utils import durations, find_free_port
 from ding.utils.errors import CheckpointWriteError, ConfigError
 from ding.worker import FlaskFileSystemCollector
 from ding.worker.collector import _step_watch
-from ding.worker.collector.comm import collect_task, flask_fs_collector
+from ding.worker.collector.comm import collect_task
+from ding.worker.engines import shared_folder
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.comm.driver import Driver
 from tests.worker.collector.parallel_tasks import env_cfg, task_info
@@ -189,7 +190,7 @@ def test_a_task_closed_early_leaves_nothing(driver):
     time.sleep(0.1)
     info = driver.ask("collector_close_task")
     assert not info["collector_done"]
-    assert driver.worker._task is None
+    assert driver.worker.task is None
     assert not driver.untold()
 
 
@@ -220,10 +221,8 @@ def test_a_lost_master_ends_the_task_and_the_files(tmp_path):
         driver.begin(env=env_cfg())
         driver.ask("collector_data_task", wait=0.5)
         # Its server is gone without a goodbye.
-        driver.worker._slave._lost_master(
-            driver.worker._slave._session, ConnectionError("the line is dead")
-        )
-        assert driver.worker._task is None
+        driver.worker.coordinator_lost("the line is dead")
+        assert driver.worker.task is None
         assert not driver.untold()
         assert not driver.worker.failed
 
@@ -302,7 +301,7 @@ def test_a_goodbye_ends_the_task(driver):
     driver.ask("collector_data_task", wait=0.5)
     assert not driver.worker.join(0)
     driver.connection.disconnect()
-    assert driver.worker._task is None
+    assert driver.worker.task is None
     assert driver.worker.join(0)  # the run is over
     assert driver.worker.failed is None
     driver.connection = driver.master.new_connection("c", "127.0.0.1", driver.worker.port)
@@ -327,8 +326,8 @@ class FullDisk:
     """A disk on which there is room again after so many tries."""
 
     def __init__(self, monkeypatch, tries):
-        self.write, self.left = flask_fs_collector.write_chunk, tries
-        monkeypatch.setattr(flask_fs_collector, "write_chunk", self)
+        self.write, self.left = shared_folder.write_chunk, tries
+        monkeypatch.setattr(shared_folder, "write_chunk", self)
 
     def __call__(self, folder, name, rows):
         self.left -= 1

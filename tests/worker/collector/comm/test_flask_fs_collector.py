@@ -184,12 +184,13 @@ def test_packed_samples_are_unpacked(driver):
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (dict(name="collector_jump_task"), "expected 'resource'"),
-        (dict(), "expected 'resource'"),
-        (dict(name="collector_start_task"), "without task_id, buffer_id, collector_cfg"),
+        (dict(name="collector_jump_task"), "a collector knows resource"),
+        (dict(), "a collector knows resource"),
+        (dict(name="collector_start_task"), "task_info is a NoneType"),
+        (dict(name="collector_start_task", task_info={}), "without task_id, buffer_id"),
         (dict(name="collector_start_task", task_info={"task_id": 1}), "without buffer_id"),
         (dict(name="collector_data_task"), "collector_start_task"),
-        (dict(name="collector_data_task", wait="long"), "collector_start_task"),
+        (dict(name="collector_data_task", wait="long"), "expected a number"),
         (dict(name="collector_close_task"), "collector_start_task"),
     ],
 )

@@ -1,0 +1,205 @@
+"""The collector that puts samples into a sample store and takes policies from a weight store."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ding.data import Columns, tree_map
+from ding.data.chunks import chunk_name
+from ding.utils import get_data_decompressor
+from ding.utils.errors import DataError, DingError
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector
+from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
+from ding.worker.collector.comm.collect_task import CollectTask
+from ding.worker.messages import Task, TaskReport
+from ding.worker.seams import Samples, SampleStore, WeightStore
+
+_logger = logging.getLogger(__name__)
+
+#: Bytes of a stored chunk beside the samples, generously.
+HEADER_SIZE = 4096
+#: Samples of a chunk even if there is no room for them: then the collector waits.
+MIN_ROWS = 16
+
+
+class CollectorService(BaseCommCollector):
+    """Works on collector tasks over the stores of an engine.
+
+    Args:
+        cfg: ``name``; perhaps ``resource``.
+        samples: Where samples go.
+        weights: Where policies come from.
+    """
+
+    def __init__(
+        self, cfg: Mapping[str, object], samples: SampleStore, weights: WeightStore
+    ) -> None:
+        super().__init__(cfg)
+        self._sample_store, self._weights = samples, weights
+        self._versions: dict[str, object] = {}  # of policies when they were looked at last
+        self._sizes: dict[str, int] = {}  # of chunks that the coordinator was not told of
+        self._sample_size = 0.0
+        self._kept_policy: str | None = None  # a copy of the weights that are evaluated
+
+    # ------------------------------------------------------------------ tasks
+
+    def _report(self, task: CollectTask) -> TaskReport:
+        report = super()._report(task)
+        if self._kept_policy is None or task.foreign:
+            return report
+        kept, self._kept_policy = self._kept_policy, None  # the coordinator's now
+        info = report.info
+        return TaskReport(
+            report.task_id, {**info, "eval_policy": kept, "policy_iter": info["train_iter"]}
+        )
+
+    def end_task(self) -> None:
+        super().end_task()
+        for name in list(self._sizes):
+            self._remove_samples(name)
+        kept, self._kept_policy = self._kept_policy, None
+        if kept is not None:
+            _or_warn(self._weights.remove, kept)
+
+    def _create_collector(self, task_info: Task) -> BaseParallelCollector:
+        self._versions.clear()
+        return super()._create_collector(task_info)
+
+    # ------------------------------------------------------------------ policies
+
+    def policy_changed(self, path: str) -> bool:
+        version = self._weights.version(path)
+        if version is None or version == self._versions.get(path):
+            return False
+        self._versions[path] = version
+        return True
+
+    def get_policy_update_info(self, path: str) -> dict[str, Any]:
+        """The weights published under the name, with ``iter``.
+
+        Raises:
+            CheckpointError: There are none (then it is a `FileNotFoundError`, too), or they cannot
+                be read.
+        """
+        self.policy_changed(path)  # what is read now is not new any more
+        kept = self._keep(path)
+        try:
+            found = self._weights.newest(kept or path)
+        except DingError:
+            if kept is not None:
+                self._kept_policy = None
+                _or_warn(self._weights.remove, kept)
+            raise
+        policy_iter: Any = found.facts.get("policy_iter", found.state.get("iter", 0))
+        return {**found.state, "iter": int(policy_iter)}
+
+    def _keep(self, path: str) -> str | None:
+        """Give the weights that an evaluation is of a name of their own; the best will be kept."""
+        task = self._task
+        if task is None or task.foreign or not task.collector_cfg.get("eval_flag"):
+            return None
+        if self._kept_policy is not None or path != _first_policy(task.collector_cfg):
+            return None
+        name = f"{path}.{super().new_data_id()}"
+        if not self._weights.keep(path, name):
+            return None
+        self._kept_policy = name
+        return name
+
+    # ------------------------------------------------------------------ samples
+
+    def new_data_id(self) -> str:
+        buffer_id = None if self._task is None else self._task.buffer_id
+        name = str(self._cfg.get("name", "collector"))
+        return chunk_name(buffer_id or "", name, super().new_data_id())
+
+    def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
+        """Put samples into the store.
+
+        Args:
+            path: Their name.
+            stepdata: Columns, a list of rows, or one row; or these as the collector's
+                ``compressor`` packed them.
+
+        Raises:
+            CheckpointWriteError: The store cannot take them.
+            DataError: It is something else.
+        """
+        task = self._task
+        if isinstance(stepdata, bytes) and task is not None:
+            # Learners map files as they are; and what they load, they check no less than this.
+            stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
+        rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
+        if not isinstance(rows, list):
+            raise DataError(
+                f"send_stepdata({path!r}) got a {type(stepdata).__name__}; expected samples: "
+                "columns, a list of dicts, or a dict"
+            )
+        if task is not None:
+            task.reserve(self._expected_size(rows))
+
+        def put() -> int:
+            return self._sample_store.put(path, rows)
+
+        size = put() if task is None else task.write(put)
+        self._sizes[path] = size
+        self._sample_size = size / len(rows)
+        if task is not None:
+            task.count_written(size)
+
+    def send_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Leave a message for the coordinator.
+
+        Args:
+            metadata: ``data_id`` and more; task, buffer and size are added.
+        """
+        data_id = metadata.get("data_id", "")
+        size = self._sizes.get(data_id)
+        super().send_metadata(metadata if size is None else {"size": size, **metadata})
+        self._sizes.pop(data_id, None)
+
+    def chunk_rows(self, samples: Sequence[Any]) -> int:
+        """One for a coordinator that takes them one by one; what there is room for else."""
+        task = self._task
+        if task is None:
+            return len(samples)
+        if task.one_by_one():
+            return 1
+        room = task.room()
+        if room is None:
+            return len(samples)
+        size = self._expected_size(samples) / len(samples)
+        return max(1, min(len(samples), max(MIN_ROWS, int(room // size))))
+
+    def _expected_size(self, rows: Samples | Sequence[Any]) -> int:
+        columns = rows.columns_or_none() if isinstance(rows, Columns) else None
+        if columns is None:
+            return int(self._sample_size * len(rows)) + HEADER_SIZE
+        total = 0
+
+        def count(leaf: Any) -> None:
+            nonlocal total
+            total += leaf.nbytes
+
+        tree_map(count, columns)
+        return total + HEADER_SIZE
+
+    def _drop(self, metadata: Mapping[str, object]) -> None:
+        self._remove_samples(str(metadata.get("data_id", "")))
+
+    def _remove_samples(self, name: str) -> None:
+        self._sizes.pop(name, None)
+        _or_warn(self._sample_store.remove, name)
+
+
+def _or_warn(remove: Callable[[str], None], name: str) -> None:
+    try:
+        remove(name)
+    except DingError as err:
+        _logger.warning("%s is left behind: %s", name, err)
+
+
+def _first_policy(collector_cfg: Mapping[str, object]) -> object:
+    """Name of the first player's policy."""
+    path = collector_cfg.get("policy_update_path")
+    return path[0] if isinstance(path, list | tuple) and path else path
