@@ -70,7 +70,7 @@ class _Ranks(ChildGroup):
                     self._step(math.inf)
                 verdict = self._how(stop)
                 for child in self._group:
-                    child.tell("stop", *verdict)
+                    child.tell("stop", verdict)
                 self._await(self._group, time.monotonic() + durations.PART_STOP, stop, stop.number)
             except StopNow as signalled:
                 verdict = signalled.ending

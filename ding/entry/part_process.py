@@ -84,7 +84,7 @@ class PartHandle:
         """Take a message of the supervisor."""
         word, *facts = message
         if word == "stop":
-            self.ask_to_stop(Ending(*facts))
+            self.ask_to_stop(*facts)
         elif word == "ended":
             self._worker_ended(*facts)
         elif word == "started":

@@ -62,10 +62,9 @@ def run_coordinator(
             handle.on_worker_ended(coordinator.worker_ended)
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
             handle.tell("up", coordinator.address[1])
-            ending = Ending(*(coordinator.wait() or ("failed", "no verdict")))
-            if handle.stopping is not None:
-                ending = ending._replace(signal=handle.stopping.signal)
-            handle.tell("verdict", *ending)  # what comes now is the end
+            verdict = coordinator.wait() or ("failed", "no verdict")
+            ending = Ending(*verdict, handle.stopping.signal if handle.stopping else None)
+            handle.tell("verdict", ending)  # what comes now is the end
         finally:
             coordinator.close()
     if on_verdict is not None:

@@ -270,7 +270,7 @@ class RunWatch:
             in_haste = self._stop.asked_again and elapsed > durations.CLOSE_LIMIT
             if in_haste or elapsed > durations.SAVE_LIMIT:
                 reason = f"{ending.reason}; the state could not be saved in time"
-                self._end(ending._replace(reason=reason), save=False)
+                self._end(ending.because(reason), save=False)
             return
         if elapsed >= durations.MAIN_THREAD_LOST:
             self._end(ending, save=self._phase == "train")

@@ -309,7 +309,7 @@ class SerialRun:
         ):
             problems.append(self._evaluate_last())
         ending = self._verdict()
-        ending = ending._replace(reason="; ".join([ending.reason, *filter(None, problems)]))
+        ending = ending.because("; ".join([ending.reason, *filter(None, problems)]))
         self.conclude(ending)
         return ending
 

@@ -128,7 +128,7 @@ class Supervisor(ChildGroup):
         elif word == "error":
             child.error = facts[0]
         elif word == "verdict":
-            self._verdict = Ending(*facts)
+            self._verdict = facts[0]
 
     def _came_up(self, child: Child, where: Any) -> None:
         """Start those who wait for this one; it keeps its port when it is started again."""
@@ -210,14 +210,14 @@ class Supervisor(ChildGroup):
             self._cause = Ending.by_signal(told)
         alone, all_told = _time_to_end(hurry=self._cause is not None)
         if self._cause is not None:
-            self._coordinator.tell("stop", *self._cause)
+            self._coordinator.tell("stop", self._cause)
         begin = time.monotonic()
         self._await([self._coordinator], begin + alone, stop, told)
         if stop.number != told:  # a signal that came in between: hurry
             alone, all_told = _time_to_end(hurry=True)
             begin = time.monotonic() - alone
         for child in self._workers.values():
-            child.tell("stop", *self._conclusion())
+            child.tell("stop", self._conclusion())
         self._await(self._group, begin + all_told, stop, stop.number)
 
     def _conclusion(self) -> Ending:

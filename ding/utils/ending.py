@@ -11,8 +11,13 @@ SIGNALS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 AT_GOAL = ("converged", "finished")
 
 
-class Ending(NamedTuple):
-    """How it ended.
+class _Verdict(NamedTuple):
+    status: str
+    reason: str
+
+
+class Ending(_Verdict):
+    """How it ended: a pair of status and reason that knows its signal.
 
     Attributes:
         status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
@@ -20,13 +25,23 @@ class Ending(NamedTuple):
         signal: Number of the signal that interrupted it, if one did.
     """
 
-    status: str
-    reason: str
-    signal: int | None = None
+    signal: int | None
+
+    def __new__(cls, status: str, reason: str, signal: int | None = None) -> "Ending":
+        self = super().__new__(cls, status, reason)
+        self.signal = signal
+        return self
+
+    def __getnewargs__(self) -> tuple[str, str, int | None]:  # type: ignore[override]
+        return self.status, self.reason, self.signal
 
     @classmethod
     def by_signal(cls, number: int) -> "Ending":
         return cls("interrupted", SIGNALS[number], number)
+
+    def because(self, reason: str) -> "Ending":
+        """The same end with another reason."""
+        return Ending(self.status, reason, self.signal)
 
     def __str__(self) -> str:
         return f"{self.status}: {self.reason}"

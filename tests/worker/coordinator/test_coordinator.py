@@ -17,7 +17,6 @@ from ding.data.chunks import SharedFolder
 from ding.interaction.slave import TaskRefuse
 from ding.torch_utils import write_weights
 from ding.utils import durations, read_file
-from ding.utils.ending import Ending
 from ding.utils.errors import CheckpointError, PortTakenError
 from ding.utils.run_log import RunLog
 from ding.worker import NaiveCommander
@@ -85,7 +84,7 @@ def test_data_go_from_collector_to_learner(ours):
     learner = FakeLearner(iterations=5, ours=ours)
     with Run({"c": collector, "l": learner}, commander={"finish": True}) as run:
         verdict = run.coordinator.wait(20)
-        assert verdict == Ending("finished", "the learner is done")
+        assert verdict == ("finished", "the learner is done")
         assert run.commander.finished["learner"][0]["learner_step"] >= 5
         assert run.commander.infos[0]["learner_step"] >= 1
         assert learner.info["learner_id"] == "l"
@@ -475,7 +474,7 @@ def test_server_that_cannot_go_on_ends_the_run_with_its_cause(monkeypatch):
 
         eventually(knock)
         monkeypatch.undo()
-        status, reason, _ = run.coordinator.verdict
+        status, reason = run.coordinator.verdict
         assert status == "failed"
         assert "can't start new thread" in reason
 
@@ -741,7 +740,7 @@ def test_a_log_handler_that_raises_changes_nothing():
         collector.on["start"] = fail_task("no luck")
         with Run({"c": collector, "l": FakeLearner()}) as run:
             verdict = run.coordinator.wait(20)
-            assert verdict.status == "failed"
+            assert verdict == ("failed", verdict.reason)
             assert verdict.reason.startswith("collector tasks failed 4 times in a row")
     finally:
         logging.getLogger().removeHandler(handler)
