@@ -18,6 +18,7 @@ from ding.config.compile import (
     require_envs,
     require_model,
 )
+from ding.config.engines import settle_engine
 from ding.config.hosts import (
     fill_tables,
     parallel_transform,
@@ -173,6 +174,7 @@ def complete_parallel(
     system = copied(system_cfg, "system_config")
     check_create(create, notes, strict)
     _use_command_mode(create)
+    settle_engine(system, create)
     parts = find_parts(create, user, None, parallel=True, notes=notes)
     main = merge_parts(user, create, parts, {}, seed, notes, strict)
     notes.say_what_runs_ignore()

@@ -12,6 +12,7 @@ from ding.config.origins import entry_point, is_of_a_script, search_path
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.source import Source, plain, without_objects
 from ding.config.system import user_part
+from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.git_state import git_state
 from ding.utils.log_file import write_atomically
@@ -124,6 +125,9 @@ def _main_part(config: dict) -> dict[str, Any]:
 
 def _save_formatted_parallel(config: dict, path: str) -> None:
     source = _source_for(config["main"], config["main"].get("create_config", {}))
+    engine = at(config, "system.engine.type")
+    if engine in ENGINE_REGISTRY and is_of_a_script(ENGINE_REGISTRY[engine]):
+        source.lose(f"the engine type {engine!r} is registered by a script")
     main = _main_part(config["main"])
     main_text = source.of(main, "main_config")
     create_text = source.of(config["main"].get("create_config", {}), "create_config")

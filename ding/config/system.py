@@ -8,6 +8,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import KeyChecker, Problems, at
+from ding.config.engines import DEFAULT_ENGINE, engine_keys
 from ding.config.known_keys import COUNTS
 from ding.config.notes import Notes
 from ding.utils import deep_merge_dicts
@@ -22,6 +23,8 @@ COORDINATOR_DEFAULTS: dict[str, Any] = {
 COORDINATOR_DEFAULTS.pop("cfg_type")
 SYSTEM_DEFAULTS: dict[str, Any] = {
     "coordinator": COORDINATOR_DEFAULTS,
+    # What carries messages, samples and weights: its type, and what that knows.
+    "engine": {"type": DEFAULT_ENGINE, "import_names": []},
     "path_data": "",
     "path_policy": "",
     "communication_mode": "auto",
@@ -69,18 +72,21 @@ def complete_system(
 
     Raises:
         ConfigError: Unknown keys, wrong types, impossible values; each with its path.
+        UnknownTypeError: There is no such engine.
     """
     problems = Problems()
     known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), _TYPES)
     for name in worker_names(main, system):
         known[name] = _WORKER_KEYS
+    engine = known["engine"] = engine_keys(system)
     user = EasyDict(copy.deepcopy(dict(system)))
     checked = {"system_config": user}
     KeyChecker(
         {"system_config": known}, _open_paths(), problems, notes, strict, counts=COUNTS
     ).check(checked)
     problems.raise_if_any()
-    merged = EasyDict(deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), user))
+    defaults = {**SYSTEM_DEFAULTS, "engine": engine}
+    merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
     for key, folder in _FOLDERS.items():
         if not merged[key]:
             merged[key] = os.path.join(main["exp_name"], folder)

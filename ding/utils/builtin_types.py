@@ -196,6 +196,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "league_exploiter": "ding.league.starcraft_player",
     },
     "engine": {
+        "flask_fs": "ding.worker.engines.flask_fs",
         "local": "ding.worker.engines.local",
     },
     "dataset": {
