@@ -11,6 +11,7 @@ from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.restart_limit import RestartLimit
 from ding.worker.engines.carrier import Carrier, EndWorker, WorkerSpec
+from ding.worker.engines.status_server import StatusServer
 from ding.worker.messages import Kind, Request, ResourceRequest
 from ding.worker.seams import Arrival, Arrivals, Awaited, WorkerBusy, WorkerFailed, WorkerLost
 
@@ -34,6 +35,7 @@ class SpawnControl:
     def __init__(
         self, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
     ) -> None:
+        self._status_server: StatusServer | None = None
         self._lock = threading.Lock()
         self._left = Counter[Kind](spec.kind for spec in specs)
         self._keepers = {
@@ -43,6 +45,8 @@ class SpawnControl:
 
     def start(self, arrivals: Arrivals) -> None:
         """Start all workers; does not wait for them."""
+        self._status_server = StatusServer(arrivals.status)
+        self._status_server.start()
         for keeper in self._keepers.values():
             keeper.start(arrivals)
 
@@ -60,12 +64,15 @@ class SpawnControl:
         deadline = time.monotonic() + timeout
         for keeper in self._keepers.values():
             keeper.close(deadline)
-        return all(keeper.join(deadline) for keeper in self._keepers.values())
+        ended = [keeper.join(deadline) for keeper in self._keepers.values()]
+        if self._status_server is not None:
+            self._status_server.close()
+        return all(ended)
 
     @property
     def address(self) -> str | None:
-        """Nobody can join."""
-        return None
+        """Where it tells the run's status; nobody can join there."""
+        return None if self._status_server is None else self._status_server.address
 
     def _given_up(self, kind: Kind) -> bool:
         """A worker is not started again; whether there are others of its kind."""

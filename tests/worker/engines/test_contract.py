@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ding.data import Columns
+from ding.entry.ask_status import ask_status
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
@@ -268,6 +269,14 @@ class TestWorkers:
         assert time.monotonic() - begin < 2.0
         asking.join(5.0)
         assert not asking.is_alive()
+
+    def test_anybody_may_ask_how_the_run_is_going(self, engine):
+        arrivals = Arrivals()
+        control = engine.control()
+        control.start(arrivals)
+        arrivals.wait("came")
+        host, _, port = control.address.rpartition(":")
+        assert ask_status({"host": host, "port": port}) == {"of": "a test"}
 
     def test_the_end_in_good_order(self, engine):
         arrivals = Arrivals()
