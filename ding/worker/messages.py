@@ -42,6 +42,11 @@ class Resources:
     ours: bool = True
     others: Mapping[str, Json] = field(default_factory=dict)
 
+    def as_json(self) -> dict[str, Json]:
+        """All of it in one object, as tasks name it (``resource_info``)."""
+        ours: dict[str, Json] = {"ours": 1} if self.ours else {}
+        return {"cpu": self.cpu, "gpu": self.gpu, **ours, **self.others}
+
 
 @dataclass(frozen=True)
 class ResourceRequest(Request[Resources]):

@@ -365,7 +365,7 @@ class Events(Protocol):
 
     def deal_with_learner_get_data(
         self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
-    ) -> list[dict[str, Json]] | None:
+    ) -> Sequence[Mapping[str, Json]] | None:
         """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet."""
 
     def deal_with_learner_send_info(

@@ -19,7 +19,7 @@ from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.errors import InteractionError
-from ding.worker.coordinator.run_master import JoinMessage, RunMaster
+from ding.worker.engines.run_master import JoinMessage, RunMaster
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.comm.training_task import HUNG
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ding.worker.coordinator.run_facts import mean_return
+from ding.worker.coordinator.reported_values import mean_return
 
 _NAMES = (
     *("train_iter", "real_episode_count", "step_count", "sample_count", "duration"),

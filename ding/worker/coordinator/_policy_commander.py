@@ -17,7 +17,7 @@ from ding.worker.coordinator._task_builder import collector_task, learner_task, 
 from ding.worker.coordinator._task_space import TaskSpace
 from ding.worker.coordinator._trainee import Job, Trainee
 from ding.worker.coordinator.base_parallel_commander import BaseCommander, commander_section
-from ding.worker.coordinator.run_facts import mean_return
+from ding.worker.coordinator.reported_values import mean_return
 
 _LAST_EVAL_TRIES = 3
 

@@ -14,7 +14,7 @@ from ding.utils.errors import ConfigError
 from ding.worker.coordinator._command_settings import command_settings
 from ding.worker.coordinator._task_builder import collector_task, learner_task, section
 from ding.worker.coordinator._task_space import TaskSpace
-from ding.worker.coordinator.run_facts import as_count
+from ding.worker.coordinator.reported_values import as_count
 
 #: Tasks of learners whose news a naive commander keeps.
 MAX_LEARNER_INFO = 100

@@ -9,7 +9,7 @@ from ding.utils import save_file
 from ding.utils.errors import DingError
 from ding.utils.shared_folder import SharedFolder
 
-from .run_facts import as_count
+from .reported_values import as_count
 
 BEST_NAME = "ckpt_best.pth.tar"
 

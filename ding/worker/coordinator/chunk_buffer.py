@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -174,9 +174,9 @@ class ChunkBuffer:
             f"being written; raise it"
         )
 
-    def release(self, batch: Mapping[str, Any] | list[dict[str, Any]]) -> None:
+    def release(self, batch: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """A learner has the data of a batch, or will never ask for it; again does nothing."""
-        if isinstance(batch, list):
+        if not isinstance(batch, Mapping):
             batch = {"id": batch[0].get("batch_id")} if batch else {}
         with self._lock:
             numbers = self._in_flight.pop(batch.get("id", -1), None)

@@ -1,345 +1,231 @@
-"""How a coordinator reaches its workers: a master, and a session for each worker."""
+"""Looks after a run's workers: a session for each, and who of them is free."""
 
 import logging
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Any
 
-from ding.interaction.base.authentication import NotAuthenticError
 from ding.interaction.base.network import split_http_address
-from ding.interaction.base.service import refusal
-from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
-from ding.interaction.exception.master import MasterErrorCode as Code
-from ding.interaction.master.connection import SlaveConnectionProxy
 from ding.utils import durations
-from ding.utils.errors import ConfigError
+from ding.worker.engines.http_control import HttpControl
+from ding.worker.messages import Json, Kind, Task
+from ding.worker.seams import Arrival, Awaited, Control, Events
 
-from .operator_link import OperatorLink, wants_operator
+from .callback_events import CallbackEvents, Callbacks
 from .resource_manager import NaiveResourceManager
-from .run_master import JoinMessage, RunMaster
-from .worker_jobs import CollectorJob, Job, LearnerJob
-from .worker_link import Link
-from .worker_session import WorkerSession
-
-_JOBS: dict[str, type[Job]] = {"collector": CollectorJob, "learner": LearnerJob}
-#: Seconds that a worker has for each step of a task.
-_LIMITS = {
-    "step": durations.STEP_TIMEOUT,
-    "start": durations.START_TIMEOUT,
-    "close": durations.CLOSE_TIMEOUT,
-    "learn": durations.LEARN_TIMEOUT,
-}
+from .worker_session import Limit, WorkerSession
 
 
 class CommCoordinator:
-    """Connects to the workers of the config, lets others join, and gives them tasks.
+    """Gives tasks to the workers that its control lets come; implements `Workers`, `Arrivals`.
 
     Args:
-        cfg: The compiled config; ``cfg.system.coordinator`` names host, port, the tables
-            ``collector`` and ``learner`` of workers, ``run_key``, and the spans in seconds.
-        callback_fn: See `Link`.
+        cfg: The compiled config; ``cfg.system.coordinator`` has the spans in seconds that workers
+            have for their answers, and what `HttpControl` reads.
+        callback_fn: The coordinator; or functions, see `CALLBACKS`.
         logger: Where it tells what it does.
-        status: What ``GET /status`` answers.
+        status: What those are told who ask the control for the run's status.
+        control: The way to the workers; by HTTP if not given.
     """
 
     def __init__(
         self,
-        cfg: dict,
-        callback_fn: dict[str, Callable],
+        cfg: Mapping[str, Any],
+        callback_fn: Events | Callbacks,
         logger: logging.Logger,
         *,
-        status: Callable[[], Mapping[str, Any]] = dict,
+        status: Callable[[], Mapping[str, Json]] = dict,
+        control: Control | None = None,
     ) -> None:
-        own = cfg["system"]["coordinator"]
-        self.link = Link(callback_fn)
-        self.limits = {name: float(own.get(f"{name}_timeout", s)) for name, s in _LIMITS.items()}
-        self._logger = logger
-        self._workers = {kind: _table(own, kind) for kind in _JOBS}
-        self._configured = max(len(self._workers["collector"]), _collector_num(cfg))
-        self._extra = 0
+        own: Mapping[str, Any] = cfg["system"]["coordinator"]
+        self.events = (
+            CallbackEvents(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
+        )
+        self.limits: Mapping[Limit, float] = {
+            "step": float(own.get("step_timeout", durations.STEP_TIMEOUT)),
+            "start": float(own.get("start_timeout", durations.START_TIMEOUT)),
+            "close": float(own.get("close_timeout", durations.CLOSE_TIMEOUT)),
+            "learn": float(own.get("learn_timeout", durations.LEARN_TIMEOUT)),
+        }
+        self._logger, self._status = logger, status
+        self._control = HttpControl(own) if control is None else control
+        self._configured = max(len(own.get("collector") or {}), _collector_num(cfg))
         self._resources = NaiveResourceManager()
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # guards what follows
         self._sessions: dict[str, WorkerSession] = {}
-        self._present: set[str] = set()
-        self._suspects: set[tuple[str, int]] = set()
+        self._present: set[WorkerSession] = set()
+        self._extra = 0
         self._closing = False
-        self._started = False
-        operator = own.get("operator_server") or {}
-        self._operator = (
-            OperatorLink(operator, self._add, self._remove) if wants_operator(operator) else None
-        )
-        self._tolerance = float(own.get("heartbeat_tolerance", 4.0))
-        port = own.get("port", 0)
-        self._master = RunMaster(
-            own.get("host"),
-            0 if port in (None, "auto") else int(port),
-            heartbeat_tolerance=self._tolerance,
-            heartbeat_check_span=own.get("heartbeat_check_span", 0.5),
-            request_retries=own.get("request_retries", 2),
-            request_retry_waiting=own.get("request_retry_waiting", 0.3),
-            channel=own.get("channel"),
-            my_address=own.get("my_address"),
-            key=own.get("run_key"),
-            request_timeout=own.get("request_timeout", 5.0),
-            on_join=self._join,
-            on_lost=self._lost,
-            status=status,
-            on_death=self.link.fatal,
-            on_warning=lambda line: self.link.warn("coordinator", line),
-        )
 
-    # Life
+    # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Listen, and begin to connect to the workers of the config; does not wait for them.
+        """Begin to let workers come; does not wait for them.
 
         Raises:
             PortTakenError: Another program listens on the port.
         """
-        self._master.start()
-        self._started = True
-        for kind, workers in self._workers.items():
-            for name, address in workers.items():
-                self._add(kind, name, *address)
-        if self._operator is not None:
-            self._operator.start()
+        self._control.start(self)
 
     def close(self) -> None:
-        """Let all workers go and stop listening, within seconds."""
+        """Let all workers go, within seconds."""
         with self._lock:
             self._closing = True
-        if self._operator is not None:
-            self._operator.close()
-        with self._lock:
             sessions = list(self._sessions.values())
         deadline = time.monotonic() + durations.COMM_CLOSE
         for session in sessions:
             session.end("the run is over")
-        if self._started:
-            self._master.shutdown()  # open steps of tasks fail, so that no session waits on
-            if not self._master.join(durations.COMM_CLOSE):
-                self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
+        if not self._control.close(durations.COMM_CLOSE):
+            self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
         for session in sessions:
             if not session.join(max(0.1, deadline - time.monotonic())):
                 self._logger.warning("the session of %s still works", session.name)
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Host and port where workers reach it."""
-        host, port, _, _ = split_http_address(self._master.my_address)
+    def address(self) -> tuple[str, int] | None:
+        """Host and port where others find the run, if they can."""
+        address = self._control.address
+        if address is None:
+            return None
+        host, port, _, _ = split_http_address(address)
         return host, port
 
-    # Tasks
+    # ------------------------------------------------------------------ tasks
 
-    def send_collector_task(self, collector_task: dict) -> bool:
+    def send_collector_task(self, collector_task: Task) -> bool:
         """Give the task to a collector that is free; whether there is one."""
-        return self._send("collector", self._resources.assign_collector, collector_task)
+        while (chosen := self._resources.assign_collector(collector_task)) is not None:
+            if self._assign(chosen["collector_id"], collector_task):
+                return True
+        return False
 
-    def send_learner_task(self, learner_task: dict) -> bool:
+    def send_learner_task(self, learner_task: Task) -> bool:
         """Give the task to a learner that is free; whether there is one."""
-        return self._send("learner", self._resources.assign_learner, learner_task)
+        while (chosen := self._resources.assign_learner(learner_task)) is not None:
+            if self._assign(chosen["learner_id"], learner_task):
+                return True
+        return False
 
-    def free(self, kind: str) -> int:
-        """How many workers of that kind have nothing to do."""
-        return self._resources.free(kind)
-
-    def present(self, kind: str) -> int:
-        """How many workers of that kind are connected."""
-        with self._lock:
-            sessions = self._sessions.values()
-            return sum(one.kind == kind and one.name in self._present for one in sessions)
+    def _assign(self, name: str, task: Task) -> bool:
+        session = self._sessions.get(name)
+        return session is not None and session.assign(task)
 
     def close_tasks(self, timeout: float) -> bool:
         """Let all open tasks end; whether they have within so many seconds."""
         deadline = time.monotonic() + timeout
-        with self._lock:
-            sessions = list(self._sessions.values())
+        sessions = self.sessions()
         for session in sessions:
             session.ask_close()
         return all(session.wait_done(deadline - time.monotonic()) for session in sessions)
 
-    def workers(self) -> dict[str, WorkerSession]:
-        """The sessions by their workers' names."""
+    # ------------------------------------------------------------------ workers
+
+    def free(self, kind: Kind) -> int:
+        """How many workers of that kind have nothing to do."""
+        return self._resources.free(kind)
+
+    def present(self, kind: Kind) -> int:
+        """How many workers of that kind are there."""
         with self._lock:
-            return dict(self._sessions)
+            return sum(session.kind == kind for session in self._present)
 
-    def _send(self, kind: str, choose: Callable[[dict], dict | None], task: dict) -> bool:
-        while (chosen := choose(task)) is not None:
-            session = self._sessions.get(chosen[f"{kind}_id"])
-            if session is not None and session.assign(task):
-                return True
-        return False
-
-    # Workers of the config and of an operator
-
-    def _add(self, kind: str, name: str, host: str, port: int) -> None:
-        """Connect to a worker, ever again."""
+    def sessions(self) -> list[WorkerSession]:
+        """Those of the workers that have come."""
         with self._lock:
-            if self._closing or name in self._sessions:
-                return
-            session = self._sessions[name] = WorkerSession(name, _JOBS[kind], (host, port), self)
-        session.start()
+            return list(self._sessions.values())
 
-    def _remove(self, kind: str, name: str, host: str, port: int) -> None:
-        """Let a worker go that the operator has ended."""
+    def awaited(self) -> list[Awaited]:
+        """Workers that should be there and are not."""
         with self._lock:
-            session = None if self._closing else self._sessions.pop(name, None)
-        if session is not None:
-            self._drop_old(session, "the operator has ended it")
-            self._count_collectors()
-            self.link.workers_changed()
-
-    # Workers that join
-
-    def _join(self, message: JoinMessage) -> None:
-        """Connect to a worker that has joined.
-
-        Raises:
-            ResponsibleException: It cannot be had.
-        """
-        address = (message.host, message.port)
-        with self._lock:
-            if self._closing:
-                raise refusal(Code.SYSTEM_SHUTTING_DOWN, "the run is over", HTTPStatus.UNAUTHORIZED)
-            old = self._sessions.get(message.name)
-            if old is not None:
-                self._check_replacement(old, message)
-                self._drop_old(old, "it joined anew" if old.address == address else "started again")
-            job = _JOBS[message.kind]
-            session = WorkerSession(message.name, job, address, self, True, message.pid)
-            self._sessions[message.name] = session
-        try:
-            session.connection = self.connect(session)
-        except Exception as err:  # whatever keeps it from being reached, the worker is told
-            with self._lock:
-                if self._sessions.get(message.name) is session:
-                    del self._sessions[message.name]
-            self._count_collectors()
-            cause = f"{message.name} at {message.host}:{message.port} cannot be connected: {err}"
-            self._logger.debug(cause)
-            status = HTTPStatus.FAILED_DEPENDENCY
-            raise refusal(Code.TASK_DATA_INVALID, cause, status) from err
-        with self._lock:
-            if self._sessions.get(message.name) is session and not self._closing:
-                session.start()
-                return
-        # It joined once more meanwhile, and was lost by that; or all are let go.
-        raise refusal(Code.TASK_DATA_INVALID, "join again", HTTPStatus.FAILED_DEPENDENCY)
+            come = set(self._sessions)
+        return [worker for worker in self._control.awaited() if worker.name not in come]
 
     def worker_ended(self, name: str, cause: str) -> bool:
         """A worker's process has ended; whether its loss is still to be told."""
         session = self._sessions.get(name)
-        if session is None or not session.tell_lost(cause):
+        if session is None or not session.note_loss(cause):
             return False
-        self._master.lose(name, cause)
+        self._control.release(session.arrival, cause)
         return True
 
-    def _check_replacement(self, old: WorkerSession, message: JoinMessage) -> None:
-        host, port = old.address
-        same = old.address == (message.host, message.port)
-        if same and old.hangs:
-            cause = f"{old.name} still works on a task of before: end it and start it again"
-        elif not same and old.name in self._present and _listens(old.address):
-            cause = (
-                f"a {old.kind} called {old.name} works at {host}:{port}; choose another name, or "
-                "end that one"
-            )
-        else:
-            return
-        raise refusal(Code.TASK_DATA_INVALID, cause, HTTPStatus.CONFLICT)
+    # ------------------------------------------------------------------ what the control tells
 
-    def _drop_old(self, old: WorkerSession, cause: str) -> None:
-        self._resources.delete(old.kind, old.name)
-        self._present.discard(old.name)
-        old.end(cause)
-        self._master.lose(old.name, cause)
-        self.link.worker_left(old.name)
+    def came(self, arrival: Arrival) -> None:
+        """Begin a session with a worker."""
+        session = WorkerSession(arrival, self)
+        with self._lock:
+            if self._closing:
+                return
+            old = self._sessions.get(arrival.name)
+            self._sessions[arrival.name] = session
+            if old is not None:
+                self._resources.delete(old.kind, old.name)
+                self._present.discard(old)
+        if old is not None:
+            old.end("it came anew")
+            self._count_collectors()
+            self.events.worker_left(old.name)
+        session.start()
 
-    def connect(self, session: WorkerSession) -> SlaveConnectionProxy:
-        """Connect to a session's worker."""
-        connection = self._master.new_connection(session.name, *session.address)
-        try:
-            connection.connect()
-        except Exception as err:
-            connection.disconnect()  # the name is free again
-            if isinstance(err, NotAuthenticError) and session.address not in self._suspects:
-                self._suspects.add(session.address)
-                self.link.warn(session.name, str(err))
-            raise
-        return connection
+    def lost(self, arrival: Arrival, cause: str) -> None:
+        session = self._sessions.get(arrival.name)
+        if session is not None and session.arrival is arrival:
+            session.note_loss(cause)
 
-    # What sessions tell
+    def status(self) -> Mapping[str, Json]:
+        return self._status()
 
-    def drop(self, session: WorkerSession, cause: str) -> None:
-        """Let a session's worker go without asking it."""
-        if self._sessions.get(session.name) is session:
-            self._master.lose(session.name, cause)
+    def warn(self, source: str, text: str) -> None:
+        self.events.warn(source, text)
 
-    def came(self, session: WorkerSession) -> None:
-        """A worker is connected, unless it was replaced or given up meanwhile."""
+    def fatal(self, cause: str) -> None:
+        self.events.fatal(cause)
+
+    # ------------------------------------------------------------------ what sessions tell
+
+    def arrived(self, session: WorkerSession) -> None:
+        """A worker has told what it has, unless it was replaced meanwhile."""
         with self._lock:
             if self._sessions.get(session.name) is not session:
                 return
-            self._present.add(session.name)
-        if not session.resources.get("ours"):
-            # Those of others beat when they like, by default every 3 s.
-            self._master.tolerate(session.name, max(self._tolerance, DEFAULT_HEARTBEAT_TOLERANCE))
-        self._logger.info("%s at %s:%d is connected", session.name, *session.address)
+            self._present.add(session)
+        self._logger.info("%s at %s is connected", session.name, session.arrival.where)
         self._count_collectors()
 
     def ready(self, session: WorkerSession) -> None:
         """A worker is free."""
-        if self._sessions.get(session.name) is session:
-            self._resources.update(session.kind, session.name, session.resources)
-            self.link.workers_changed()
-
-    def left(self, session: WorkerSession) -> None:
-        """A worker is not there any more, unless it was replaced."""
         with self._lock:
             if self._sessions.get(session.name) is not session:
                 return
-            self._resources.delete(session.kind, session.name)
-            self._present.discard(session.name)
-            if session.joined and not session.hangs:
+            self._resources.update(session.kind, session.name, session.resources.as_json())
+        self.events.workers_changed()
+
+    def left(self, session: WorkerSession, cause: str | None) -> None:
+        """A worker is not there any more; with a cause, it is let go."""
+        with self._lock:
+            is_current = self._sessions.get(session.name) is session
+            if is_current:
                 del self._sessions[session.name]
-        self._count_collectors()
-        self.link.worker_left(session.name)
-        self.link.workers_changed()
-        if self._operator is not None:
-            self._operator.report_failed(session.kind, session.name)
+                self._resources.delete(session.kind, session.name)
+            self._present.discard(session)
+        if is_current:
+            self._count_collectors()
+            self.events.worker_left(session.name)
+        if cause is not None:
+            self._control.release(session.arrival, cause)
+        self.events.workers_changed()
 
     def _count_collectors(self) -> None:
         """Tell of collectors beyond those of the config that came or left."""
         with self._lock:
             beyond = max(0, self.present("collector") - self._configured)
             more, self._extra = beyond - self._extra, beyond
-            tell = self.link.increase_collector if more > 0 else self.link.decrease_collector
+            tell = self.events.deal_with_increase_collector
+            if more < 0:
+                tell = self.events.deal_with_decrease_collector
             for _ in range(0 if self._closing else abs(more)):
                 tell()
-
-    def _lost(self, name: str, cause: str) -> None:
-        session = self._sessions.get(name)
-        if session is not None:
-            session.tell_lost(cause)
-
-
-def _table(own: Mapping[str, Any], kind: str) -> dict[str, tuple[str, int]]:
-    """Addresses by name, of ``{name: [name, host, port]}`` or ``{name: [host, port]}``."""
-    table = {}
-    for name, entry in (own.get(kind) or {}).items():
-        try:
-            *_, host, port = entry
-            if port in (None, "auto", 0):
-                continue  # it joins
-            table[str(name)] = (str(host), int(port))
-        except (TypeError, ValueError) as err:
-            raise ConfigError(
-                f"system.coordinator.{kind}.{name} is {entry!r}, expected [name, host, port]"
-            ) from err
-    return table
 
 
 def _collector_num(cfg: Mapping[str, Any]) -> int:
@@ -348,11 +234,3 @@ def _collector_num(cfg: Mapping[str, Any]) -> int:
     for key in ("policy", "collect", "collector"):
         node = node.get(key, {})
     return int(node.get("collector_num", 0) or 0)
-
-
-def _listens(address: tuple[str, int]) -> bool:
-    try:
-        with socket.create_connection(address, durations.PROBE_TIMEOUT):
-            return True
-    except OSError:
-        return False

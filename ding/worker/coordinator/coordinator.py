@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from easydict import EasyDict
 
@@ -17,35 +17,38 @@ from ding.utils.default_helper import first_goal
 from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
+from ding.worker.messages import Json
+from ding.worker.seams import Engine, Events, TaskFailure
 
 from .base_parallel_commander import create_parallel_commander
 from .best_policy import BestPolicy
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
+from .reported_values import as_count, as_number, error_line, mean_return, one_line
 from .retry_limit import RetryLimit
 from .run_buffers import RunBuffers, shared_folder
 from .run_end import RunEnd
-from .run_facts import RunFacts, as_count, as_number, mean_return
+from .run_facts import RunFacts
 from .run_files import RunFiles
 from .run_status import run_status
 from .run_view import RunView, write_address
 from .task_desk import KINDS, TaskDesk
 from .task_table import LIVE, TaskState, TaskTable
-from .worker_link import CALLBACKS, Failure, Link, error_words, one_line
 
 __all__ = ["Coordinator", "TaskState"]
 
 _logger = logging.getLogger(__name__)
 
 
-class Coordinator:
+class Coordinator(Events):
     """Hands tasks of the commander to workers, and data of collectors to learners.
 
     Args:
         cfg: Compiled config with ``main`` and ``system``.
         run_log: The run's folder, for scalars and ``run.json``.
         console: The display.
+        engine: What carries the run; HTTP and the folders of the config if not given.
     """
 
     config: dict[str, Any] = dict(
@@ -75,7 +78,12 @@ class Coordinator:
         return class_config(cls)
 
     def __init__(
-        self, cfg: dict, *, run_log: RunLog | None = None, console: Console | None = None
+        self,
+        cfg: dict,
+        *,
+        run_log: RunLog | None = None,
+        console: Console | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self._closed = True  # until everything is there
         self._main = cfg["main"]
@@ -104,15 +112,23 @@ class Coordinator:
         self._state = CoordinatorState(
             self._exp_name, self._main, float(self._cfg.save_state_second), self._tell
         )
-        own = (*CALLBACKS, *Link.__annotations__)
-        callbacks = {name: getattr(self, name, None) or getattr(self, f"_{name}") for name in own}
-        system = {**cfg["system"], "coordinator": self._cfg}
         self._comm = CommCoordinator(
-            {"main": self._main, "system": system}, callbacks, _logger, status=self.status
+            {"main": self._main, "system": {**cfg["system"], "coordinator": self._cfg}},
+            self,
+            _logger,
+            status=self.status,
+            control=None if engine is None else engine.control,
         )
-        limits = {kind: float(self._cfg[f"{kind}_task_timeout"]) for kind in KINDS}
-        parts = (self._comm, self._table, self._buffers, self._files, self._exp_name, limits)
-        self._desk = TaskDesk(self._commanded, *parts, self._tell)
+        self._desk = TaskDesk(
+            self._commanded,
+            self._comm,
+            self._table,
+            self._buffers,
+            self._files,
+            self._exp_name,
+            {kind: float(self._cfg[f"{kind}_task_timeout"]) for kind in KINDS},
+            self._tell,
+        )
         self._wake, self._end = threading.Event(), RunEnd()
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
@@ -132,18 +148,26 @@ class Coordinator:
             if saved is not None:
                 self.load_state_dict(saved)
             self._comm.start()
-            self._address_file = write_address(self._exp_name, self.address)
+            if self._comm.address is not None:
+                self._address_file = write_address(self._exp_name, self._comm.address)
             loop = threading.Thread(target=self._run, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:
-            self.stop(f"the coordinator could not start: {error_words(err)}", "failed")
+            self.stop(f"the coordinator could not start: {error_line(err)}", "failed")
             raise
         self._loop_thread = loop
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port where it listens, once it was started."""
-        return self._comm.address
+        """Host and port where it listens, once it was started.
+
+        Raises:
+            RunError: The engine that carries the run does not listen.
+        """
+        address = self._comm.address
+        if address is None:
+            raise RunError("this coordinator does not listen anywhere: its engine is not by HTTP")
+        return address
 
     @property
     def port(self) -> int:
@@ -233,7 +257,7 @@ class Coordinator:
                 self._wake.wait(durations.COORDINATOR_TICK)
                 self._wake.clear()
         except BaseException as err:  # whatever it was: nobody else hands out tasks
-            self.stop(f"the coordinator failed: {error_words(err)}", "failed")
+            self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
         self._comm.close_tasks(0.0)
 
@@ -245,14 +269,14 @@ class Coordinator:
             try:
                 return getattr(self._commander, name)(*args)
             except Exception as err:
-                self.stop(f"the commander's {name}: {error_words(err)}", "failed")
+                self.stop(f"the commander's {name}: {error_line(err)}", "failed")
                 _logger.exception("the commander failed")
                 return None
 
     # ------------------------------------------------------------------ collectors
 
     def deal_with_collector_send_data(
-        self, task_id: str, buffer_id: str, data_id: str, data: dict
+        self, task_id: str, buffer_id: str, data_id: str, data: Mapping[str, Json]
     ) -> None:
         """Take in the metadata of what a collector has written."""
         state = self._known(task_id, "collector")
@@ -276,14 +300,16 @@ class Coordinator:
                 self._facts.used(policy_id, data["policy_iter"])
         self._retries.progress("collector")
 
-    def deal_with_collector_judge_finish(self, task_id: str, data: dict) -> bool:
+    def deal_with_collector_judge_finish(self, task_id: str, data: Mapping[str, Json]) -> bool:
         """Whether a collector's task shall be closed, by the progress that it tells; an unknown
         one is left alone."""
         if self._known(task_id, "collector") is None:
             return False
         return bool(self._commanded("judge_collector_finish", task_id, data))
 
-    def deal_with_collector_finish_task(self, task_id: str, finished_task: dict) -> None:
+    def deal_with_collector_finish_task(
+        self, task_id: str, finished_task: Mapping[str, Json]
+    ) -> None:
         """Take in the closing words of a collector."""
         state = self._known(task_id, "collector")
         if state is None or not self._done(state):
@@ -303,7 +329,7 @@ class Coordinator:
             self.stop(reason or f"the commander says so after task {task_id}", "converged")
         self._heed_commander()
 
-    def _write_episodes(self, state: TaskState, info: Mapping[str, Any]) -> None:
+    def _write_episodes(self, state: TaskState, info: Mapping[str, Json]) -> None:
         if self._run_log is None:
             return
         counts = self._facts.envstep, self._facts.train_iter
@@ -311,10 +337,10 @@ class Coordinator:
         told = info.get("episode_info")
         for entry in told if isinstance(told, list) else []:
             if isinstance(entry, list) and len(entry) == 3 and None not in map(as_number, entry):
-                env_id, episode_return, length = entry
+                env_id, episode_return, length = cast("list[int]", entry)
                 self._run_log.episode(source, env_id, episode_return, length, *counts)
 
-    def _collector_progress(self, task_id: str, info: Mapping[str, Any]) -> None:
+    def collector_progress(self, task_id: str, info: Mapping[str, Json]) -> None:
         state = self._table.get(task_id, "collector")
         if state is None or state.stage not in LIVE:
             return
@@ -327,7 +353,7 @@ class Coordinator:
 
     def deal_with_learner_get_data(
         self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
-    ) -> list[dict] | None:
+    ) -> list[dict[str, Json]] | None:
         """Metadata of a batch, one dict for each sample; ``None`` if there is none yet.
 
         Raises:
@@ -339,32 +365,37 @@ class Coordinator:
             return None
         return buffer.sample_rows(batch_size, cur_learner_iter)
 
-    def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: dict) -> None:
+    def deal_with_learner_send_info(
+        self, task_id: str, buffer_id: str, info: Mapping[str, Json]
+    ) -> None:
         """Take in what a learner tells of its training."""
         state = self._learner_task(task_id)
         buffer = self._buffers.get(buffer_id)
         if buffer is not None:
             # Learners tell of priorities whether or not the config wants them to be used.
-            if info.get("priority_info") and state.task.get("policy", {}).get("priority"):
-                buffer.update(info["priority_info"])
-            for data_id, cause in info.get("bad_chunks") or []:
+            priorities = info.get("priority_info")
+            if isinstance(priorities, Mapping) and state.task.get("policy", {}).get("priority"):
+                buffer.update(priorities)
+            for data_id, cause in cast("list[list[str]]", info.get("bad_chunks") or []):
                 count = buffer.drop_chunk(data_id, cause)
                 self._tell(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
-        for warning in info.get("warnings") or []:
-            self._warn(str(state.worker), warning)
+        for warning in cast("list[str]", info.get("warnings") or []):
+            self.warn(str(state.worker), warning)
         trouble = self._facts.note_trouble(str(state.worker), info.get("trouble"))
         if trouble is not None:
-            self._warn(str(state.worker), trouble)
+            self.warn(str(state.worker), trouble)
         step = self._facts.trained(state.worker, state.task.get("policy_id", ""), info)
         self._retries.trained(step)
         self._commanded("update_learner_info", task_id, info)
 
-    def deal_with_learner_judge_finish(self, task_id: str, info: dict) -> bool:
+    def deal_with_learner_judge_finish(self, task_id: str, info: Mapping[str, Json]) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
         self._learner_task(task_id)
         return bool(self._commanded("judge_learner_finish", task_id, info))
 
-    def deal_with_learner_finish_task(self, task_id: str, finished_task: dict) -> None:
+    def deal_with_learner_finish_task(
+        self, task_id: str, finished_task: Mapping[str, Json]
+    ) -> None:
         """Take in the closing words of a learner, and close its buffer."""
         state = self._learner_task(task_id)
         if not self._done(state):
@@ -376,13 +407,13 @@ class Coordinator:
         if buffer_id and not used and self._end.verdict is None:
             self._buffers.close(buffer_id)
 
-    def _envstep(self) -> int:
+    def envstep(self) -> int:
         return self._facts.envstep
 
-    def _env_statistics(self) -> Statistics:
+    def env_statistics(self) -> Statistics:
         return self._facts.env_statistics
 
-    def _learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
+    def learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
         return self._buffers.get(buffer_id)
 
     # ------------------------------------------------------------------ workers
@@ -396,15 +427,15 @@ class Coordinator:
         """One of the collectors beyond those of the config has left."""
         self._commanded("decrease_collector_task_space")
 
-    def _task_running(self, task_id: str, worker: str) -> None:
+    def task_running(self, task_id: str, worker: str) -> None:
         state = self._table.get(task_id)
         if self._table.move(task_id, "running", worker) and state is not None:
             self._view.given(state.kind, worker)
 
-    def _task_closing(self, task_id: str) -> None:
+    def task_closing(self, task_id: str) -> None:
         self._table.move(task_id, "closing")
 
-    def _task_failed(self, failure: Failure) -> None:
+    def task_failed(self, failure: TaskFailure) -> None:
         state = self._table.get(failure.task_id or "")
         if state is None or not self._table.move(
             state.task_id, "failed", failure.worker, failure.cause
@@ -421,21 +452,21 @@ class Coordinator:
         self._desk.give_back(state, failure.cause)
         self._wake.set()
 
-    def _failed_worker(self, failure: Failure) -> None:
+    def failed_worker(self, failure: TaskFailure) -> None:
         if self._end.verdict is None:
             self._facts.failed(failure)
             self._view.failed("worker", failure)
 
-    def _warn(self, worker: str, text: str) -> None:
+    def warn(self, worker: str, text: str) -> None:
         self._tell(f"{worker}: {text}")
 
-    def _fatal(self, cause: str) -> None:
+    def fatal(self, cause: str) -> None:
         self.stop(cause, "failed")
 
-    def _workers_changed(self) -> None:
+    def workers_changed(self) -> None:
         self._wake.set()
 
-    def _worker_left(self, worker: str) -> None:
+    def worker_left(self, worker: str) -> None:
         self._facts.forget_worker(worker)
         self._buffers.forget_worker(worker)
 
@@ -500,7 +531,7 @@ class Coordinator:
             "state": "running" if verdict is None else verdict.status,
             "reason": None if verdict is None else verdict.reason,
             "stop_value": as_number(first_goal(self._main.get("env", {}).get("stop_value"))),
-            **run_status(self._facts, self._table, self._comm.workers(), self._buffers.all()),
+            **run_status(self._facts, self._table, self._comm, self._buffers.all()),
             **({} if verdict is None else {"waits": "the run is over"}),
         }
 

@@ -1,9 +1,13 @@
 """Which workers are free, and who has been given work."""
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
+from ding.worker.messages import Json, Task
+
 _KINDS = ("collector", "learner")
+_Resources = Mapping[str, Json]
 
 
 class NaiveResourceManager:
@@ -11,14 +15,14 @@ class NaiveResourceManager:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._free: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
-        self._assigned: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+        self._free: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
+        self._assigned: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
 
-    def assign_collector(self, collector_task: dict) -> dict | None:
+    def assign_collector(self, collector_task: Task) -> dict[str, Any] | None:
         """``{'collector_id', 'resource_info'}`` of a collector for the task; ``None``: all work."""
         return self._assign("collector")
 
-    def assign_learner(self, learner_task: dict) -> dict | None:
+    def assign_learner(self, learner_task: Task) -> dict[str, Any] | None:
         """``{'learner_id', 'resource_info'}`` of a learner for the task; ``None``: all work."""
         return self._assign("learner")
 
@@ -35,7 +39,7 @@ class NaiveResourceManager:
                 table.pop(worker_id, None)
         return known
 
-    def update(self, name: str, worker_id: str, resource_info: dict) -> None:
+    def update(self, name: str, worker_id: str, resource_info: _Resources) -> None:
         """A worker of kind `name` is free and has these resources."""
         with self._lock:
             self._of_kind(self._assigned, name).pop(worker_id, None)
@@ -45,7 +49,7 @@ class NaiveResourceManager:
         """How many workers of kind `name` wait for work."""
         return len(self._of_kind(self._free, name))
 
-    def _assign(self, kind: str) -> dict | None:
+    def _assign(self, kind: str) -> dict[str, Any] | None:
         with self._lock:
             worker_id = next(iter(self._free[kind]), None)
             if worker_id is None:
@@ -54,7 +58,7 @@ class NaiveResourceManager:
         return {f"{kind}_id": worker_id, "resource_info": info}
 
     @staticmethod
-    def _of_kind(workers: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    def _of_kind(workers: dict[str, dict[str, _Resources]], name: str) -> dict[str, _Resources]:
         if name not in workers:
             raise KeyError(f"{name!r} is no kind of worker; expected one of {', '.join(_KINDS)}")
         return workers[name]

@@ -5,8 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from ding.utils import durations
-
-from .worker_link import Failure
+from ding.worker.seams import TaskFailure
 
 #: A cause that a worker told so often within so many seconds is there to stay, progress or not.
 SAME_CAUSE_LIMIT = 10
@@ -42,7 +41,7 @@ class RetryLimit:
         if step > self._step_mark:
             self.progress("learner")
 
-    def failed(self, group: str, failure: Failure) -> str | None:
+    def failed(self, group: str, failure: TaskFailure) -> str | None:
         """Note a failure; returns why the run shall end, if it shall."""
         record = self._records.setdefault(group, _Record())
         record.in_a_row += 1

@@ -1,6 +1,5 @@
 """What is known of a parallel run while it goes on."""
 
-import math
 import threading
 import time
 from collections import deque
@@ -9,8 +8,9 @@ from typing import Any
 
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import durations
+from ding.worker.seams import TaskFailure
 
-from .worker_link import Failure, one_line
+from .reported_values import as_count, mean_return, one_line
 
 KEPT_FAILURES = 10
 
@@ -153,7 +153,7 @@ class RunFacts:
         with self._lock:
             self._policy(policy_id)["used"] = as_count(policy_iter)
 
-    def failed(self, failure: Failure) -> None:
+    def failed(self, failure: TaskFailure) -> None:
         entry = {
             "time": round(time.time(), 3),
             "worker": failure.worker,
@@ -220,28 +220,3 @@ _SAVED = (
     *("envstep", "episodes", "train_iter"),
     *("episode_return", "last_eval_return", "best_return", "env_statistics"),
 )
-
-
-def as_count(value: Any) -> int:
-    """A number that a worker told; 0 if it is none."""
-    number = as_number(value)
-    return 0 if number is None or number < 0 else int(number)
-
-
-def mean_return(info: Mapping[str, Any], is_eval: bool) -> float | None:
-    """The mean return that a finish info tells.
-
-    ``None`` without an episode, whatever it says, and for an evaluation that was cut off: the
-    episodes that it has are those that were short.
-    """
-    if as_number(info.get("real_episode_count")) == 0:
-        return None
-    if is_eval and info.get("collector_done") is False:
-        return None
-    return as_number(info.get("reward_mean"))
-
-
-def as_number(value: Any) -> float | None:
-    """A finite number that a worker told; ``None`` if it is none."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None

@@ -4,7 +4,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .run_facts import RunFacts, as_number
+from ding.worker.seams import Awaited
+
+from .comm_coordinator import CommCoordinator
+from .reported_values import as_number
+from .run_facts import RunFacts
 from .task_table import TaskTable
 from .worker_session import WorkerSession
 
@@ -15,23 +19,29 @@ MAX_LINES = 12
 def worker_status(session: WorkerSession, facts: RunFacts) -> dict[str, Any]:
     """One worker's state, task and rate."""
     job, state = session.job, session.state
-    host, port = session.address
     status: dict[str, Any] = {
         "kind": session.kind,
         "state": state,
-        "address": f"{host}:{port}",
-        "pid": session.pid,
+        "address": session.arrival.where,
+        "pid": session.arrival.pid,
         "task_id": None if job is None else job.task_id,
         "since_s": round(time.monotonic() - session.since, 1),
         "waits_for": "task" if state == "idle" else None if job is None else job.waits_for,
     }
     if session.kind == "collector":
         status["samples_per_s"] = _rounded(facts.rate_of(session.name))
-        status["is_eval"] = bool(job and job.task.get("collector_cfg", {}).get("eval_flag"))
+        status["is_eval"] = job is not None and job.is_eval
     else:
         status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
         status["wait_share"] = as_number(job and job.info.get("wait_share"))
     return status
+
+
+def awaited_status(worker: Awaited) -> dict[str, Any]:
+    """The same of a worker that is not there."""
+    status = {"kind": worker.kind, "state": "connecting", "address": worker.where}
+    rates = {"samples_per_s": None} if worker.kind == "collector" else {"iters_per_s": None}
+    return {**status, "pid": None, "task_id": None, "since_s": None, "waits_for": None, **rates}
 
 
 def buffer_status(buffer: Any) -> dict[str, Any]:
@@ -71,11 +81,12 @@ _WHAT = {"task": "a task", "space": "space in path_data", "disk": "space on the 
 def run_status(
     facts: RunFacts,
     table: TaskTable,
-    sessions: Mapping[str, WorkerSession],
+    comm: CommCoordinator,
     buffers: Mapping[str, Any],
 ) -> dict[str, Any]:
     """All but the run's name and verdict."""
-    workers = {name: worker_status(session, facts) for name, session in sessions.items()}
+    workers = {worker.name: awaited_status(worker) for worker in comm.awaited()}
+    workers.update({one.name: worker_status(one, facts) for one in comm.sessions()})
     return {
         "seconds": round(time.monotonic() - facts.started, 1),
         "envstep": facts.envstep,

@@ -14,9 +14,10 @@ from ding.utils.errors import CheckpointWriteError
 from ding.utils.fact_file import write_facts
 from ding.utils.process_identity import process_identity
 from ding.utils.repeats import RepeatCounter
+from ding.worker.seams import TaskFailure
 
+from .reported_values import one_line
 from .run_status import brief_facts, worker_lines
-from .worker_link import Failure, one_line
 
 
 class RunView:
@@ -44,7 +45,7 @@ class RunView:
         if self._console is not None:
             self._console.log(f"{time.strftime('%H:%M:%S')} {text}")
 
-    def failed(self, kind: str, failure: Failure) -> None:
+    def failed(self, kind: str, failure: TaskFailure) -> None:
         """A task or a worker failed; the line waits for who gets the task."""
         task = f" (task {failure.task_id})" if failure.task_id else ""
         verb = "lost" if failure.lost else "failed"

@@ -5,12 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ding.worker.messages import Kind
+
 from .comm_coordinator import CommCoordinator
 from .run_buffers import RunBuffers
 from .run_files import RunFiles
 from .task_table import TaskState, TaskTable
 
-KINDS = ("learner", "collector")
+KINDS: tuple[Kind, ...] = ("learner", "collector")
 
 
 class TaskDesk:
@@ -59,7 +61,7 @@ class TaskDesk:
         """Tell the commander that a task failed."""
         self._commanded(f"notify_fail_{state.kind}_task", {**state.task, "message": cause})
 
-    def _give_one(self, kind: str) -> bool:
+    def _give_one(self, kind: Kind) -> bool:
         """Whether a worker got a task."""
         queued = self._table.live(kind, "queued")
         if not queued:
@@ -79,7 +81,7 @@ class TaskDesk:
         self._table.move(state.task_id, "queued")
         return False
 
-    def _accept(self, kind: str, task: dict[str, Any]) -> TaskState:
+    def _accept(self, kind: Kind, task: dict[str, Any]) -> TaskState:
         if kind == "learner":
             policy_id = task.get("policy_id")
             if policy_id:
@@ -94,7 +96,7 @@ class TaskDesk:
             self._buffers.open(buffer_id, task.get("replay_buffer_cfg", {}))
         return self._table.add(kind, task)
 
-    def _expire(self, kind: str) -> None:
+    def _expire(self, kind: Kind) -> None:
         limit = self._limits[kind]
         for state in self._table.live(kind, "queued"):
             if time.monotonic() - state.created > limit:

@@ -3,17 +3,39 @@
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar, cast
 
-from ding.envs.running_statistics import plain
+from ding.envs.running_statistics import Statistics, plain
 from ding.utils import durations
+from ding.worker.messages import (
+    ChunkReport,
+    CloseTask,
+    CollectProgress,
+    Demand,
+    DemandRequest,
+    Json,
+    Kind,
+    Request,
+    Resources,
+    SamplesRequest,
+    StartTask,
+    Task,
+    TaskReport,
+    TrainAnswer,
+    TrainRequest,
+    WireBatch,
+)
+from ding.worker.seams import Batches, Events, NonsenseAnswer, WorkerFailed
 
-from .run_facts import as_count
-from .worker_link import Ask, Link, NonsenseAnswer, WorkerFailed, one_line
+from .reported_values import one_line
 
 _logger = logging.getLogger(__name__)
 
+Answer = TypeVar("Answer")
+#: A batch as it came from the buffer, or its rows.
+_Drawn = Mapping[str, Json] | Sequence[Mapping[str, Json]]
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
 #: What a collector tells of its progress, and what its report calls that.
@@ -22,55 +44,61 @@ _COUNTS = {
     "cur_sample": "sample_count",
     "cur_step": "step_count",
 }
-_STEP_KEYS = ("learner_step", "learner_done")
+
+
+class Worker(Protocol):
+    """The worker that does a job, as its session offers it.
+
+    Attributes:
+        reported_bytes: Size of all chunks that it has reported since it came.
+    """
+
+    name: str
+    resources: Resources
+    reported_bytes: int
+
+    @property
+    def events(self) -> Events:
+        """The coordinator."""
+
+    def ask(self, request: Request[Answer]) -> Answer:
+        """Put a request to it; raises `WorkerFailed` if there is no answer."""
+
+    def pause(self, seconds: float) -> bool:
+        """Wait, less if the task shall end; whether it shall."""
 
 
 class Job(ABC):
     """One task as one worker does it: `start`, then `work` until it says so, then `close`.
 
-    Args:
-        task: What the worker is given.
-        worker: Its name.
-        resources: What it has; ``ours`` in there: it speaks this project's extensions.
-        ask: Gives it a step.
-        link: To the coordinator.
-        pause: Waits so many seconds, less if the task shall end; whether it shall.
-        account: As the attribute.
-
     Attributes:
         waits_for: What the task cannot go on without, ``None`` if it goes on.
         info: The latest that the worker told of its progress.
-        account: What lasts from task to task: bytes ``written`` since the worker came.
+        is_eval: Whether a collector evaluates instead of collecting.
     """
 
-    kind: str
+    kind: Kind
+    is_eval = False
 
-    def __init__(
-        self,
-        task: dict[str, Any],
-        worker: str,
-        resources: dict[str, Any],
-        ask: Ask,
-        link: Link,
-        pause: Callable[[float], bool],
-        account: dict[str, int],
-    ) -> None:
-        self.task, self.worker = task, worker
-        self.ours, self._resources = bool(resources.get("ours")), resources
-        self.task_id: str = task["task_id"]
+    def __init__(self, task: Task, worker: Worker) -> None:
+        self.task, self._worker, self._events = task, worker, worker.events
+        self.task_id = str(task["task_id"])
         self.buffer_id = str(task.get("buffer_id") or "")
         self.waits_for: str | None = None
-        self.info: dict[str, Any] = {}
-        self.account = account
-        self._ask, self._link, self._pause = ask, link, pause
-        self._written = 0
+        self.info: Mapping[str, Json] = {}
         self._strays = 0
 
-    def start(self) -> None:
-        info = {**self._task(), f"{self.kind}_id": self.worker, "resource_info": self._resources}
-        self._ask({"name": f"{self.kind}_start_task", "task_info": info}, "start")
+    @property
+    def ours(self) -> bool:
+        """Whether the worker speaks all messages."""
+        return self._worker.resources.ours
 
-    def _task(self) -> dict[str, Any]:
+    def start(self) -> None:
+        resources = self._worker.resources.as_json()
+        own = {f"{self.kind}_id": self._worker.name, "resource_info": resources}
+        self._worker.ask(StartTask(self.kind, {**self._task(), **own}))
+
+    def _task(self) -> Task:
         """The task as the worker is told of it."""
         return self.task
 
@@ -78,35 +106,35 @@ class Job(ABC):
     def work(self) -> bool:
         """Do a step; whether the task is done."""
 
-    def close(self) -> dict[str, Any]:
-        """End it; returns the worker's closing words."""
+    def close(self) -> dict[str, Json]:
+        """End the task; returns the worker's report, completed."""
         while True:
-            answer = self._ask({"name": f"{self.kind}_close_task"}, "close")
-            if self._is_mine(_checked(answer, f"{self.kind}_close_task")):
-                return {**self._last_words(), **answer, "task_id": self.task_id}
+            report: TaskReport = self._worker.ask(CloseTask(self.kind))
+            if self._is_mine(report.task_id):
+                return {**self._default_report(), **report.info, "task_id": self.task_id}
 
-    def _last_words(self) -> dict[str, Any]:
-        """What foreign workers leave out of their closing words."""
-        return {"buffer_id": self.task.get("buffer_id")}
+    def _default_report(self) -> dict[str, Json]:
+        """What foreign workers leave out of their reports."""
+        return {"buffer_id": self.buffer_id or None}
 
     @abstractmethod
-    def finish(self, info: dict[str, Any]) -> None:
-        """Tell the coordinator the closing words."""
+    def finish(self, report: Mapping[str, Json]) -> None:
+        """Give the coordinator the report."""
 
     def abandon(self) -> None:  # noqa: B027
         """Give back what the task held."""
 
-    def _is_mine(self, answer: Mapping[str, Any]) -> bool:
-        given = answer.get("task_id", self.task_id)
-        if given == self.task_id:
+    def _is_mine(self, task_id: str | None) -> bool:
+        """Whether an answer is for this task; one that names none is."""
+        if task_id in (None, self.task_id):
             self._strays = 0
             return True
         self._strays += 1
         if self._strays == 1:
             text = "%s answers for task %.80r and works on %s: the answer is ignored"
-            _logger.warning(text, self.worker, given, self.task_id)
+            _logger.warning(text, self._worker.name, task_id, self.task_id)
         if self._strays >= MAX_STRAYS:
-            raise NonsenseAnswer(f"it answers for task {str(given)[:80]} all the time")
+            raise NonsenseAnswer(f"it answers for task {task_id:.80} all the time")
         return False
 
 
@@ -115,91 +143,82 @@ class CollectorJob(Job):
 
     kind = "collector"
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, task: Task, worker: Worker) -> None:
+        super().__init__(task, worker)
+        cfg = task.get("collector_cfg")
+        self.is_eval = isinstance(cfg, Mapping) and bool(cfg.get("eval_flag"))
+        self._reported_before = worker.reported_bytes
+        self._waiting_bytes = 0
         self._idle = 0
 
-    def _task(self) -> dict[str, Any]:
+    def _task(self) -> Task:
         cfg = self.task.get("collector_cfg")
-        if self.ours or not isinstance(cfg, dict):
+        if self.ours or not isinstance(cfg, Mapping):
             return self.task
         # Others compress pickles, which nobody here reads.
         return {**self.task, "collector_cfg": {**cfg, "compressor": "none"}}
 
     def work(self) -> bool:
-        request: dict[str, Any] = {"name": "collector_data_task"}
-        if self.ours:
-            request["wait"] = durations.POLL
-            quota = self._quota()
-            if quota is not None:
-                request["quota"] = quota
-        answer = self._ask(request, "step")
-        items = answer if isinstance(answer, list) else [answer]
-        progress = None
-        for item in items:
-            if not self._is_mine(_checked(item, "collector_data_task")):
-                continue
-            if "data_id" in item:
-                self._take(item)
-            else:
-                progress = item
-        if progress is None:
+        request = SamplesRequest(durations.POLL, self._quota()) if self.ours else SamplesRequest()
+        answer = self._worker.ask(request)
+        for chunk in answer.chunks:
+            if self._is_mine(chunk.task_id):
+                self._take(chunk)
+        progress = answer.progress
+        if progress is None or not self._is_mine(progress.task_id):
             self._idle = 0
             return False
-        return self._heed(progress, alone=len(items) == 1)
+        return self._take_progress(progress, nothing_new=not answer.chunks)
 
-    def close(self) -> dict[str, Any]:
+    def _quota(self) -> int | None:
+        """Bytes that the worker may have written in this task by now."""
+        buffer = self._events.learner_buffer(self.buffer_id)
+        if buffer is None:
+            return None
+        worker = self._worker
+        granted = buffer.grant(worker.name, worker.reported_bytes, self._waiting_bytes)
+        return granted - self._reported_before
+
+    def _take(self, chunk: ChunkReport) -> None:
+        self._worker.reported_bytes += chunk.size
+        buffer_id = chunk.buffer_id or self.buffer_id
+        events = self._events
+        events.deal_with_collector_send_data(self.task_id, buffer_id, chunk.data_id, chunk.meta)
+        if "cur_step" in chunk.meta:
+            events.collector_progress(self.task_id, chunk.meta)
+
+    def _take_progress(self, progress: CollectProgress, nothing_new: bool) -> bool:
+        """Whether the task is done."""
+        self.info, self._waiting_bytes = progress.info, progress.waiting_bytes
+        self.waits_for = _short(progress.waiting)
+        self._events.collector_progress(self.task_id, progress.info)
+        if progress.warning:
+            self._events.warn(self._worker.name, progress.warning)
+        if self._events.deal_with_collector_judge_finish(self.task_id, progress.info):
+            return True
+        if nothing_new and not self.ours:
+            shortest, longest = durations.FOREIGN_PAUSES
+            self._worker.pause(min(shortest * 2**self._idle, longest))
+            self._idle = min(self._idle + 1, 10)
+        return False
+
+    def close(self) -> dict[str, Json]:
         try:
             return super().close()
         except WorkerFailed as err:
             if self.ours or not err.told:
                 raise
             # There are foreign collectors that do not know this step; they are done all the same.
-            return {**self._last_words(), "task_id": self.task_id}
+            return {**self._default_report(), "task_id": self.task_id}
 
-    def _last_words(self) -> dict[str, Any]:
+    def _default_report(self) -> dict[str, Json]:
         if self.ours:
-            return super()._last_words()
+            return super()._default_report()
         counts = {of: self.info[key] for key, of in _COUNTS.items() if key in self.info}
-        return {**super()._last_words(), **counts, **self.info}
+        return {**super()._default_report(), **counts, **self.info}
 
-    def finish(self, info: dict[str, Any]) -> None:
-        self._link.finish_collector(self.task_id, info)
-
-    def _quota(self) -> int | None:
-        """Bytes that the worker may have written in this task by now."""
-        buffer = self._link.learner_buffer(self.buffer_id)
-        if buffer is None:
-            return None
-        before = self.account["written"] - self._written
-        need = self.info.get("waiting_bytes", 0)
-        granted = buffer.grant(self.worker, self.account["written"], as_count(need))
-        return granted - before
-
-    def _take(self, meta: dict[str, Any]) -> None:
-        data_id, size = meta["data_id"], meta.get("size", 0)
-        if not isinstance(data_id, str) or not isinstance(size, int):
-            raise NonsenseAnswer("collector_data_task: data_id and size are no string and number")
-        self._written += size
-        self.account["written"] += size
-        buffer_id = meta.get("buffer_id") or self.buffer_id
-        self._link.send_data(self.task_id, buffer_id, data_id, meta)
-        if "cur_step" in meta:
-            self._link.collector_progress(self.task_id, meta)
-
-    def _heed(self, progress: dict[str, Any], alone: bool) -> bool:
-        self.info, waiting = progress, progress.get("waiting")
-        self.waits_for = None if waiting is None else one_line(waiting, 40)
-        self._link.collector_progress(self.task_id, progress)
-        if progress.get("warning"):
-            self._link.warn(self.worker, str(progress["warning"]))
-        if self._link.collector_done(self.task_id, progress):
-            return True
-        if alone and not self.ours:
-            shortest, longest = durations.FOREIGN_PAUSES
-            self._pause(min(shortest * 2**self._idle, longest))
-            self._idle = min(self._idle + 1, 10)
-        return False
+    def finish(self, report: Mapping[str, Json]) -> None:
+        self._events.deal_with_collector_finish_task(self.task_id, report)
 
 
 class LearnerJob(Job):
@@ -207,128 +226,126 @@ class LearnerJob(Job):
 
     kind = "learner"
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._held: deque[Any] = deque()
-        self._demand: dict[str, Any] | None = None
-        self._told_statistics: Any = None
+    def __init__(self, task: Task, worker: Worker) -> None:
+        super().__init__(task, worker)
+        self._held: deque[_Drawn] = deque()
+        self._demand: Demand | None = None
+        self._sent_statistics: Statistics | None = None
+
+    @property
+    def _wait(self) -> float | None:
+        return durations.POLL if self.ours else None
 
     def work(self) -> bool:
         if self._demand is None:
-            demand = self._ask(self._request("learner_get_data_task"), "step")
-            if not self._is_mine(_checked(demand, "learner_get_data_task", "batch_size")):
+            demand = self._worker.ask(DemandRequest(self._wait))
+            if not self._is_mine(demand.task_id):
                 return False
             self._demand = demand
-        buffer_id = self._demand.get("buffer_id") or self.buffer_id
-        data = self._serve(buffer_id, self._demand)
-        if data is None:
+        buffer_id = self._demand.buffer_id or self.buffer_id
+        request = self._batches(buffer_id, self._demand)
+        if request is None:
             return False
-        step = "step" if isinstance(data, dict) else "learn"
-        answer = self._ask({**self._request("learner_learn_task"), "data": data}, step)
-        if not self._is_mine(_checked(answer, "learner_learn_task", "info")):
+        answer = self._worker.ask(request)
+        if not self._is_mine(answer.task_id):
             self._demand = None
             return False
-        info = _checked(answer["info"], "learner_learn_task: info")
-        self._demand = self._next_demand(info)
-        return self._heed(buffer_id, info)
+        self._demand = self._next_demand(self._demand, answer)
+        return self._take(buffer_id, answer)
 
-    def _request(self, name: str) -> dict[str, Any]:
-        return {"name": name, **({"wait": durations.POLL} if self.ours else {})}
-
-    def _next_demand(self, info: dict[str, Any]) -> dict[str, Any] | None:
+    def _next_demand(self, demand: Demand, answer: TrainAnswer) -> Demand | None:
         """What the learner wants next, if it told so with its results."""
-        if not self.ours or self._demand is None or "batch_num" not in info:
+        if not self.ours or answer.batch_num is None:
             return None
-        step = info.get("learner_step", self._demand.get("cur_learner_iter", -1))
-        return {**self._demand, "batch_num": info["batch_num"], "cur_learner_iter": step}
+        step = max(demand.train_iter, answer.learner_step)
+        return replace(demand, batch_num=answer.batch_num, train_iter=step)
 
-    def finish(self, info: dict[str, Any]) -> None:
-        self._link.finish_learner(self.task_id, info)
+    def _batches(self, buffer_id: str, demand: Demand) -> TrainRequest | None:
+        """What the learner is sent; ``None`` if the task shall end before there is something."""
+        while True:
+            buffer = self._events.learner_buffer(buffer_id)
+            if demand.batch_num is None:
+                request = self._rows(buffer_id, demand)
+            else:
+                request = self._references(buffer, demand)
+            if request is not None:
+                self.waits_for = None
+                return request
+            self.waits_for = "data"
+            if self._worker.pause(durations.POLL if buffer is None else 0.0):
+                return None
+            if (
+                buffer is not None
+                and not buffer.wait(demand.batch_size, durations.POLL)
+                and self._held
+            ):
+                # Rows may be too old for what it trains on last, and not for what it is at now.
+                return TrainRequest((), self._events.envstep(), wait=self._wait)
 
-    def _last_words(self) -> dict[str, Any]:
-        known = {key: self.info[key] for key in _STEP_KEYS if key in self.info}
-        return {**super()._last_words(), **known}
+    def _rows(self, buffer_id: str, demand: Demand) -> TrainRequest | None:
+        """One batch for a learner that knows of no chunks."""
+        ids = self.task_id, buffer_id
+        rows = self._events.deal_with_learner_get_data(*ids, demand.batch_size, demand.train_iter)
+        if rows is None:
+            return None
+        self._held.append(rows)
+        return TrainRequest(rows=tuple(rows), wait=self._wait)
+
+    def _references(self, buffer: Batches | None, demand: Demand) -> TrainRequest | None:
+        """As many batches as are wanted and there, by reference."""
+        wanted = demand.batch_num or 0
+        # A buffer that is asked in vain logs that.
+        if buffer is None or (wanted and not buffer.wait(demand.batch_size, 0.0)):
+            return None
+        batches: list[WireBatch] = []
+        while len(batches) < wanted:
+            # Those that it has not trained on yet come first.
+            train_iter = demand.train_iter + len(self._held) // demand.learners
+            wire = buffer.sample(demand.batch_size, demand.train_iter, train_iter)
+            if wire is None:
+                break
+            self._held.append(wire)
+            batches.append(_wire_batch(wire))
+        if wanted and not batches:
+            return None
+        statistics = self._events.env_statistics()
+        news = None
+        if statistics and statistics is not self._sent_statistics:
+            self._sent_statistics = statistics
+            news = plain(statistics)
+        return TrainRequest(tuple(batches), self._events.envstep(), news, wait=self._wait)
+
+    def _take(self, buffer_id: str, answer: TrainAnswer) -> bool:
+        """Whether the task is done."""
+        self._release(len(self._held) if answer.trained is None else answer.trained)
+        if answer.error:
+            raise WorkerFailed(answer.error, answer.info, told=True)
+        self.info, self.waits_for = answer.info, _short(answer.waiting)
+        self._events.deal_with_learner_send_info(self.task_id, buffer_id, answer.info)
+        return bool(self._events.deal_with_learner_judge_finish(self.task_id, answer.info))
+
+    def _default_report(self) -> dict[str, Json]:
+        keys = ("learner_step", "learner_done")
+        known = {key: self.info[key] for key in keys if key in self.info}
+        return {**super()._default_report(), **known}
+
+    def finish(self, report: Mapping[str, Json]) -> None:
+        self._events.deal_with_learner_finish_task(self.task_id, report)
 
     def abandon(self) -> None:
         self._release(len(self._held))
 
-    def _serve(self, buffer_id: str, demand: dict[str, Any]) -> Any:
-        """What the learner is sent; ``None`` if the task shall end before there is data."""
-        size, step = demand["batch_size"], demand.get("cur_learner_iter", -1)
-        wanted = demand.get("batch_num")
-        learners = demand.get("learners", 1)
-        if not all(isinstance(n, int) for n in (size, step, wanted or 0, learners)) or learners < 1:
-            raise NonsenseAnswer("learner_get_data_task: batch_size or cur_learner_iter: no number")
-        while True:
-            buffer = self._link.learner_buffer(buffer_id)
-            if wanted and buffer is not None and not buffer.wait(size, 0.0):
-                data = None  # asking it in vain is logged
-            elif wanted is None:
-                data = self._link.get_data(self.task_id, buffer_id, size, step)
-            else:
-                data = self._batches(buffer_id, size, step, wanted)
-            if data is not None:
-                self.waits_for = None
-                if wanted is None:
-                    self._held.append(data)
-                return data
-            self.waits_for = "data"
-            if self._pause(durations.POLL if buffer is None else 0.0):
-                return None
-            if buffer is not None and not buffer.wait(size, durations.POLL) and self._held:
-                # Rows may be too old for what it trains on last, and not for what it is at now.
-                return {"batches": [], "envstep": self._link.envstep()}
-
-    def _batches(self, buffer_id: str, size: int, step: int, wanted: int) -> dict | None:
-        buffer = self._link.learner_buffer(buffer_id)
-        if buffer is None:
-            return None
-        batches: list[dict[str, Any]] = []
-        learners = (self._demand or {}).get("learners", 1)
-        while len(batches) < wanted:
-            # Those that it has not trained on yet come first.
-            train_iter = step + len(self._held) // learners
-            wire = buffer.sample(size, step, train_iter)
-            if wire is None:
-                break
-            self._held.append(wire)
-            batches.append(wire)
-        if wanted and not batches:
-            return None
-        data = {"batches": batches, "envstep": self._link.envstep()}
-        statistics = self._link.env_statistics()
-        if statistics and statistics is not self._told_statistics:
-            self._told_statistics = statistics
-            data["env_statistics"] = plain(statistics)
-        return data
-
-    def _heed(self, buffer_id: str, info: dict[str, Any]) -> bool:
-        trained = info.get("trained")
-        self._release(trained if isinstance(trained, int) else len(self._held))
-        if info.get("error"):
-            raise WorkerFailed(str(info["error"]), info, told=True)
-        self.info, waiting = info, info.get("waiting")
-        self.waits_for = None if waiting is None else one_line(waiting, 40)
-        self._link.send_info(self.task_id, buffer_id, info)
-        return bool(self._link.learner_done(self.task_id, info))
-
     def _release(self, count: int) -> None:
-        buffer = self._link.learner_buffer(self.buffer_id)
+        buffer = self._events.learner_buffer(self.buffer_id)
         for _ in range(min(count, len(self._held))):
-            wire = self._held.popleft()
+            drawn = self._held.popleft()
             if buffer is not None:
-                buffer.release(wire)
+                buffer.release(drawn)
 
 
-def _checked(answer: Any, step: str, *keys: str) -> dict[str, Any]:
-    """The answer if it is a JSON object with those keys."""
-    if not isinstance(answer, dict):
-        raise NonsenseAnswer(
-            f"{step}: the answer is {type(answer).__name__} {str(answer)[:80]!r}, not an object"
-        )
-    missing = [key for key in keys if key not in answer]
-    if missing:
-        raise NonsenseAnswer(
-            f"{step}: the answer lacks {', '.join(missing)}; it has {sorted(answer)[:20]}"
-        )
-    return answer
+def _wire_batch(wire: Mapping[str, Json]) -> WireBatch:
+    return WireBatch(cast(int, wire["id"]), tuple(cast("list[str]", wire["chunks"])), wire)
+
+
+def _short(waiting: str | None) -> str | None:
+    return None if waiting is None else one_line(waiting, 40)

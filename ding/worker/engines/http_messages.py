@@ -213,7 +213,7 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
             return items[0] if request.wait is None and request.quota is None else items
     match answer:
         case Resources():
-            return resources_to_json(answer)
+            return answer.as_json()
         case TaskReport():
             return {**answer.info, "task_id": answer.task_id}
         case Demand():
@@ -221,12 +221,6 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
         case TrainAnswer():
             return {**_ids(answer.task_id, answer.buffer_id), "info": _train_json(answer)}
     raise TypeError(f"{type(answer).__name__} is no answer to {type(request).__name__}")
-
-
-def resources_to_json(resources: Resources) -> dict[str, Json]:
-    """What a worker has, as it tells it, and as it is told with its tasks (``resource_info``)."""
-    ours: dict[str, Json] = {"ours": 1} if resources.ours else {}
-    return {"cpu": resources.cpu, "gpu": resources.gpu, **ours, **resources.others}
 
 
 def _chunk_json(chunk: ChunkReport) -> dict[str, Json]:

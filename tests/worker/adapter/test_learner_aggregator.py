@@ -9,7 +9,7 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction.slave import Slave
 from ding.worker.adapter import LearnerAggregator
-from ding.worker.coordinator.run_master import JoinMessage, RunMaster
+from ding.worker.engines.run_master import JoinMessage, RunMaster
 from ding.worker.learner.comm import NaiveLearner, create_comm_learner
 from tests.worker.learner.comm.rig import BATCH, Asker, Failed, rows, task_info, until, wire
 

@@ -1,6 +1,7 @@
 """The comm part by itself: it needs the callbacks of the contract, and nothing else."""
 
 import logging
+import threading
 
 import pytest
 from easydict import EasyDict
@@ -8,7 +9,9 @@ from easydict import EasyDict
 from ding.interaction import TaskFail
 from ding.utils.errors import ConfigError
 from ding.worker import CommCoordinator
-from ding.worker.coordinator.worker_link import CALLBACKS
+from ding.worker.coordinator.callback_events import CALLBACKS
+from ding.worker.messages import Resources
+from ding.worker.seams import Arrival, Awaited, NonsenseAnswer, WorkerLost
 from tests.worker.coordinator.fake_workers import (
     FakeCollector,
     FakeLearner,
@@ -121,7 +124,7 @@ def test_table_of_workers_is_checked(entry):
 
 def test_workers_that_join_by_themselves_are_not_connected_to(make_comm):
     comm = make_comm({}, collector={"collector0": ["collector0", "127.0.0.1", "auto"]})
-    assert comm.workers() == {}
+    assert comm.sessions() == comm.awaited() == []
     comm.close()
 
 
@@ -138,14 +141,86 @@ def test_worker_that_comes_later_is_connected_then(make_comm):
     eventually(lambda: comm.present("collector") == 0)
 
 
-def test_worker_that_was_let_go_while_it_came_does_not_count(make_comm):
-    comm = make_comm({"c": FakeCollector()})
-    eventually(lambda: comm.present("collector") == 1)
-    session = comm.workers()["c"]
-    with comm._lock:
-        del comm._sessions["c"]
-    assert comm.present("collector") == 0
-    comm.came(session)
-    assert comm.present("collector") == 0
-    assert "c" not in comm.workers()
-    comm._sessions["c"] = session  # to be closed with the others
+class Peer:
+    """A worker whose answers are given."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = threading.Semaphore(0)
+        self.go_on = threading.Semaphore(0)
+
+    def ask(self, request, timeout):
+        self.asked.release()
+        assert self.go_on.acquire(timeout=10)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class FakeControl:
+    """Notes who was let go."""
+
+    address = None
+
+    def __init__(self):
+        self.released = []
+
+    def start(self, arrivals):
+        self.arrivals = arrivals
+
+    def release(self, arrival, cause):
+        self.released.append((arrival, cause))
+
+    def awaited(self):
+        return [Awaited("learner", "l", "somewhere")]
+
+    def close(self, timeout):
+        return True
+
+
+@pytest.fixture
+def control():
+    return FakeControl()
+
+
+@pytest.fixture
+def comm(control):
+    comm = CommCoordinator(
+        make_config({}), dict.fromkeys(CALLBACKS, print), LOGGER, control=control
+    )
+    comm.start()
+    yield comm
+    comm.close()
+
+
+def test_worker_that_was_replaced_while_it_came_does_not_count(comm, control):
+    first, second = (Arrival("collector", "c", Peer(Resources()), "here") for _ in range(2))
+    comm.came(first)
+    assert first.peer.asked.acquire(timeout=10)
+    comm.came(second)
+    second.peer.go_on.release()
+    eventually(lambda: comm.free("collector") == 1)
+    first.peer.go_on.release()
+    assert all(session.arrival is second for session in comm.sessions())
+    assert comm.present("collector") == 1
+    comm.lost(first, "late news")
+    assert comm.present("collector") == 1
+    comm.lost(second, "its node is gone")
+    eventually(lambda: comm.present("collector") == 0)
+    eventually(lambda: control.released == [(second, "its node is gone")])
+
+
+def test_worker_that_gives_nonsense_is_let_go(comm, control):
+    arrival = Arrival("collector", "c", Peer(NonsenseAnswer("resource: 7")), "here")
+    arrival.peer.go_on.release()
+    comm.came(arrival)
+    eventually(lambda: control.released == [(arrival, "resource: 7")])
+    assert comm.sessions() == []
+
+
+def test_workers_that_are_missing_are_known(comm):
+    assert [worker.name for worker in comm.awaited()] == ["l"]
+    comm.came(Arrival("learner", "l", Peer(WorkerLost("gone")), "somewhere"))
+    assert comm.awaited() == []
+    comm.sessions()[0].arrival.peer.go_on.release()

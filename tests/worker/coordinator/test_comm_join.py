@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ding.interaction.base.messages import BadMessageError
 from ding.interaction.base.service import refusal
 from ding.worker.comm_join import Joiner
-from ding.worker.coordinator.run_master import JoinMessage, RunMaster
+from ding.worker.engines.run_master import JoinMessage, RunMaster
 from tests.worker.coordinator.fake_workers import eventually
 
 KEY = "the key"

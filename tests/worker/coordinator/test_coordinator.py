@@ -446,10 +446,10 @@ def test_worker_without_the_key_is_refused(key):
         assert run.status()["workers"] == {}
 
 
-def test_worker_that_does_not_prove_to_have_the_key_gets_no_task():
+def test_worker_that_does_not_prove_to_have_the_key_gets_no_task(caplog):
     stranger = FakeCollector()
     with Run({"c0": stranger}, run_key=KEY) as run:
-        eventually(lambda: run.coordinator._comm._suspects)
+        eventually(lambda: "c0: " in caplog.text)
         assert run.status()["workers"]["c0"]["state"] == "connecting"
     assert stranger.asked == []
 
@@ -502,7 +502,7 @@ def test_another_coordinator_goes_on():
         assert other.status()["buffers"][BUFFER]["count"] == 48
         assert other.status()["envstep"] == run.status()["envstep"]
         assert other._commander.issued == run.commander.issued
-        assert other.status()["tasks"]["done"] == 1
+        assert other.status()["tasks"]["done"] == state["tasks"]["totals"]["done"] >= 1
 
 
 def test_killed_coordinator_is_started_again(monkeypatch):

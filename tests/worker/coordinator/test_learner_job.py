@@ -5,46 +5,54 @@ import pytest
 from easydict import EasyDict
 
 from ding.utils.shared_folder import SharedFolder
+from ding.worker.coordinator.callback_events import CALLBACKS, CallbackEvents
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.worker_jobs import LearnerJob
+from ding.worker.messages import Demand, DemandRequest, Resources, TrainAnswer
 
 
-class Link:
-    """The coordinator, of which there is a buffer."""
+class Run(CallbackEvents):
+    """A coordinator with one buffer."""
 
     def __init__(self, buffer):
+        super().__init__(dict.fromkeys(CALLBACKS, self.callback))
         self.buffer = buffer
         self.statistics = {}
+
+    def callback(self, *args):
+        return False
 
     def learner_buffer(self, buffer_id):
         return self.buffer
 
-    def envstep(self):
-        return 0
-
     def env_statistics(self):
         return self.statistics
 
-    def send_info(self, *args):
-        pass
-
-    def learner_done(self, task_id, info):
-        return bool(info.get("learner_done"))
-
 
 class Learner:
-    """Trains on as many of the batches that wait as it is told to between two requests."""
+    """Trains on as many of the batches that wait as it is told to between two requests.
 
-    def __init__(self, learners=1, per_request=2, ahead=6):
+    ``between`` is called before it looks for more.
+    """
+
+    name = "l"
+    resources = Resources()
+    reported_bytes = 0
+
+    def __init__(self, events, between=print, learners=1, per_request=2, ahead=6):
+        self.events, self.between, self.requests = events, between, []
         self.step, self.learners, self.per_request, self.ahead = 0, learners, per_request, ahead
         self.waiting, self.ages = [], []
 
-    def __call__(self, request, step):
-        ids = {"task_id": "t", "buffer_id": "b"}
-        if request["name"] == "learner_get_data_task":
-            demand = {"batch_size": 4, "cur_learner_iter": 0, "batch_num": self.ahead, "ours": 1}
-            return {**ids, **demand, "learners": self.learners}
-        self.waiting += request["data"]["batches"]
+    def pause(self, seconds):
+        self.between()
+        return False
+
+    def ask(self, request):
+        if isinstance(request, DemandRequest):
+            return Demand("t", 4, 0, self.ahead, self.learners)
+        self.requests.append(request)
+        self.waiting += [batch.wire for batch in request.batches]
         trained = 0
         for _ in range(self.per_request):
             if len(self.waiting) >= self.learners:
@@ -54,8 +62,10 @@ class Learner:
                 trained += self.learners
                 self.step += 1
         wanted = self.ahead - len(self.waiting)
-        info = {"learner_step": self.step, "trained": trained, "batch_num": wanted}
-        return {**ids, "info": info}
+        return TrainAnswer(
+            *("t", "b", self.step, False, trained, wanted, None, None, None, None),
+            *((), (), {}, {"learner_step": self.step}),
+        )
 
     @staticmethod
     def born(name):
@@ -67,20 +77,16 @@ class Learner:
 def test_no_row_is_too_old_when_its_turn_comes(tmp_path, learners, max_staleness):
     cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=max_staleness)
     buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), None, str(tmp_path / "exp"))
-    learner = Learner(learners, ahead=6 * learners)
+    learner = Learner(Run(buffer), lambda: collect(), learners, ahead=6 * learners)
 
-    def collect(seconds):
+    def collect():
         born = learner.step
         meta = {"data_id": f"c{buffer.push_count}_{born}", "sample_num": 4, "size": 1}
         buffer.push({**meta, "collect_iter": born}, 0)
-        return False
 
-    job = LearnerJob(
-        {"task_id": "t", "buffer_id": "b"},
-        *("l", {"ours": 1}, learner, Link(buffer), collect, {}),
-    )
+    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
     for _ in range(60):
-        collect(0)
+        collect()
         assert not job.work()
     assert learner.step > 40
     assert max(learner.ages) <= max_staleness
@@ -102,18 +108,12 @@ def test_it_is_told_what_environments_normalise_by_when_that_is_news(tmp_path):
     cfg = EasyDict(type="advanced", replay_buffer_size=64)
     buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), None, str(tmp_path / "exp"))
     buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
-    learner, link, told = Learner(), Link(buffer), []
-
-    def ask(request, step):
-        told.append(request.get("data", {}).get("env_statistics"))
-        return learner(request, step)
-
-    job = LearnerJob(
-        {"task_id": "t", "buffer_id": "b"}, *("l", {"ours": 1}, ask, link, lambda s: False, {})
-    )
+    run = Run(buffer)
+    learner = Learner(run)
+    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
     job.work()
-    link.statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
+    run.statistics = {"ObsNormWrapper": {"count": 1.0, "mean": np.ones(2), "m2": np.zeros(2)}}
     job.work()
     job.work()
     news = {"ObsNormWrapper": {"count": 1.0, "mean": [1.0, 1.0], "m2": [0.0, 0.0]}}
-    assert told == [None, None, news, None]
+    assert [request.env_statistics for request in learner.requests] == [None, news, None]

@@ -5,7 +5,7 @@ import pytest
 import requests
 
 from ding.interaction.base.messages import BadMessageError
-from ding.worker.coordinator.run_master import JoinMessage, RunMaster
+from ding.worker.engines.run_master import JoinMessage, RunMaster
 
 GOOD = {"kind": "collector", "name": "collector0", "host": "127.0.0.1", "port": 8000, "pid": 7}
 

@@ -11,7 +11,7 @@ from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
 from ding.worker.coordinator.run_facts import RunFacts
 from ding.worker.coordinator.run_status import MAX_LINES, brief_facts, who_waits, worker_lines
 from ding.worker.coordinator.run_view import RunView
-from ding.worker.coordinator.worker_link import Failure
+from ding.worker.seams import TaskFailure
 
 
 def worker(kind="collector", state="running", waits_for=None, **more):
@@ -83,9 +83,9 @@ def test_console_shows_workers_and_facts(capsys):
 def test_failure_is_one_line_with_worker_task_cause_and_heir(capsys):
     with Console("run", mode="plain") as console:
         view = RunView(console, logging.getLogger("test"))
-        view.failed("collector", Failure("c1", "no sign of life", "t1", lost=True))
+        view.failed("collector", TaskFailure("c1", "no sign of life", "t1", lost=True))
         view.given("collector", "c0")
-        view.failed("worker", Failure("c2", "gone", lost=True))
+        view.failed("worker", TaskFailure("c2", "gone", lost=True))
     lines = capsys.readouterr().out.splitlines()
     assert any(
         line.endswith("c1 lost (task t1): no sign of life; its task was given to c0")
@@ -98,7 +98,7 @@ def test_line_of_a_failure_does_not_wait_for_ever(capsys, monkeypatch):
     monkeypatch.setattr(durations, "FAILURE_LINE_WAIT", 0.0)
     with Console("run", mode="plain") as console:
         view = RunView(console, logging.getLogger("test"))
-        view.failed("learner", Failure("l0", "loss is NaN", "t1"))
+        view.failed("learner", TaskFailure("l0", "loss is NaN", "t1"))
         view.flush()
     assert "l0 failed (task t1): loss is NaN; no learner is free" in capsys.readouterr().out
 
@@ -142,7 +142,7 @@ def test_rates_fade(monkeypatch):
 
 
 def failure(cause="x", told=True):
-    return Failure("w", cause, "t", told=told)
+    return TaskFailure("w", cause, "t", told=told)
 
 
 def test_failures_in_a_row_end_the_run():

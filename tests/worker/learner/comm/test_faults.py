@@ -13,7 +13,7 @@ from easydict import EasyDict
 from ding.policy.dqn import DQNPolicy
 from ding.torch_utils.weights_file import read_weights
 from ding.utils import POLICY_REGISTRY, read_file
-from ding.worker.coordinator.run_master import RunMaster
+from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm.base_comm_learner import create_comm_learner
 from tests.worker.learner.comm.rig import Failed, Rig, until, wire
 

@@ -14,14 +14,18 @@ from ding.utils import (
     get_operator_server_kwargs,
 )
 from ding.worker.coordinator.operator_server import Answer, OperatorServer, OperatorServerError
+from ding.worker.messages import Kind
 
 _logger = logging.getLogger(__name__)
 
 #: Kind of worker to its list in the operator's answers.
-_LISTS = {"collector": "collectors", "learner": "learners"}
-_DEFAULT_PORTS = {"collector": DEFAULT_K8S_COLLECTOR_PORT, "learner": DEFAULT_K8S_LEARNER_PORT}
+_LISTS: Mapping[Kind, str] = {"collector": "collectors", "learner": "learners"}
+_DEFAULT_PORTS: Mapping[Kind, int] = {
+    "collector": DEFAULT_K8S_COLLECTOR_PORT,
+    "learner": DEFAULT_K8S_LEARNER_PORT,
+}
 
-Callback = Callable[[str, str, str, int], None]
+Callback = Callable[[Kind, str, str, int], None]
 
 
 def wants_operator(cfg: Mapping[str, Any]) -> bool:
@@ -43,8 +47,8 @@ class OperatorLink:
         self._cfg = cfg
         self._server = OperatorServer(**get_operator_server_kwargs(cfg))
         self._on_come, self._on_go = on_come, on_go
-        self._known: dict[tuple[str, str], tuple[str, int]] = {}
-        self._failed: dict[str, set[str]] = {kind: set() for kind in _LISTS}
+        self._known: dict[tuple[Kind, str], tuple[str, int]] = {}
+        self._failed: dict[Kind, set[str]] = {kind: set() for kind in _LISTS}
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closed = False
@@ -63,7 +67,7 @@ class OperatorLink:
         if self._thread.ident is not None:
             self._thread.join(durations.OPERATOR_JOIN)
 
-    def report_failed(self, kind: str, name: str) -> None:
+    def report_failed(self, kind: Kind, name: str) -> None:
         """Have the operator replace a worker; the report is sent soon."""
         with self._lock:
             if (kind, name) in self._known:
@@ -105,7 +109,7 @@ class OperatorLink:
     def _compare(self, data: Any) -> None:
         if not isinstance(data, Mapping):
             raise OperatorServerError(f"the operator lists workers as {data!r}; expected an object")
-        listed: dict[tuple[str, str], tuple[str, int]] = {}
+        listed: dict[tuple[Kind, str], tuple[str, int]] = {}
         for kind, key in _LISTS.items():
             for name in data.get(key) or ():
                 listed[kind, str(name)] = _address(str(name), kind)
@@ -131,7 +135,7 @@ def _accepted(what: str, answer: Answer) -> Any:
     return data
 
 
-def _address(name: str, kind: str) -> tuple[str, int]:
+def _address(name: str, kind: Kind) -> tuple[str, int]:
     try:
         host, port, _, _ = split_http_address(name, _DEFAULT_PORTS[kind])
     except ValueError as error:

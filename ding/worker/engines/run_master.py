@@ -6,18 +6,19 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from ding.interaction import Master
 from ding.interaction.base.messages import BadMessageError
 from ding.interaction.base.service import SMALL_BODY, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.worker.comm_join import JOIN_PATH
+from ding.worker.messages import Kind
 
 _logger = logging.getLogger(__name__)
 
 STATUS_PATH = "/status"
-KINDS = ("collector", "learner")
+KINDS: tuple[Kind, ...] = ("collector", "learner")
 #: Characters of a name that others see in lists and lines, and in names of files.
 MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
@@ -27,7 +28,7 @@ _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 class JoinMessage:
     """A worker tells where it listens."""
 
-    kind: str
+    kind: Kind
     name: str
     host: str
     port: int
@@ -54,7 +55,7 @@ class JoinMessage:
             raise BadMessageError(f"host is {str(host)[:80]!r}, expected an address")
         if type(port) is not int or not 0 < port < 65536 or type(pid) is not int:
             raise BadMessageError("port or pid is no number, or there is no such port")
-        return cls(kind, name, host, port, pid)
+        return cls(cast(Kind, kind), name, host, port, pid)
 
 
 class RunMaster(Master):
