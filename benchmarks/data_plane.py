@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -49,12 +50,12 @@ class Ours:
     """Writes, pushes, draws, gathers."""
 
     def __init__(self, kind: str) -> None:
-        from ding.data.chunks import ChunkCache, SharedFolder
+        from ding.data.chunks import ChunkCache, SharedFolder, read_chunk
         from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 
         capacity = KINDS[kind][0]
         self.folder = SharedFolder(tempfile.mkdtemp(prefix="data_plane_"))
-        self.cache = ChunkCache(self.folder, capacity)
+        self.cache = ChunkCache(partial(read_chunk, self.folder), capacity)
         cfg = {"type": "advanced", "replay_buffer_size": capacity}
         self.buffer = ChunkBuffer(cfg, self.folder, None, "exp", "bench", _NoWriter())
 

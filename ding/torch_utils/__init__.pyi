@@ -140,9 +140,6 @@ from .reshape_helper import (
     unsqueeze_repeat as unsqueeze_repeat,
 )
 from .weights_file import (
-    WeightsWatch as WeightsWatch,
-)
-from .weights_file import (
     read_weights as read_weights,
 )
 from .weights_file import (

@@ -1,6 +1,5 @@
 """Policy weights that one process publishes and others pick up."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -79,24 +78,6 @@ def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, A
 def weights_pattern(name: str) -> re.Pattern[str]:
     """What the whole names of weights match, and of the copies that evaluations keep of them."""
     return re.compile(rf"{re.escape(name)}(?:\.[0-9a-f]{{16}}_[0-9]+_[0-9]+)?")
-
-
-class WeightsWatch:
-    """Tells when other weights stand under a name, without reading them."""
-
-    def __init__(self, folder: Folder, name: str) -> None:
-        self._path = folder.file(name)
-        self._seen: tuple[int, ...] | None = None
-
-    def changed(self) -> bool:
-        """Whether there are weights that were not there at the call before."""
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return False
-        now = (found.st_ino, found.st_mtime_ns, found.st_size)
-        before, self._seen = self._seen, now
-        return now != before
 
 
 def _flat(state: Mapping[str, Any], path: tuple) -> Iterator[tuple[tuple, Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ding.torch_utils import WeightsWatch, read_weights, write_weights
+from ding.torch_utils import read_weights, write_weights
 from ding.utils import CheckpointError, CheckpointNotFoundError, DataError
 from ding.utils.shared_folder import SharedFolder
 
@@ -75,21 +75,9 @@ def test_names_stay_in_the_folder(folder, name):
     for call in (
         lambda: write_weights(folder, name, {}, {}),
         lambda: read_weights(folder, name),
-        lambda: WeightsWatch(folder, name),
     ):
         with pytest.raises(DataError):
             call()
-
-
-def test_a_watch_tells_of_each_version_once(folder):
-    watch = WeightsWatch(folder, "p")
-    assert not watch.changed()
-    for i in range(3):
-        write_weights(folder, "p", {"w": torch.full((3,), i)}, {})
-        assert watch.changed()
-        assert not watch.changed()
-    os.remove(folder.file("p"))
-    assert not watch.changed()
 
 
 def test_a_reader_sees_whole_versions_while_they_change(folder):

@@ -1,15 +1,14 @@
-"""Batches from chunk files, each of which is read once."""
+"""Batches from chunks, each of which is read once."""
 
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from ding.data.chunks.chunk_file import read_chunk
 from ding.data.chunks.wire import facts_of, rows_of
 from ding.data.columns import Columns
 from ding.data.frame_store import MIN_FRAME_BYTES
@@ -17,7 +16,6 @@ from ding.data.id_column import IdColumn
 from ding.data.item_ring import ItemRing
 from ding.data.tree import tree_map
 from ding.utils.errors import ChunkError, DataError
-from ding.utils.shared_folder import SharedFolder
 
 #: Bad chunks that are not tried again.
 _MOST_BAD = 4096
@@ -34,13 +32,18 @@ class ChunkCache:
     oldest make room. A chunk that is needed again after that is read again.
 
     Args:
-        folder: Where the chunks are.
+        read: Reads a chunk by its name; `ChunkError` for one that cannot be read.
         capacity: Samples to keep; at best as many as the replay buffer holds.
         max_bytes: Keep fewer if they would take more memory; a quarter of the machine's if None.
     """
 
-    def __init__(self, folder: SharedFolder, capacity: int, max_bytes: int | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        read: Callable[[str], Columns | list[dict[str, Any]]],
+        capacity: int,
+        max_bytes: int | None = None,
+    ) -> None:
+        self._read_chunk = read
         self._capacity = int(capacity)
         self._max_bytes = _memory() // 4 if max_bytes is None else max_bytes
         self._ring: ItemRing | None = None
@@ -49,7 +52,7 @@ class ChunkCache:
         #: Chunks that could not be read since :meth:`take_bad`: name and cause.
         self.bad: list[tuple[str, str]] = []
         self._known_bad: OrderedDict[str, str] = OrderedDict()
-        #: Files read so far.
+        #: Chunks read so far.
         self.reads = 0
 
     def _clear(self) -> None:
@@ -108,7 +111,7 @@ class ChunkCache:
         found = {}
         for name in names:
             try:
-                found[name] = read_chunk(self._folder, name)
+                found[name] = self._read_chunk(name)
                 self.reads += 1
             except DataError as error:
                 self._is_bad(name, error.cause if isinstance(error, ChunkError) else str(error))

@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ding.data import Columns, IdColumn
-from ding.data.chunks import ChunkCache, SharedFolder, write_chunk
+from ding.data.chunks import ChunkCache, SharedFolder, read_chunk, write_chunk
 from ding.utils import DataError
 from ding.utils.errors import ChunkError
 
@@ -39,7 +40,7 @@ def wire(chunks, places, **info) -> dict:
 
 
 def test_a_batch_is_gathered_with_what_the_buffer_says(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     names = [write(folder, i) for i in range(3)]
     batch = cache.batch(
         wire(
@@ -65,7 +66,7 @@ def test_a_batch_is_gathered_with_what_the_buffer_says(folder):
 
 
 def test_a_chunk_is_read_once_and_may_be_removed_then(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     names = [write(folder, i) for i in range(5)]
     cache.batch(wire(names, [(i, 0) for i in range(5)]))
     for name in names:
@@ -94,7 +95,7 @@ def test_any_capacity_gives_the_right_rows(tmp_path_factory, capacity, sizes, dr
         if nested:
             columns["obs"] = {"y": np.arange(n) + 100 * i}
         write_chunk(folder, names[i], Columns(columns))
-    cache = ChunkCache(folder, capacity, max_bytes=capacity * 8)
+    cache = ChunkCache(partial(read_chunk, folder), capacity, max_bytes=capacity * 8)
     for draw in draws:
         places = [(c % len(sizes), r % sizes[c % len(sizes)]) for c, r in draw]
         used = sorted({c for c, _ in places})
@@ -107,7 +108,7 @@ def test_any_capacity_gives_the_right_rows(tmp_path_factory, capacity, sizes, dr
 
 
 def test_a_chunk_that_made_room_is_read_again(folder):
-    cache = ChunkCache(folder, 100, max_bytes=8 * (8 + 12))
+    cache = ChunkCache(partial(read_chunk, folder), 100, max_bytes=8 * (8 + 12))
     names = [write(folder, i) for i in range(4)]
     for _ in range(2):
         for i, name in enumerate(names):
@@ -116,7 +117,7 @@ def test_a_chunk_that_made_room_is_read_again(folder):
 
 
 def test_a_bad_chunk_is_told_of_once_and_its_rows_are_replaced(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     names = [write(folder, i) for i in range(4)]
     os.remove(folder.file("c1"))
     os.truncate(folder.file("c2"), 100)
@@ -141,7 +142,7 @@ def test_a_bad_chunk_is_told_of_once_and_its_rows_are_replaced(folder):
 
 
 def test_a_row_that_a_chunk_does_not_have(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     names = [write(folder, 0), write(folder, 1, n=2)]
     batch = wire(names, [(0, 0), (1, 3), (1, 1)])
     assert cache.batch(batch).columns["x"].tolist() == [0, 0, 101]
@@ -151,7 +152,7 @@ def test_a_row_that_a_chunk_does_not_have(folder):
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", ".c0", "nul\0"])
 def test_bad_names_are_bad_chunks(folder, tmp_path, name):
     write_chunk(SharedFolder(str(tmp_path)), "secret", Columns({"x": torch.ones(3)}))
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     batch = cache.batch(wire([write(folder, 0), name], [(0, 0), (1, 0)]))
     assert batch.columns["x"].tolist() == [0, 0]
     assert [bad for bad, _ in cache.take_bad()] == [name]
@@ -169,7 +170,7 @@ def test_bad_names_are_bad_chunks(folder, tmp_path, name):
     ids=repr,
 )  # fmt: skip
 def test_damaged_messages_are_refused_and_the_cache_goes_on(folder, change):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     good = wire([write(folder, 0), write(folder, 1)], [(0, 0), (1, 1)])
     with pytest.raises(DataError):
         cache.batch({**good, **change})
@@ -179,7 +180,7 @@ def test_damaged_messages_are_refused_and_the_cache_goes_on(folder, change):
 
 
 def test_rows_of_other_kinds_make_the_batch_rows(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     rows = [{"x": torch.ones(2)}, {"x": torch.ones(3), "note": "odd"}]
     write_chunk(folder, "odd", rows)
     batch = cache.batch(
@@ -199,13 +200,13 @@ def test_rows_of_other_kinds_make_the_batch_rows(folder):
 
 
 def test_texts_of_a_users_buffer_make_the_batch_rows(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     batch = cache.batch(wire([write(folder, 1)], [(0, 1), (0, 2)], replay_unique_id=["u", "v"]))
     assert [(row["x"].item(), row["replay_unique_id"]) for row in batch] == [(101, "u"), (102, "v")]
 
 
 def test_foreign_files_of_one_sample_each(folder):
-    cache = ChunkCache(folder, 100)
+    cache = ChunkCache(partial(read_chunk, folder), 100)
     for i in range(3):
         torch.save({"obs": torch.full((4,), i), "done": False}, folder.file(f"f{i}"))
     batch = cache.batch(wire(["f0", "f1", "f2"], [(2, 0), (0, 0), (1, 0)], IS=1.0))
@@ -215,7 +216,7 @@ def test_foreign_files_of_one_sample_each(folder):
 def test_images_are_kept_once(folder):
     frames = torch.randint(0, 255, (65, 1, 40, 40), dtype=torch.uint8)
     write_chunk(folder, "c", Columns({"obs": frames[:-1], "next_obs": frames[1:]}))
-    cache = ChunkCache(folder, 200)
+    cache = ChunkCache(partial(read_chunk, folder), 200)
     batch = cache.batch(wire(["c"], [(0, 5), (0, 63)]))
     assert torch.equal(batch.columns["obs"], frames[[5, 63]])
     assert torch.equal(batch.columns["next_obs"], frames[[6, 64]])

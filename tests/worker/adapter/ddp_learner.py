@@ -21,6 +21,7 @@ def main(folder, rank):
         port=0,
         path_data=os.path.join(folder, "data"),
         path_policy=os.path.join(folder, "policy"),
+        exp_name=os.path.join(folder, "exp"),
         multi_gpu=True,
         heartbeat_span=0.2,
     )
@@ -29,7 +30,7 @@ def main(folder, rank):
     learner.start()
     print("ADDRESS", learner.address, flush=True)
     for line in sys.stdin:
-        state = learner._last_run.learner.policy.state_dict()
+        state = learner.task.learner.policy.state_dict()
         torch.save(state["model"], line.strip())
         print("DUMPED", flush=True)
     learner.close()

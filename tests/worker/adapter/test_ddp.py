@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from easydict import EasyDict
 
-from ding.data.chunks import ChunkCache, SharedFolder, write_chunk
+from ding.data.chunks import ChunkCache, SharedFolder, read_chunk, write_chunk
 from ding.policy.dqn import DQNPolicy
 from ding.worker.adapter import LearnerAggregator
 from tests.worker.learner.comm.rig import (
@@ -162,7 +163,7 @@ def test_ranks_stay_equal_and_train_as_one_on_the_joint_batch(team):
     policy = DQNPolicy(policy_cfg(), enable_field=["learn"])
     state = policy.learn_mode.state_dict()
     policy.learn_mode.load_state_dict({**state, "model": start, "target_model": start})
-    cache = ChunkCache(team.data, 100)
+    cache = ChunkCache(partial(read_chunk, team.data), 100)
     for i in range(5):
         pair = [list(cache.batch(batches[2 * i + rank])) for rank in range(2)]
         policy.learn_mode.forward([dict(row) for rows_ in pair for row in rows_])

@@ -248,7 +248,7 @@ class TestOwnLearners:
                 )
                 learner.start()
                 stack.callback(learner.close)
-                learners.append(learner._slave)
+                learners.append(learner)
             coordinator = stack.enter_context(aggregated(*learners))
             coordinator.ask("learner_start_task", task_info=task_info())
             yield coordinator

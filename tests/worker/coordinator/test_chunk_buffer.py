@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ding.data import Columns
-from ding.data.chunks import ChunkCache, SharedFolder, chunk_name, chunk_pattern, write_chunk
+from ding.data.chunks import (
+    ChunkCache,
+    SharedFolder,
+    chunk_name,
+    chunk_pattern,
+    read_chunk,
+    write_chunk,
+)
 from ding.utils import BUFFER_REGISTRY, ConfigError, DataError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
@@ -59,7 +67,7 @@ def over_the_wire(message):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_samples_come_back_from_their_files(folder, kind):
-    buffer, cache = make(folder, kind), ChunkCache(folder, 40)
+    buffer, cache = make(folder, kind), ChunkCache(partial(read_chunk, folder), 40)
     assert buffer.sample(4, 0) is None
     seen = set()
     for i in range(5):
@@ -93,7 +101,7 @@ def test_files_go_with_their_last_sample(folder, kind):
 
 
 def test_a_file_that_a_batch_needs_stays_until_it_is_released(folder):
-    buffer, cache = make(folder, size=8), ChunkCache(folder, 8)
+    buffer, cache = make(folder, size=8), ChunkCache(partial(read_chunk, folder), 8)
     buffer.push(chunk(folder, 0), 0)
     first, second = buffer.sample(4, 0), buffer.sample(4, 0)
     for i in range(1, 4):
@@ -120,7 +128,7 @@ def test_used_up_and_stale_samples_take_their_files_along(folder):
     wire = buffer.sample(8, 0)
     assert buffer.count() == 0
     assert len(folder.names()) == 1
-    assert len(ChunkCache(folder, 8).batch(wire)) == 8
+    assert len(ChunkCache(partial(read_chunk, folder), 8).batch(wire)) == 8
     buffer.release(wire)
     assert folder.names() == []
     buffer.push(chunk(folder, 1), 0)
@@ -185,7 +193,7 @@ def test_sequence_buffers_are_refused_with_a_way_out(folder):
     ("kind", "cfg"), [("advanced", {}), ("deque", dict(priority=True, priority_IS_weight=True))]
 )
 def test_priorities_come_back_and_count(folder, kind, cfg, as_texts):
-    buffer, cache = make(folder, kind, **cfg), ChunkCache(folder, 40)
+    buffer, cache = make(folder, kind, **cfg), ChunkCache(partial(read_chunk, folder), 40)
     for i in range(5):
         buffer.push(chunk(folder, i), 0)
     columns = cache.batch(over_the_wire(buffer.sample(40, 0))).columns
@@ -229,7 +237,7 @@ def test_damaged_priorities_are_refused(folder, change):
 
 
 def test_priorities_of_the_collector_are_taken(folder):
-    buffer, cache = make(folder), ChunkCache(folder, 40)
+    buffer, cache = make(folder), ChunkCache(partial(read_chunk, folder), 40)
     buffer.push(chunk(folder, 0, priority=0.0), 0)
     buffer.push(chunk(folder, 1, priority=[0.0] * 7 + [1e9]), 0)
     assert set(cache.batch(buffer.sample(16, 0)).columns["x"].tolist()) == {1007}
@@ -240,7 +248,7 @@ def test_priorities_of_the_collector_are_taken(folder):
 
 
 def test_foreign_metadata_and_learners(folder):
-    buffer, cache = make(folder, size=4), ChunkCache(folder, 4)
+    buffer, cache = make(folder, size=4), ChunkCache(partial(read_chunk, folder), 4)
     for i in range(6):
         torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
         buffer.push({"data_id": f"env_{i}", "env_id": i, "buffer_id": NAME}, i)
@@ -268,7 +276,7 @@ def test_a_step_of_a_foreign_trajectory(folder):
     buffer = make(folder)
     torch.save([{"x": torch.tensor(i)} for i in range(5)], folder.file("trajectory"))
     buffer.push({"data_id": "trajectory", "unroll_split_begin": 3, "unroll_len": 1}, 0)
-    assert ChunkCache(folder, 9).batch(buffer.sample(1, 0))[0]["x"] == 3
+    assert ChunkCache(partial(read_chunk, folder), 9).batch(buffer.sample(1, 0))[0]["x"] == 3
     with pytest.raises(DataError, match="unroll_len=2"):
         buffer.push({"data_id": "other", "unroll_split_begin": 3, "unroll_len": 2}, 0)
     buffer.close(remove_files=True)
@@ -322,7 +330,7 @@ def users_buffer():
 
 
 def test_a_users_buffer_of_rows(folder, users_buffer):
-    buffer, cache = make(folder, "test_rows", size=20), ChunkCache(folder, 20)
+    buffer, cache = make(folder, "test_rows", size=20), ChunkCache(partial(read_chunk, folder), 20)
     for i in range(9):
         buffer.push(chunk(folder, i), 0)
         wire = over_the_wire(buffer.sample(8, 0))
@@ -352,7 +360,7 @@ def test_a_users_buffer_of_rows(folder, users_buffer):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dropped_chunk_is_never_drawn_again(folder, kind):
-    buffer, cache = make(folder, kind), ChunkCache(folder, 40)
+    buffer, cache = make(folder, kind), ChunkCache(partial(read_chunk, folder), 40)
     metas = [chunk(folder, i) for i in range(5)]
     for meta in metas:
         buffer.push(meta, 0)
@@ -422,7 +430,7 @@ def test_files_are_those_that_samples_and_batches_need(tmp_path_factory, kind, s
 
 def test_many_threads(folder):
     buffer = make(folder, size=200)
-    cache = ChunkCache(folder, 200)
+    cache = ChunkCache(partial(read_chunk, folder), 200)
     stop, errors, lock = threading.Event(), [], threading.Lock()
     serials = iter(range(10**6))
 
@@ -543,7 +551,7 @@ def test_the_oldest_leave_when_the_limit_binds_with_one_warning(folder, kind, ca
     assert kept == list(range(60 - len(kept), 60))
     assert 10 <= len(kept) <= 20
     assert buffer.count() == 8 * len(kept)
-    columns = ChunkCache(folder, 200).batch(buffer.sample(64, 0)).columns
+    columns = ChunkCache(partial(read_chunk, folder), 200).batch(buffer.sample(64, 0)).columns
     assert {x // 1000 for x in columns["x"].tolist()} <= set(kept)
     warnings = [r.getMessage() for r in caplog.records if "path_data_limit" in r.getMessage()]
     assert len(warnings) == 1
@@ -676,7 +684,7 @@ def test_writers_that_are_killed_leave_nothing(folder):
         assert set(os.listdir(folder.path)) == set(folder.names())
         assert len(folder.names()) == buffer.files == 5 * (serial + 1)
     wire = buffer.sample(64, 0)
-    assert len(ChunkCache(folder, 10_000).batch(wire)) == 64
+    assert len(ChunkCache(partial(read_chunk, folder), 10_000).batch(wire)) == 64
     buffer.close(remove_files=True)
     assert os.listdir(folder.path) == []
 

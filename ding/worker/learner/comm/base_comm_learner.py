@@ -1,18 +1,55 @@
-"""The part of a learner that talks to the rest of a parallel run."""
+"""What connects a learner to the rest of a run, whatever messages and data travel by."""
 
+import contextlib
+import os
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar, cast
 
+import torch
 from easydict import EasyDict
 
+from ding.envs.running_statistics import merged
+from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
-from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, get_task_uid, import_module
+from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
 from ding.utils.data import IDataLoader
+from ding.utils.errors import ConfigError, DingError
+from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.engines.shared_folder import FolderArtifacts
+from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, create_learner
+from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
 from ding.worker.learner.comm.learner_group import LearnerGroup
+from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
+from ding.worker.learner.comm.state_keeper import StateKeeper
+from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
+from ding.worker.messages import (
+    CloseTask,
+    Demand,
+    DemandRequest,
+    Kind,
+    Request,
+    ResourceRequest,
+    Resources,
+    StartTask,
+    Task,
+    TaskReport,
+    TrainAnswer,
+    TrainRequest,
+    WireBatch,
+)
+from ding.worker.seams import Artifacts, Samples
+
+Answer = TypeVar("Answer")
+
+#: Batches that wait ready for training.
+PREFETCH = 8
+#: How many times as many may wait where an update is quick.
+MOST_PREFETCH = 8
 
 
 class LearnerLink(Protocol):
@@ -20,78 +57,293 @@ class LearnerLink(Protocol):
 
     def send_policy(self, state_dict: dict[str, Any]) -> None: ...
 
-    def get_data(self, batch_size: int) -> list: ...
+    def get_data(self, batch_size: int) -> Any: ...
 
     def send_learn_info(self, learn_info: dict[str, Any]) -> None: ...
 
 
 class BaseCommLearner(ABC):
-    """Gets training tasks and data from a coordinator, and gives weights and results back.
+    """A worker that trains on what a coordinator names, and gives weights and results back.
+
+    It is a `ding.worker.seams.WorkerService`: whatever carries the coordinator's requests calls
+    `handle`. If the config says where the coordinator is, `start` has them come over HTTP. A comm
+    type of one's own defines the abstract methods, which say what samples and weights travel by.
 
     Args:
-        cfg: ``multi_gpu``: whether this is one of several processes that train together; the
-            environment says which, and they meet anew for each task.
-
-    Attributes:
-        failed: Why this learner cannot go on and its process should end; ``None`` while it can.
+        cfg: ``name``; ``exp_name``, the run's folder; ``send_policy_freq``; ``prefetch``, batches
+            that wait ready; ``iteration_timeout`` in seconds; ``multi_gpu``: whether this is one of
+            several processes that train together; the environment says which, and they meet anew
+            for each task; and for HTTP what `ding.worker.engines.http_worker.HttpWorker` reads.
     """
+
+    kind: Kind = "learner"
 
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = cfg
         self._learner_uid = get_task_uid()
+        self._name = str(cfg.get("name") or "learner")
         self._timer = EasyTimer()  # for subclasses
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
         self._group = LearnerGroup() if self._multi_gpu else None
         self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
+        #: Where the state is kept; in the run's folder, unless a subclass knows better.
+        self._artifacts: Artifacts = FolderArtifacts(cfg.get("exp_name", "default_experiment"))
         self._end_flag = True
         self._ended = threading.Event()
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._task: TrainingTask | None = None  # the one that the coordinator works with
+        self._last_task: TrainingTask | None = None  # perhaps still at its end
+        self._reader: BatchReader | None = None
+        self._http: HttpWorker | None = None
         self.failed: str | None = None
 
+    # ------------------------------------------------------------------ what the learner calls
+
     @abstractmethod
-    def send_policy(self, state_dict: dict[str, Any]) -> None:
-        """Publish weights; called by a hook of the learner.
+    def send_policy(self, state_dict: Mapping[str, Any]) -> None:
+        """Publish a version of the policy, under the name `policy_id`; called in a thread of its
+        own, with a copy.
 
         Args:
-            state_dict: ``model``, and ``iter``, the number of updates.
+            state_dict: ``model`` and perhaps ``env_statistics``; ``iter``, the number of updates;
+                ``envstep``, ``time``, ``learner``.
+
+        Raises:
+            OSError: It cannot be stored now; it will be tried again.
         """
 
     @abstractmethod
-    def get_data(self, batch_size: int) -> list:
-        """A batch: samples, or functions that each load one. Called by the learner's loader."""
+    def get_data(self, batch_size: int) -> Any:
+        """The next batch: samples, or functions that each load one; ``None`` if there will be no
+        more. Called in the training thread; see `next_batch`."""
 
     @abstractmethod
     def send_learn_info(self, learn_info: dict[str, Any]) -> None:
-        """Take the results of an update; called by a hook of the learner."""
+        """Take the results of an update.
 
-    def start(self) -> None:
-        """Begin to take tasks."""
-        self._end_flag = False
-        self._ended.clear()
-
-    def close(self) -> None:
-        """End; closing twice does nothing."""
-        if self._group is not None:
-            self._group.close()
-        self._end_flag = True
-        self._ended.set()
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended, by `close` or because it `failed`, within ``timeout`` seconds."""
-        return self._ended.wait(timeout)
-
-    def _fail(self, cause: str) -> None:
-        """Note why this learner cannot go on; the first cause counts."""
-        self.failed = self.failed or cause
-        self._ended.set()
+        Call it by ``super()`` to leave them until the coordinator asks for them.
+        """
+        if self._last_task is not None:
+            self._last_task.report.add(learn_info)
 
     @property
     @abstractmethod
     def hooks4call(self) -> list[LearnerHook]:
-        """Hooks to register in a learner that was made, so that it gives what it has learned."""
+        """Hooks to register in a learner that was made, so that it gives what it has learned.
+
+        Those of ``super()`` publish the policy before the first and after every
+        ``send_policy_freq``-th update and at the end, and give every result.
+        """
+        freq = {"send_policy_freq": self._cfg.get("send_policy_freq", 1)}
+        return [
+            SendPolicyHook("send_policy", 100, position="before_run", ext_args={}),
+            SendPolicyHook("send_policy", 100, position="after_iter", ext_args=freq),
+            SendPolicyHook("send_policy", 100, position="after_run", ext_args={}),
+            SendLearnInfoHook("send_learn_info", 100, position="after_iter", ext_args={}),
+        ]
+
+    @property
+    def task(self) -> TrainingTask | None:
+        """The task that runs."""
+        return self._task
+
+    @property
+    def policy_id(self) -> str:
+        """Name under which collectors look for the task's policy."""
+        return self._any_task().info.policy_id
+
+    def next_batch(self, read: Callable[[str], Samples]) -> Samples | None:
+        """The next batch that the coordinator has named; waits until there is one, and is ``None``
+        if there will be no more. For `get_data`, in the training thread.
+
+        Args:
+            read: Reads the samples that a collector has sent under a name; raises `ChunkError` if
+                they cannot be read. They are kept: it is asked once for each.
+        """
+        task = self._any_task()
+        if self._reader is None:
+            self._reader = self._make_reader(task, read)
+        for named in task.feed:
+            batch = self._reader.batch(named)
+            batch = None if batch is None else task.fresh(batch)
+            if batch is not None:
+                return batch
+        return None
+
+    def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
+        size = task.info.buffer_cfg.get("replay_buffer_size", 10000)
+        return BatchReader(
+            read,
+            lambda meta: sample_of(list(read(str(meta.get("data_id")))), meta),
+            task.report,
+            int(str(size)),
+            self._cfg.get("cache_bytes"),
+            repeats=self._world_size > 1,
+        )
+
+    # ------------------------------------------------------------------ requests
+
+    def handle(self, request: Request[Answer]) -> Answer:
+        """Answer a request.
+
+        Raises:
+            TaskFail: It failed, or is none to a learner; with type, message, traceback.
+        """
+        answer: object
+        match request:
+            case ResourceRequest():
+                answer = self._resources()
+            case StartTask(kind="learner", info=info):
+                answer = self._start_task(info)
+            case DemandRequest():
+                answer = self._demand(request)
+            case TrainRequest():
+                answer = self._train(request)
+            case CloseTask(kind="learner"):
+                answer = self._close_task()
+            case _:
+                text = f"a learner knows no {type(request).__name__}"
+                raise ErrorReport("UnknownTask", text).task_fail()
+        return cast(Answer, answer)
+
+    def _resources(self) -> Resources:
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        return Resources(os.cpu_count() or 1, gpus)
+
+    def _start_task(self, given: Task) -> None:
+        """Begin a task; what is left of another one ends first."""
+        self._leave_task()
+        if self._last_task is not None:
+            self._give_up_if_hung(self._last_task)  # its state has to be saved
+        try:
+            info = LearnerTaskInfo.of(given)
+            task = self._make_task(info)
+        except DingError as error:
+            raise ErrorReport.of(error).task_fail() from error
+        with self._lock:
+            self._task = self._last_task = task
+        try:
+            self._begin(task)
+        except BaseException as error:
+            self._leave_task()
+            task.abort()
+            if self._group is not None:
+                self._group.leave()
+            if isinstance(error, DingError):
+                raise ErrorReport.of(error).task_fail() from error
+            raise
+
+    def _make_task(self, info: LearnerTaskInfo) -> TrainingTask:
+        prefetch = int(self._cfg.get("prefetch") or PREFETCH)
+        # Priorities of batches that wait grow old.
+        most = prefetch if info.policy.get("priority") else MOST_PREFETCH * prefetch
+        return TrainingTask(
+            info,
+            self._name,
+            (prefetch, most),
+            self.send_policy,
+            self._is_in_touch,
+            info.iteration_timeout or self._cfg.get("iteration_timeout"),
+            in_group=self._world_size > 1,
+            on_end=None if self._group is None else self._group.leave,
+        )
+
+    def _begin(self, task: TrainingTask) -> None:
+        info = task.info
+        self._reader = None
+        keeper = StateKeeper(self._artifacts, info.artifact(), task.report.warn, self._rank == 0)
+        if self._group is not None:
+            self._group.meet(info.meeting)
+        loader = _TaskLoader(self.get_data, task)
+        learner = self._create_learner(vars(info), loader=loader)
+        loader.batch_size = learner.policy.get_attribute("batch_size")
+        learner.send_policy = task.send_policy  # type: ignore[attr-defined]
+        for hook in self.hooks4call:
+            learner.register_hook(hook)
+        task.start(learner, keeper)
+
+    def _demand(self, request: DemandRequest) -> Demand:
+        task = self._require_task()
+        task.check()
+        number = self._wanted(task, durations.ANSWER_WAIT if request.wait is None else request.wait)
+        return Demand(
+            task.info.task_id,
+            batch_size=task.learner.policy.get_attribute("batch_size"),
+            train_iter=task.learner.train_iter,
+            batch_num=number,
+            done=bool(task.learner.learn_info["learner_done"]),
+            buffer_id=task.info.buffer_id,
+        )
+
+    def _train(self, request: TrainRequest) -> TrainAnswer:
+        task = self._require_task()
+        task.check()
+        if request.rows is not None:
+            number = self._take(task, request.rows)
+            if number is not None:
+                task.feed.wait_trained(number, task.iteration_timeout)
+        else:
+            if request.envstep:
+                task.learner.collector_envstep = request.envstep
+            if request.env_statistics:
+                known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
+                task.learner.policy.set_attribute("env_statistics", known)
+            for batch in request.batches:
+                self._take(task, batch)
+        return task.results(self._wanted(task, request.wait or 0.0))
+
+    def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
+        """Hand a batch to training; its number there, ``None`` if it is of no use."""
+        return task.feed.put(named)
+
+    def _close_task(self) -> TaskReport:
+        task = self._require_task()
+        self._leave_task(abandon=False)
+        self._give_up_if_hung(task)
+        if task.failure is not None:
+            raise task.failure.task_fail()
+        return task.final_report()
+
+    def _wanted(self, task: TrainingTask, wait: float) -> int:
+        """How many batches are wanted; waits until some are."""
+        wait = min(wait, durations.LEARNER_LONGEST_WAIT)
+        if task.end_was_reported:
+            self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
+        number = task.feed.demand(wait)
+        task.check()
+        return number
+
+    # ------------------------------------------------------------------ tasks
+
+    def _require_task(self) -> TrainingTask:
+        task = self._task
+        if task is None:
+            text = "no learner task is being worked on: none was started, or its master was lost"
+            raise ErrorReport("NoTask", text).task_fail()
+        return task
+
+    def _any_task(self) -> TrainingTask:
+        if self._last_task is None:
+            raise ConfigError("there is no learner task: StartTask has to come first")
+        return self._last_task
+
+    def _leave_task(self, abandon: bool = True) -> None:
+        """Ask the current task to end, and forget it."""
+        with self._lock:
+            task, self._task = self._task, None
+        if task is not None:
+            task.stop(abandon)
+
+    def _give_up_if_hung(self, task: TrainingTask) -> None:
+        hung = task.join()
+        if hung is not None:
+            self._fail(str(hung))
+            raise hung.task_fail()
 
     def _create_learner(
         self,
-        task_info: dict[str, Any],
+        task_info: Mapping[str, Any],
         link: LearnerLink | None = None,
         loader: IDataLoader | None = None,
     ) -> BaseLearner:
@@ -117,6 +369,102 @@ class BaseCommLearner(ABC):
         fit_threads(learner.policy.get_attribute("model"))
         learner.setup_dataloader(loader)
         return learner
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begin to take requests; over HTTP if the config says where the coordinator is."""
+        if not self._end_flag:
+            return
+        self._end_flag = False
+        self._ended.clear()
+        self._closing.clear()
+        self._http = self._listener()
+        if self._http is not None:
+            self._http.start()
+
+    def _listener(self) -> HttpWorker | None:
+        """What lets requests come over HTTP, if they do."""
+        return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
+
+    def coordinator_lost(self, cause: str) -> None:
+        """The coordinator is gone without a word: the task ends; another one may come."""
+        self._leave_task()
+
+    def released(self) -> None:
+        """The coordinator has said that the run is over."""
+        self._leave_task()
+        self._ended.set()
+
+    def close(self) -> None:
+        """End training, saving the state, and leave. Closing twice does nothing."""
+        if self._end_flag:
+            return
+        if self._http is not None:
+            self._http.stop_joining()
+        self._closing.set()
+        self._leave_task()
+        if self._http is not None:
+            self._http.close()
+        if self._last_task is not None:
+            self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
+        if self._group is not None:
+            self._group.close()
+        self._end_flag = True
+        self._ended.set()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Whether it has ended, by `close` or because it `failed`, within ``timeout`` seconds."""
+        return self._ended.wait(timeout)
+
+    def __del__(self) -> None:
+        # Whoever waits here could wait for ever: training is asked to end, no more.
+        with contextlib.suppress(Exception):
+            if not self._end_flag:
+                self._closing.set()
+                self._leave_task()
+                self._ended.set()
+
+    def _fail(self, cause: str) -> None:
+        """Note why this learner cannot go on; the first cause counts."""
+        self.failed = self.failed or cause
+        self._ended.set()
+
+    def _is_in_touch(self) -> bool:
+        """Whether the coordinator may be taken to know of this learner, and of no other."""
+        if self._http is None:
+            return True
+        tolerance = self._cfg.get("heartbeat_tolerance")
+        return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
+
+    @property
+    def address(self) -> str:
+        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
+        if self._http is None:
+            raise ConfigError("it does not listen: its config names no port and no coordinator")
+        return self._http.address
+
+
+class _TaskLoader(IDataLoader):
+    """Gives training what `BaseCommLearner.get_data` returns."""
+
+    def __init__(self, get_data: Callable[[int], Any], task: TrainingTask) -> None:
+        self._get_data, self._task = get_data, task
+        self.batch_size = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        data = self._get_data(self.batch_size)
+        if data is None:
+            raise StopIteration
+        if isinstance(data, list) and data and all(callable(item) for item in data):
+            return [load() for load in data]
+        return data
+
+    def close(self) -> None:
+        self._task.feed.close()
 
 
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:

@@ -4,13 +4,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar
 
 from ding.utils import durations
-from ding.utils.data import IDataLoader
+
+Batch = TypeVar("Batch")
 
 
-class BatchFeed(IDataLoader):
+class BatchFeed(Generic[Batch]):
     """A queue that tells how many batches it wants.
 
     One thread trains: it iterates. Another one serves: it calls the other methods.
@@ -23,8 +24,6 @@ class BatchFeed(IDataLoader):
         most: Batches that may wait ready where training on one is quick, or batches come slowly;
             ``capacity`` if not given.
         between: Called in the training thread between two batches, with whether none is ready.
-        select: Called in the training thread with a batch before it is trained on; returns what
-            shall be trained on of it, ``None`` for nothing: the next one is taken then.
     """
 
     def __init__(
@@ -32,15 +31,14 @@ class BatchFeed(IDataLoader):
         capacity: int,
         most: int | None = None,
         between: Callable[[bool], object] | None = None,
-        select: Callable[[Any], Any] | None = None,
     ) -> None:
         self._least, self._most = capacity, most or capacity
-        self._between, self._select = between, select
+        self._between = between
         self._step_seconds = durations.BATCHES_AHEAD / capacity
         self._longest = 0.0
         self._asked: float | None = None
         self._latency = 0.0
-        self._ready: deque[Any] = deque()
+        self._ready: deque[Batch] = deque()
         self._changed = threading.Condition()
         self._closed = self._draining = False
         self._taken = self._trained = self._given = self._skipped = 0
@@ -51,19 +49,11 @@ class BatchFeed(IDataLoader):
 
     # The training thread
 
-    def __iter__(self) -> "BatchFeed":
+    def __iter__(self) -> "BatchFeed[Batch]":
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Batch:
         """The next batch; ends when the feed is closed."""
-        while True:
-            batch = self._take()
-            if self._select is not None:
-                batch = self._select(batch)
-            if batch is not None:
-                return batch
-
-    def _take(self) -> Any:
         self._note_trained()
         if self._between is not None:
             self._between(not self._ready)
@@ -109,7 +99,7 @@ class BatchFeed(IDataLoader):
             self._asked = time.monotonic() if wanted else None
             return wanted
 
-    def put(self, batch: Any) -> int:
+    def put(self, batch: Batch) -> int:
         """Add a batch; which number it has."""
         with self._changed:
             if self._asked is not None:

@@ -2,13 +2,32 @@
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 from ding.utils import durations
+from ding.worker.messages import Json
+
+
+@dataclass(frozen=True)
+class LearnNews:
+    """The results of updates.
+
+    Attributes:
+        info: What the learner tells of itself, and ``iters_per_second``.
+        priority_info: Ids and priorities of samples, those of several batches as one.
+        bad_chunks: Names and causes.
+    """
+
+    learner_step: int
+    info: dict[str, Json]
+    priority_info: dict[str, Json]
+    bad_chunks: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
 
 
 class LearnReport:
@@ -16,14 +35,14 @@ class LearnReport:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._info: dict[str, Any] = {}
-        self._priorities: list[dict[str, Any]] = []
+        self._info: dict[str, object] = {}
+        self._priorities: list[dict[str, object]] = []
         self._warnings: dict[str, None] = {}
-        self._bad: list[list[str]] = []
+        self._bad: list[tuple[str, str]] = []
         self._rate_from = (time.monotonic(), 0)
         self._rate = 0.0
 
-    def add(self, learn_info: dict[str, Any]) -> None:
+    def add(self, learn_info: Mapping[str, Any]) -> None:
         """Take a learner's ``learn_info``."""
         info = dict(learn_info)
         priorities = info.pop("priority_info", None)
@@ -41,45 +60,42 @@ class LearnReport:
     def add_bad_chunks(self, bad: Iterable[tuple[str, str]]) -> None:
         """Take names of chunks that cannot be read, with causes."""
         with self._lock:
-            self._bad.extend([data_id, cause] for data_id, cause in bad)
+            self._bad.extend(bad)
 
-    def take(self, learner_step: int) -> dict[str, Any]:
-        """What has come since the last time, as JSON; priorities of several batches are one."""
+    def take(self, learner_step: int) -> LearnNews:
+        """What has come since the last time, as JSON."""
         with self._lock:
             priorities, self._priorities = self._priorities, []
-            bad, self._bad = self._bad, []
-            warnings, self._warnings = list(self._warnings), {}
-            info = dict(self._info)
+            bad, self._bad = tuple(self._bad), []
+            warnings, self._warnings = tuple(self._warnings), {}
+            info = {name: plain(value) for name, value in self._info.items()}
         now, (since, step) = time.monotonic(), self._rate_from
         if now - since >= durations.UPDATE_RATE_SPAN:
             self._rate = (learner_step - step) / (now - since)
             self._rate_from = now, learner_step
-        return {
-            "learner_done": False,
-            **{name: plain(value) for name, value in info.items()},
-            "learner_step": learner_step,
-            "priority_info": merged_priorities(priorities),
-            "bad_chunks": bad,
-            "warnings": warnings,
-            "iters_per_second": round(self._rate, 3),
-        }
+        info["iters_per_second"] = round(self._rate, 3)
+        return LearnNews(learner_step, info, merged_priorities(priorities), bad, warnings)
 
 
-def merged_priorities(parts: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def merged_priorities(parts: Sequence[Mapping[str, object]]) -> dict[str, Json]:
     """``priority_info`` of several batches as one, in lists."""
     names = {name for part in parts for name in part}
     whole = [part for part in parts if part.keys() == names]
-    return {name: [v for part in whole for v in plain(part[name])] for name in sorted(names)}
+    lists = {name: [plain(part[name]) for part in whole] for name in sorted(names)}
+    return {
+        name: [value for values in found for value in (values if isinstance(values, list) else [])]
+        for name, found in lists.items()
+    }
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> Json:
     """The value with builtins for tensors and arrays, so that JSON has words for it."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, torch.Tensor):
-        return value.tolist()
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "tolist"):
-        return value.tolist()
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic) or hasattr(value, "tolist"):
+        built_in: Json = value.tolist()
+        return built_in
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    return value
+    other: Json = value
+    return other

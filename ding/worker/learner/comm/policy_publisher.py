@@ -3,11 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from ding.utils import durations
 from ding.worker.error_report import ErrorReport
+
+#: ``model``, ``iter`` and more; its tensors do not change any more.
+Version = Mapping[str, object]
 
 _logger = logging.getLogger(__name__)
 
@@ -16,20 +18,20 @@ class PolicyPublisher:
     """Writes the newest of the versions that it is given; those in between are skipped.
 
     Args:
-        write: Called with weights and facts; raises `OSError` when the file cannot be written.
+        write: Called with a version; raises `OSError` when it cannot be stored now.
         allowed: Whether this learner is still the one to publish; asked before each write.
         on_failure: Told the cause when writing has failed for too long.
     """
 
     def __init__(
         self,
-        write: Callable[[dict[str, Any], dict[str, Any]], None],
+        write: Callable[[Version], object],
         allowed: Callable[[], bool],
         on_failure: Callable[[ErrorReport], object],
     ) -> None:
         self._write, self._allowed, self._on_failure = write, allowed, on_failure
         self._changed = threading.Condition()
-        self._newest: tuple[dict[str, Any], dict[str, Any]] | None = None
+        self._newest: Version | None = None
         self._closed = False
         self._next_time = 0.0
         self.published_iter: int | None = None
@@ -42,10 +44,10 @@ class PolicyPublisher:
         """Whether a version that is handed in now is written at once."""
         return self._newest is None and time.monotonic() >= self._next_time
 
-    def publish(self, weights: dict[str, Any], facts: dict[str, Any]) -> None:
-        """Hand in a version; its tensors must not change any more."""
+    def publish(self, version: Version) -> None:
+        """Hand in a version."""
         with self._changed:
-            self._newest = weights, facts
+            self._newest = version
             self._changed.notify_all()
 
     def poke(self) -> None:
@@ -65,7 +67,7 @@ class PolicyPublisher:
         wait, longest = durations.PUBLISH_PAUSES
         while (version := self._next_version()) is not None:
             try:
-                self._write(*version)
+                self._write(version)
             except OSError as error:
                 now = time.monotonic()
                 failing_since = failing_since or now
@@ -82,14 +84,14 @@ class PolicyPublisher:
                 return
             else:
                 failing_since, self.warning, wait = None, None, durations.PUBLISH_PAUSES[0]
-                self.published_iter = version[1].get("policy_iter")
+                self.published_iter = _as_int(version.get("iter"))
 
-    def _put_back(self, version: tuple[dict[str, Any], dict[str, Any]], wait: float) -> None:
+    def _put_back(self, version: Version, wait: float) -> None:
         with self._changed:
             self._newest = self._newest or version
             self._next_time = time.monotonic() + wait
 
-    def _next_version(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def _next_version(self) -> Version | None:
         with self._changed:
             while True:
                 if self._newest is None:
@@ -106,3 +108,7 @@ class PolicyPublisher:
                     return None
                 else:
                     self._changed.wait()  # until `poke` or `close`
+
+
+def _as_int(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,4 +1,4 @@
-"""Keeps a learner's whole state in a file, so that its task can go on elsewhere."""
+"""Keeps a learner's whole state among the run's artifacts, so that its task can go on elsewhere."""
 
 import copy
 import glob
@@ -6,15 +6,17 @@ import math
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from easydict import EasyDict
 
 from ding.torch_utils import to_device
-from ding.utils import allreduce_data, durations, get_world_size, read_file, save_file
+from ding.utils import allreduce_data, durations, get_world_size
 from ding.utils.errors import CheckpointError, DataError
+from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
+from ding.worker.seams import Artifacts, State
 
 #: Share of the time that writing may take.
 MAX_SHARE = 0.05
@@ -24,37 +26,50 @@ class StateKeeper(LearnerHook):
     """Saves now and then; as a hook (``before_run``) it restores.
 
     Args:
-        path: The file; ``None`` to keep nothing.
+        artifacts: Where the state is.
+        path: Its path there; ``None`` to keep nothing.
         warn: Told what could not be read or written.
         writes: Whether this process is the one that saves.
+
+    Raises:
+        DataError: The path cannot be one of an artifact.
     """
 
-    def __init__(self, path: str | None, warn: Callable[[str], object], writes: bool) -> None:
+    def __init__(
+        self, artifacts: Artifacts, path: str | None, warn: Callable[[str], object], writes: bool
+    ) -> None:
         # After a checkpoint that the config names, before the policy is published.
         super().__init__("restore_state", 50, position="before_run")
-        self._path, self._warn = path, warn
+        self._artifacts, self._path, self._warn = artifacts, path, warn
         self._writes = writes and path is not None
+        self._state: State | None = None
+        self._damage: CheckpointError | None = None
+        if path is not None:
+            try:
+                self._state = artifacts.load(path)
+            except CheckpointError as error:
+                self._damage = error
         self._due = time.monotonic() + durations.LEARNER_SAVE_INTERVAL
 
-    def save_if_due(self, learner: Any) -> None:
+    def save_if_due(self, learner: BaseLearner) -> None:
         """Save, unless it was done a short time ago; between updates only."""
         if self._writes and time.monotonic() >= self._due:
             self.save(learner)
 
-    def save(self, learner: Any) -> None:
+    def save(self, learner: BaseLearner) -> None:
         """Save; between updates only. A file that cannot be written is a warning."""
         if not self._writes or self._path is None:
             return
         start = time.monotonic()
         state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
         try:
-            save_file(self._path, to_device(state, "cpu"))
+            self._artifacts.save(self._path, to_device(state, "cpu"))
         except OSError as error:
             self._warn(f"the learner's state cannot be saved: {error}")
         took = time.monotonic() - start
         self._due = start + took + max(durations.LEARNER_SAVE_INTERVAL, took / MAX_SHARE)
 
-    def __call__(self, engine: Any) -> None:
+    def __call__(self, engine: BaseLearner) -> None:
         """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.
 
         Raises:
@@ -62,24 +77,26 @@ class StateKeeper(LearnerHook):
         """
         if self._path is None:
             return
-        if os.path.exists(self._path):
-            self._restore(engine, self._path)
+        state, self._state = self._state, None
+        if state is not None or self._damage is not None:
+            self._restore(engine, state)
         if get_world_size() > 1:
             _check_agreement(engine)
 
-    def _restore(self, engine: Any, path: str) -> None:
+    def _restore(self, engine: BaseLearner, state: State | None) -> None:
         initial = copy.deepcopy(engine.policy.state_dict())
         try:
-            state = read_file(path)
+            if state is None:
+                raise self._damage or CheckpointError("it is empty")
             engine.policy.load_state_dict(state["policy"])
-            engine.load_state_dict(state["learner"])
+            engine.load_state_dict(cast(dict[str, Any], state["learner"]))
             engine.info(f"{engine.instance_name} goes on from iteration {engine.train_iter}")
         except Exception as error:  # a damaged file may raise anything
-            self._warn(f"the learner's state {path} cannot be used: {error}")
+            self._warn(f"the learner's state {self._path} cannot be used: {error}")
             engine.policy.load_state_dict(initial)
             self._load_checkpoint(engine)
 
-    def _load_checkpoint(self, engine: Any) -> None:
+    def _load_checkpoint(self, engine: BaseLearner) -> None:
         pattern = os.path.join(glob.escape(engine.exp_name), "ckpt", "iteration_*.pth.tar")
         for path in sorted(glob.glob(pattern), key=os.path.getmtime, reverse=True):
             args = EasyDict(load_path=path)
@@ -93,7 +110,7 @@ class StateKeeper(LearnerHook):
         self._warn("no checkpoint can be used: the learner starts anew")
 
 
-def _check_agreement(engine: Any) -> None:
+def _check_agreement(engine: BaseLearner) -> None:
     model = engine.policy.state_dict().get("model", {})
     weights = [leaf for leaf in model.values() if isinstance(leaf, torch.Tensor)]
     own = engine.train_iter + sum(leaf.double().abs().sum().item() for leaf in weights)

@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,108 +16,166 @@ import torch
 from ding.data import Columns
 from ding.data.staleness import is_stale, iters_of
 from ding.utils import durations
+from ding.utils.errors import ConfigError
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.learn_report import LearnReport
-from ding.worker.learner.comm.policy_publisher import PolicyPublisher
-from ding.worker.learner.comm.send_hooks import PUBLISHED, SendPolicyHook
+from ding.worker.learner.comm.policy_publisher import PolicyPublisher, Version
+from ding.worker.learner.comm.send_hooks import SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
+from ding.worker.messages import Json, Task, TaskReport, TrainAnswer
+from ding.worker.seams import Samples
 
 #: What an update that does not end fails of; the process has to end with it.
 HUNG = "LearnerHung"
+
+
+@dataclass(frozen=True)
+class LearnerTaskInfo:
+    """What a coordinator says of a task.
+
+    Attributes:
+        policy_id: Name under which the weights are published.
+        learner_cfg: With ``exp_name``.
+        state_path: Where the learner's state is kept; ``None``: nowhere.
+        meeting: Name of the meeting of processes that train together.
+    """
+
+    task_id: str | None
+    buffer_id: str | None
+    policy_id: str
+    learner_cfg: Mapping[str, object]
+    policy: Mapping[str, object]
+    buffer_cfg: Mapping[str, object]
+    state_path: str | None
+    meeting: str
+
+    @classmethod
+    def of(cls, task: Task) -> "LearnerTaskInfo":
+        """Take a task apart.
+
+        Raises:
+            ConfigError: A field is missing, or is none.
+        """
+        learner_cfg, policy = task.get("learner_cfg"), task.get("policy")
+        if not (isinstance(learner_cfg, Mapping) and isinstance(policy, Mapping)):
+            raise ConfigError(
+                "a learner's task needs the objects learner_cfg and policy, and policy_id; it has "
+                f"{', '.join(sorted(task)) or 'nothing'}"
+            )
+        buffer_cfg, task_id = task.get("replay_buffer_cfg"), _text(task.get("task_id"))
+        return cls(
+            task_id,
+            _text(task.get("buffer_id")),
+            str(task.get("policy_id")),
+            learner_cfg,
+            policy,
+            buffer_cfg if isinstance(buffer_cfg, Mapping) else {},
+            _text(task.get("state_path")),
+            str(task.get("meeting") or task_id),
+        )
+
+    @property
+    def exp_name(self) -> str:
+        return str(self.learner_cfg.get("exp_name", "default_experiment"))
+
+    def artifact(self) -> str | None:
+        """`state_path` as a path below the run's folder."""
+        if self.state_path is None:
+            return None
+        home, path = os.path.realpath(self.exp_name), os.path.realpath(self.state_path)
+        is_below = path.startswith(home + os.sep)
+        return os.path.relpath(path, home) if is_below else self.state_path
+
+    @property
+    def iteration_timeout(self) -> float | None:
+        """Seconds that an iteration may take, if it is said."""
+        limit = self.learner_cfg.get("iteration_timeout")
+        return None if limit is None else float(str(limit))
+
+    @property
+    def max_staleness(self) -> float:
+        """Updates; infinite for no limit."""
+        limit = self.buffer_cfg.get("max_staleness")
+        return math.inf if limit is None else float(str(limit))
 
 
 class TrainingTask:
     """Trains in a thread of its own on the batches of its feed; others ask how it goes.
 
     Args:
+        info: The task.
         name: What messages call the learner.
-        prefetch: Batches that are to wait ready, see `BatchFeed`.
-        most_prefetch: Batches that may wait ready.
-        write_policy: Writes weights and facts where collectors find them.
-        allowed: Whether this learner may publish now.
+        feed_sizes: Batches that are to wait ready, and that may; see `BatchFeed`.
+        publish: Brings a version of the policy to where collectors find it.
+        may_publish: Whether this learner is the one to publish now.
         iteration_timeout: Seconds that an iteration may take; without it, what those before took
             is gone by.
-        drain: Whether a run that is stopped first trains on what waits ready, so that all
-            processes that train together make the same number of updates.
+        in_group: Whether it trains together with others. If it is stopped, it first trains on what
+            waits ready, so that all make the same number of updates.
         on_end: Called in the training thread when it is over.
-        max_staleness: Samples that are older by the time of training are left out.
 
     Attributes:
         feed: Where batches come in.
         report: What the coordinator is to be told.
         failure: Why it ended early; ``None`` if it did not.
-        told_end: Whether results were given since it ended.
+        end_was_reported: Whether results were given since it ended.
     """
 
     def __init__(
         self,
+        info: LearnerTaskInfo,
         name: str,
-        prefetch: int,
-        most_prefetch: int,
-        write_policy: Callable[[dict[str, Any], dict[str, Any]], None],
-        allowed: Callable[[], bool],
+        feed_sizes: tuple[int, int],
+        publish: Callable[[Version], object],
+        may_publish: Callable[[], bool],
         iteration_timeout: float | None = None,
-        drain: bool = False,
+        in_group: bool = False,
         on_end: Callable[[], object] | None = None,
-        max_staleness: float = math.inf,
     ) -> None:
-        self._max_staleness = max_staleness
-        self._name, self._drain, self._on_end = name, drain, on_end
+        self.info = info
+        self._name, self._in_group, self._on_end = name, in_group, on_end
         self._iteration_timeout = iteration_timeout
-        self._allowed = allowed
+        self._may_publish = may_publish
         self._abandoned = False
-        select = None if math.isinf(max_staleness) else self._fresh
-        self.feed = BatchFeed(prefetch, most_prefetch, self._between_updates, select)
+        self.feed: BatchFeed[Any] = BatchFeed(*feed_sizes, self._between_updates)
         self.report = LearnReport()
         self.failure: ErrorReport | None = None
-        self.told_end = False
-        self._publisher = PolicyPublisher(write_policy, self._may_publish, self.fail)
+        self.end_was_reported = False
+        self._publisher = PolicyPublisher(publish, self._is_publisher, self.fail)
         self._learner: BaseLearner | None = None
         self._keeper: StateKeeper | None = None
         self._policy_hooks: list[SendPolicyHook] = []
-        self._told = 0
+        self._reported = 0
         self._thread = threading.Thread(target=self._main, name=f"train-{name}", daemon=True)
 
     # What the learner calls
 
-    def send_policy(self, state_dict: dict[str, Any]) -> None:
-        """Publish weights soon; they may change as soon as this returns."""
-        facts = {
-            "policy_iter": state_dict.get("iter"),
-            "envstep": state_dict.get("envstep"),
-            "time": state_dict.get("time", time.time()),
-            "learner": self._name,
-        }
-        weights = {name: _copied(state_dict[name]) for name in PUBLISHED if name in state_dict}
-        self._publisher.publish(weights, facts)
-
-    def send_learn_info(self, learn_info: dict[str, Any]) -> None:
-        """Keep results until the coordinator asks for them."""
-        self.report.add(learn_info)
-
-    def get_data(self, batch_size: int) -> list[Any]:
-        """The next batch, for learners that fetch for themselves."""
-        return next(self.feed)
+    def send_policy(self, state_dict: Mapping[str, object]) -> None:
+        """Publish a version soon; its tensors may change as soon as this returns."""
+        version = {"time": time.time(), **state_dict, "learner": self._name}
+        self._publisher.publish({name: _copied(value) for name, value in version.items()})
 
     def policy_due(self) -> bool:
         """Whether a policy that is sent now is published at once."""
         return self._publisher.due
 
     def _between_updates(self, idle: bool) -> None:
+        learner, keeper = self.learner, self._keeper
         if idle:
             for hook in self._policy_hooks:
-                hook.flush(self._learner)
-        if self._keeper is not None:
-            self._keeper.save_if_due(self._learner)
+                hook.flush(learner)
+        if keeper is not None:
+            keeper.save_if_due(learner)
 
-    def _fresh(self, batch: Any) -> Any:
+    def fresh(self, batch: Samples) -> Samples | None:
         """The samples of a batch that are not too old by now; ``None`` if all are."""
-        iters = iters_of(batch)
+        max_staleness = self.info.max_staleness
+        iters = None if math.isinf(max_staleness) else iters_of(batch)
         if iters is None:
             return batch
-        stale = is_stale(iters, self.learner.train_iter, self._max_staleness)
+        stale = is_stale(iters, self.learner.train_iter, max_staleness)
         if not stale.any():
             return batch
         self.report.warn(
@@ -125,10 +184,11 @@ class TrainingTask:
         )
         # Learners that train together make an update for each batch: the newest are the least evil.
         kept = np.flatnonzero(~stale if not stale.all() else iters == iters.max())
-        if stale.all() and not self._drain:
+        if stale.all() and not self._in_group:
             return None
-        is_columnar = isinstance(batch, Columns) and batch.is_columnar
-        return batch.take(kept) if is_columnar else [batch[i] for i in kept.tolist()]
+        if isinstance(batch, Columns) and batch.is_columnar:
+            return batch.take(kept)
+        return [batch[i] for i in kept.tolist()]
 
     # What others call
 
@@ -138,7 +198,7 @@ class TrainingTask:
         return self._learner
 
     def start(self, learner: BaseLearner, keeper: StateKeeper) -> None:
-        """Begin to train; the run closes the learner at its end."""
+        """Begin to train; it closes the learner at its end."""
         self._learner, self._keeper = learner, keeper
         learner.policy_due = self.policy_due  # type: ignore[attr-defined]
         learner.register_hook(keeper)
@@ -178,25 +238,58 @@ class TrainingTask:
             self.failure = failure
             self.feed.close()
 
-    def results(self) -> dict[str, Any]:
-        """What has happened since the last call, for the coordinator."""
-        learner, feed = self.learner, self.feed
+    def results(self, batch_num: int | None = None) -> TrainAnswer:
+        """What has happened since the last call, for the coordinator.
+
+        Args:
+            batch_num: Batches that are wanted next.
+        """
+        learner, feed, reported = self.learner, self.feed, self._reported
         # In this order: whatever is told to be trained on shows in the step as well.
-        self.told_end = self.ended
-        finished, told = feed.finished, self._told
-        self._told = finished
-        info = self.report.take(learner.train_iter)
-        return {
-            **info,
-            "trouble": self._publisher.warning,
-            "learner_done": learner.learn_info["learner_done"],
-            "trained": finished - told,
+        self.end_was_reported = self.ended
+        self._reported = feed.finished
+        news = self.report.take(learner.train_iter)
+        done = bool(learner.learn_info["learner_done"])
+        info: dict[str, Json] = {
+            **news.info,
+            "learner_step": news.learner_step,
+            "learner_done": done,
             "envstep": learner.collector_envstep,
             "policy_iter": self._publisher.published_iter,
-            "waiting": "data" if feed.waiting else None,
             "wait_share": round(feed.wait_share, 4),
             "iteration_seconds": round(feed.step_seconds, 3),
         }
+        return TrainAnswer(
+            *(self.info.task_id, self.info.buffer_id),
+            learner_step=news.learner_step,
+            learner_done=done,
+            trained=self._reported - reported,
+            batch_num=batch_num,
+            policy_iter=self._publisher.published_iter,
+            waiting="data" if feed.waiting else None,
+            trouble=self._publisher.warning,
+            error=None,
+            warnings=news.warnings,
+            bad_chunks=news.bad_chunks,
+            priority_info=news.priority_info,
+            info=info,
+        )
+
+    def final_report(self) -> TaskReport:
+        """How it ended, when it has."""
+        last = self.results()
+        info: dict[str, Json] = {
+            **last.info,
+            "buffer_id": self.info.buffer_id,
+            "policy_id": self.info.policy_id,
+            "trained": last.trained,
+            "waiting": last.waiting,
+            "trouble": last.trouble,
+            "warnings": list(last.warnings),
+            "bad_chunks": [list(chunk) for chunk in last.bad_chunks],
+            "priority_info": dict(last.priority_info),
+        }
+        return TaskReport(self.info.task_id, info)
 
     @property
     def ended(self) -> bool:
@@ -204,7 +297,7 @@ class TrainingTask:
         return not self._thread.is_alive()
 
     def abort(self) -> None:
-        """End what was begun when the run cannot be started."""
+        """End what was begun when it cannot be started."""
         self.stop(abandon=True)
         self._publisher.close(durations.LEARNER_STOP / 2)
 
@@ -216,7 +309,7 @@ class TrainingTask:
         """
         self._abandoned = self._abandoned or abandon
         self._publisher.poke()
-        self.feed.close(drain=self._drain and not abandon)
+        self.feed.close(drain=self._in_group and not abandon)
 
     def join(self, timeout: float = durations.LEARNER_STOP) -> ErrorReport | None:
         """Wait until it has ended; the failure that it has not ended in time, if so."""
@@ -249,8 +342,8 @@ class TrainingTask:
             if self._on_end is not None:
                 self._on_end()
 
-    def _may_publish(self) -> bool:
-        return not self._abandoned and self._allowed()
+    def _is_publisher(self) -> bool:
+        return not self._abandoned and self._may_publish()
 
     def _hung(self, what: str) -> ErrorReport:
         frame = sys._current_frames().get(self._thread.ident or 0)
@@ -260,10 +353,14 @@ class TrainingTask:
         return ErrorReport(HUNG, message, "".join(traceback.format_list(stack[-8:])))
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     """A copy, on the CPU, that later updates do not change."""
     if isinstance(value, torch.Tensor):
         return value.detach().to("cpu", copy=True)
     if isinstance(value, dict):
         return {name: _copied(item) for name, item in value.items()}
     return value
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

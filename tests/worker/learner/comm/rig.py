@@ -136,6 +136,7 @@ class Rig(Asker):
             port="auto",
             path_data=self.data.path,
             path_policy=self.policy.path,
+            exp_name="exp",
             heartbeat_span=0.2,
             run_key=key,
         )

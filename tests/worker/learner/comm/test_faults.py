@@ -17,6 +17,8 @@ from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm.base_comm_learner import create_comm_learner
 from tests.worker.learner.comm.rig import Failed, Rig, until, wire
 
+STATE = "exp/kept/state"
+
 
 class TestChunks:
     def test_rows_of_a_missing_chunk_are_replaced(self, tmp_path):
@@ -131,17 +133,17 @@ class TestTraining:
 
 class TestState:
     def run_some(self, rig, batches=10, **kwargs):
-        rig.begin(state_path="state", **kwargs)
+        rig.begin(state_path=STATE, **kwargs)
         rig.feed([rig.chunk()], batches=batches)
         return rig.close_task()["learner_step"]
 
     def test_goes_on_from_it(self, tmp_path):
         with Rig(tmp_path) as rig:
             step = self.run_some(rig)
-            state = read_file(rig.policy.file("state"))
+            state = read_file(STATE)
             assert state["learner"]["last_iter"] == step
         with Rig(tmp_path) as rig:
-            rig.begin(state_path="state", task_id="learner_task_2")
+            rig.begin(state_path=STATE, task_id="learner_task_2")
             until(lambda: rig.learn()["policy_iter"] is not None)
             assert rig.learn()["learner_step"] == step
             weights, facts = read_weights(rig.policy, "policy_1")
@@ -149,7 +151,7 @@ class TestState:
             for name, value in state["policy"]["model"].items():
                 assert torch.equal(torch.as_tensor(np.asarray(weights["model"][name])), value)
             assert rig.close_task()["learner_step"] == step
-            after = read_file(rig.policy.file("state"))["policy"]
+            after = read_file(STATE)["policy"]
             assert after["target_update_count"] == state["policy"]["target_update_count"]
             steps = [s["step"] for s in after["optimizer"]["state"].values()]
             assert steps == [s["step"] for s in state["policy"]["optimizer"]["state"].values()]
@@ -158,9 +160,9 @@ class TestState:
         monkeypatch.setattr("ding.utils.durations.LEARNER_SAVE_INTERVAL", 0.05)
         monkeypatch.setattr("ding.worker.learner.comm.state_keeper.MAX_SHARE", 1.0)
         with Rig(tmp_path) as rig:
-            rig.begin(state_path="state")
+            rig.begin(state_path=STATE)
             rig.feed([rig.chunk()], batches=1)
-            path = rig.policy.file("state")
+            path = STATE
 
             def step():
                 rig.learn(*(wire(["c0"]) for _ in range(8)))  # it hardly ever waits for data
@@ -171,21 +173,21 @@ class TestState:
 
     def test_is_saved_when_the_master_is_lost(self, tmp_path):
         with Rig(tmp_path) as rig:
-            rig.begin(state_path="state")
+            rig.begin(state_path=STATE)
             rig.feed([rig.chunk()], batches=10)
             rig.master.lose("learner", "as a test")
-            until(lambda: os.path.exists(rig.policy.file("state")))
+            until(lambda: os.path.exists(STATE))
             rig.connect("again")
             with pytest.raises(Failed, match="no learner task"):
                 rig.ask("learner_get_data_task")
-            rig.begin(state_path="state")
+            rig.begin(state_path=STATE)
             until(lambda: rig.ask("learner_get_data_task")["cur_learner_iter"] >= 10)
 
     def test_damaged_one_is_told_and_the_newest_checkpoint_taken(self, tmp_path):
         with Rig(tmp_path) as rig:
             step = self.run_some(rig)
-            os.truncate(rig.policy.file("state"), 100)
-            rig.begin(state_path="state")
+            os.truncate(STATE, 100)
+            rig.begin(state_path=STATE)
             until(lambda: rig.learn()["policy_iter"] is not None)
             lines = [line for info in rig.infos for line in info["warnings"]]
             assert any("state" in line and "cannot be used" in line for line in lines)
@@ -195,10 +197,10 @@ class TestState:
     def test_damaged_one_without_a_checkpoint_starts_anew(self, tmp_path):
         with Rig(tmp_path) as rig:
             self.run_some(rig)
-            shutil.rmtree("exp")
-            with open(rig.policy.file("state"), "wb") as file:
+            shutil.rmtree("exp/ckpt")
+            with open(STATE, "wb") as file:
                 file.write(b"nonsense")
-            rig.begin(state_path="state")
+            rig.begin(state_path=STATE)
             until(lambda: rig.learn()["policy_iter"] == 0)
             assert any("anew" in line for info in rig.infos for line in info["warnings"])
             rig.feed(["c0"], batches=3)
@@ -206,9 +208,9 @@ class TestState:
     def test_state_of_another_model_starts_anew(self, tmp_path):
         with Rig(tmp_path) as rig:
             self.run_some(rig)
-            shutil.rmtree("exp")
+            shutil.rmtree("exp/ckpt")
             model = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8])
-            rig.begin(state_path="state", policy=dict(model=model))
+            rig.begin(state_path=STATE, policy=dict(model=model))
             rig.feed(["c0"], batches=3)
 
     def test_processes_that_go_on_from_different_states_are_told(self, tmp_path, monkeypatch):
@@ -216,22 +218,22 @@ class TestState:
         monkeypatch.setattr(f"{module}.get_world_size", lambda: 2)
         monkeypatch.setattr(f"{module}.allreduce_data", lambda value, op: value + 0.5)
         with Rig(tmp_path) as rig:
-            rig.begin(state_path="state")
+            rig.begin(state_path=STATE)
             with pytest.raises(Failed, match=r"DataError: rank 0 .* another state"):
                 until(lambda: rig.ask("learner_get_data_task") is None)
 
     def test_iterations_count_over_all_tries(self, tmp_path):
         with Rig(tmp_path) as rig:
             step = self.run_some(rig)
-            rig.begin(state_path="state", learner=dict(train_iterations=step + 2))
+            rig.begin(state_path=STATE, learner=dict(train_iterations=step + 2))
             rig.learn(*(wire(["c0"], number=i) for i in range(8)))
             until(lambda: rig.learn()["learner_done"])
             assert rig.close_task()["learner_step"] == step + 2
 
     def test_one_that_cannot_be_written_is_told(self, tmp_path):
         with Rig(tmp_path) as rig:
-            os.mkdir(rig.policy.file("state"))
-            rig.begin(state_path="state")
+            os.makedirs(STATE)
+            rig.begin(state_path=STATE)
             rig.feed([rig.chunk()], batches=3)
             finish = rig.close_task()
             lines = [line for info in [*rig.infos, finish] for line in info["warnings"]]
@@ -271,8 +273,7 @@ class TestPublishing:
             rig.learn(wire([rig.chunk()]))
             until(lambda: rig.learn()["policy_iter"] == 1)
             time.sleep(0.5)
-            run = rig.learner._run
-            run.send_policy({"model": {"w": torch.zeros(1)}, "iter": 99})
+            rig.learner.task.send_policy({"model": {"w": torch.zeros(1)}, "iter": 99})
             time.sleep(0.2)
             assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 1
             rig.learn()  # it is heard of again
@@ -283,10 +284,11 @@ class TestPublishing:
             rig.begin(policy=dict(type="slow_dqn"))
             rig.learn(wire([rig.chunk()]))
             until(lambda: rig.learn()["iteration_seconds"] > 0)
+            task = rig.learner.task
             rig.master.lose("learner", "as a test")
-            until(lambda: rig.learner._run is None)
+            until(lambda: rig.learner.task is None)
             slow_policy.set()
-            until(lambda: rig.learner._last_run.ended)
+            until(lambda: task.ended)
             assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] == 0
 
 

@@ -1,0 +1,87 @@
+"""The learner that takes samples from a sample store and publishes policies in a weight store."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.utils.errors import ChunkError
+from ding.worker.error_report import ErrorReport
+from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
+from ding.worker.learner.comm.batch_reader import Rows
+from ding.worker.learner.comm.send_hooks import PUBLISHED
+from ding.worker.learner.comm.training_task import TrainingTask
+from ding.worker.learner.learner_hook import LearnerHook
+from ding.worker.messages import Json, WireBatch
+from ding.worker.seams import Artifacts, Samples, SampleStore, Weights, WeightStore
+
+
+class LearnerService(BaseCommLearner):
+    """Works on learner tasks over the stores of an engine.
+
+    Args:
+        cfg: As `BaseCommLearner` takes it; ``cache_bytes``, of samples to keep in memory.
+        samples: Where samples come from.
+        weights: Where policies go.
+        artifacts: Where the state is kept.
+    """
+
+    def __init__(
+        self,
+        cfg: Mapping[str, object],
+        samples: SampleStore,
+        weights: WeightStore,
+        artifacts: Artifacts,
+    ) -> None:
+        super().__init__(EasyDict(cfg))
+        self._samples, self._weights, self._artifacts = samples, weights, artifacts
+
+    def _begin(self, task: TrainingTask) -> None:
+        self._weights.version(task.info.policy_id)  # a name that cannot be used is found now
+        self._batches = self._make_reader(task, self._samples.get)
+        super()._begin(task)
+
+    def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
+        # It is read here, not in the training thread, which does not wait for it then.
+        try:
+            batch = self._batches.batch(named)
+        except ChunkError as error:
+            task.fail(ErrorReport.of(error))
+            return None
+        if batch is None:
+            task.feed.skip()  # the feed asks for another one
+            return None
+        return task.feed.put(batch)
+
+    # What the learner calls
+
+    def send_policy(self, state_dict: Mapping[str, Any]) -> None:
+        """Publish a version of the policy for the collectors.
+
+        Args:
+            state_dict: ``model`` and ``env_statistics``, beside facts of the version.
+        """
+        facts: dict[str, Json] = {
+            "policy_iter": state_dict.get("iter"),
+            **{name: state_dict.get(name) for name in ("envstep", "time", "learner")},
+        }
+        state = {name: state_dict[name] for name in PUBLISHED if name in state_dict}
+        self._weights.publish(self.policy_id, Weights(state, facts))
+
+    def get_data(self, batch_size: int) -> Samples | None:
+        """The next batch; waits until there is one, and is ``None`` if there will be no more."""
+        task = self._any_task()
+        for batch in task.feed:
+            fresh = task.fresh(batch)
+            if fresh is not None:
+                return fresh
+        return None
+
+    def send_learn_info(self, learn_info: dict[str, Any]) -> None:
+        """Keep results until the coordinator asks."""
+        super().send_learn_info(learn_info)
+
+    @property
+    def hooks4call(self) -> list[LearnerHook]:
+        """Publish before the first and after every update and at the end; give every result."""
+        return super().hooks4call
