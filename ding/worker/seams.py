@@ -252,6 +252,9 @@ class WeightStore(Protocol):
     def remove(self, name: str) -> None:
         """Remove what is under a name; nothing there is no error."""
 
+    def clear(self, pattern: re.Pattern[str]) -> list[str]:
+        """Remove all whose whole names match, as far as the store can tell which it has."""
+
 
 class Artifacts(Protocol):
     """Files of the run's folder that must outlive a worker: states and checkpoints.
@@ -442,10 +445,12 @@ class Engine(Protocol):
     def control(self) -> Control: ...
 
     @property
-    def samples(self) -> SampleStore: ...
+    def samples(self) -> SampleStore | None:
+        """``None``: somewhere that the coordinator cannot see."""
 
     @property
-    def weights(self) -> WeightStore: ...
+    def weights(self) -> WeightStore | None:
+        """``None``: somewhere that the coordinator cannot see."""
 
     @property
     def artifacts(self) -> Artifacts: ...

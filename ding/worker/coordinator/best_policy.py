@@ -1,13 +1,9 @@
 """The checkpoint of the best evaluation, made of the weights that were evaluated."""
 
-import os
 from collections.abc import Mapping
-from typing import Any
 
-from ding.torch_utils.weights_file import read_weights
-from ding.utils import save_file
 from ding.utils.errors import DingError
-from ding.utils.shared_folder import SharedFolder
+from ding.worker.seams import Artifacts, State, WeightStore
 
 from .reported_values import as_count
 
@@ -18,30 +14,30 @@ class BestPolicy:
     """Turns the copies of evaluated weights into the best checkpoint, and removes them.
 
     Args:
-        exp_name: The run's folder.
-        folder: Where weights are published; ``None``: nowhere that the coordinator can read.
+        artifacts: Where the checkpoint goes.
+        weights: Where weights are published; ``None``: nowhere that the coordinator can read.
     """
 
-    def __init__(self, exp_name: str, folder: SharedFolder | None) -> None:
-        self._path = os.path.join(exp_name, "ckpt", BEST_NAME)
-        self._folder = folder
+    def __init__(self, artifacts: Artifacts, weights: WeightStore | None) -> None:
+        self._artifacts, self._weights = artifacts, weights
 
-    def take(self, info: Mapping[str, Any], is_best: bool) -> str | None:
-        """Look at the closing words of an evaluation; returns what went wrong, if anything."""
+    def take(self, info: Mapping[str, object], is_best: bool) -> str | None:
+        """Look at the report of an evaluation; returns what went wrong, if anything."""
         name = info.get("eval_policy")
-        if self._folder is None or not isinstance(name, str) or not name:
+        if self._weights is None or not isinstance(name, str) or not name:
             return None
         try:
             if is_best:
-                state, facts = read_weights(self._folder, name)
-                save_file(self._path, _checkpoint(state, {**facts, **info}))
-            self._folder.remove(name)
+                found = self._weights.newest(name)
+                checkpoint = _checkpoint(found.state, {**found.facts, **info})
+                self._artifacts.save(f"ckpt/{BEST_NAME}", checkpoint)
+            self._weights.remove(name)
         except (DingError, OSError) as err:
             return f"{BEST_NAME} was not saved: {err}"
         return None
 
 
-def _checkpoint(state: dict[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
+def _checkpoint(state: State, info: Mapping[str, object]) -> State:
     state = state if "model" in state else {"model": state}
     return {
         **state,

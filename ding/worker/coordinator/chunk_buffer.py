@@ -11,11 +11,11 @@ from ding.data.chunks.chunk_file import chunk_pattern
 from ding.data.chunks.chunk_ledger import distinct
 from ding.data.chunks.wire import sent, wire_batch
 from ding.utils.errors import ConfigError
-from ding.utils.shared_folder import SharedFolder
 from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.reference_buffer import ReferenceBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
+from ding.worker.seams import SampleStore
 
 _logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class ChunkBuffer:
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
-        folder: Where the files are; None if there are none to look after.
+        store: Where the chunks are; None if there are none to look after.
         max_bytes: Most bytes that files and grants together may take; None for no limit. Buffers
             that share a folder share a ``SpaceQuota``.
         exp_name: Folder of the run.
@@ -41,7 +41,7 @@ class ChunkBuffer:
     def __init__(
         self,
         cfg: Mapping[str, Any],
-        folder: SharedFolder | None,
+        store: SampleStore | None,
         max_bytes: int | SpaceQuota | None,
         exp_name: str,
         instance_name: str = "buffer",
@@ -49,7 +49,7 @@ class ChunkBuffer:
     ) -> None:
         self._name = instance_name
         self._lock = threading.Condition()
-        self._files = ChunkFiles(folder, self._lock)
+        self._files = ChunkFiles(store, self._lock)
         self._ledger = self._files.ledger
         self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
         self._quota = max_bytes if isinstance(max_bytes, SpaceQuota) else SpaceQuota(max_bytes)

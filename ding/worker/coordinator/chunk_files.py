@@ -8,21 +8,21 @@ from typing import Any
 
 from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
 from ding.utils.errors import CheckpointWriteError
-from ding.utils.shared_folder import SharedFolder
+from ding.worker.seams import SampleStore
 
 _logger = logging.getLogger(__name__)
 
 
 class ChunkFiles:
-    """A folder and what the ledger says of the files in it.
+    """A sample store and what the ledger says of the chunks in it.
 
     Args:
-        folder: None if there are no files to look after.
-        lock: What guards the ledger; it is not held while files are removed, as disks may be slow.
+        store: None if there are none to look after.
+        lock: What guards the ledger; it is not held while chunks are removed, as disks may be slow.
     """
 
-    def __init__(self, folder: SharedFolder | None, lock: threading.Condition) -> None:
-        self.folder = folder
+    def __init__(self, store: SampleStore | None, lock: threading.Condition) -> None:
+        self._store = store
         self.ledger = ChunkLedger()
         self._lock = lock
         self._stuck: set[str] = set()
@@ -33,7 +33,7 @@ class ChunkFiles:
         Raises:
             DataError: The name cannot be one of this folder.
         """
-        found = None if self.folder is None else self.folder.size(data_id)
+        found = None if self._store is None else self._store.size(data_id)
         if found is not None:
             return found  # else a learner that needs it will find out, and say so
         size = meta.get("size", 0)
@@ -41,7 +41,7 @@ class ChunkFiles:
 
     def is_whole(self, chunk: Chunk) -> bool:
         """Whether the file of a chunk is there, with the size it had."""
-        return self.folder is None or self.folder.size(chunk.data_id) == chunk.size
+        return self._store is None or self._store.size(chunk.data_id) == chunk.size
 
     def remove_unused(self) -> None:
         """Remove files that neither rows nor batches refer to any more."""
@@ -58,10 +58,10 @@ class ChunkFiles:
             self.ledger.put_back(left)
 
     def _remove(self, data_id: str) -> bool:
-        if self.folder is None:
+        if self._store is None:
             return True
         try:
-            self.folder.remove(data_id)
+            self._store.remove(data_id)
         except CheckpointWriteError as error:
             if data_id not in self._stuck:
                 self._stuck.add(data_id)
@@ -72,10 +72,10 @@ class ChunkFiles:
 
     def remove_strangers(self, names: re.Pattern[str]) -> None:
         """Remove files, finished or not, that match and that the ledger does not know."""
-        if self.folder is not None:
+        if self._store is not None:
             with self._lock:
                 known = self.ledger.names()
-            self.folder.clear(names, keep=known)
+            self._store.clear(names, keep=known)
 
     def remove_all(self, names: re.Pattern[str]) -> None:
         """Remove all files that the ledger knows, and all that match."""
@@ -83,5 +83,5 @@ class ChunkFiles:
             known = {*self.ledger.names(), *(c.data_id for c in self.ledger.take_unused())}
         for data_id in known:
             self._remove(data_id)
-        if self.folder is not None:
-            self.folder.clear(names)
+        if self._store is not None:
+            self._store.clear(names)

@@ -17,6 +17,8 @@ from ding.utils.default_helper import first_goal
 from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
+from ding.utils.run_mark import RunMark
+from ding.worker.engines.flask_fs import FlaskFsEngine
 from ding.worker.messages import Json
 from ding.worker.seams import Engine, Events, TaskFailure
 
@@ -27,7 +29,7 @@ from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
 from .reported_values import as_count, as_number, error_line, mean_return, one_line
 from .retry_limit import RetryLimit
-from .run_buffers import RunBuffers, shared_folder
+from .run_buffers import RunBuffers
 from .run_end import RunEnd
 from .run_facts import RunFacts
 from .run_files import RunFiles
@@ -97,27 +99,30 @@ class Coordinator(Events):
         self._commander = create_parallel_commander(self._main)
         if run_log is not None:
             self._commander.tb_logger = run_log.writer
-        policies = shared_folder(cfg["system"], "path_policy")
-        data = shared_folder(cfg["system"], "path_data")
-        self._files = RunFiles(self._exp_name, data, policies, self._tell)
+        system = {**cfg["system"], "coordinator": self._cfg}
+        marks: Mapping[str, RunMark] = {}
+        if engine is None:
+            engine = folders = FlaskFsEngine(system, self._exp_name)
+            marks = folders.marks
+        self._files = RunFiles(engine.weights, marks, self._tell)
         self._buffers = RunBuffers(
-            data,
+            engine.samples,
             int(self._cfg.path_data_limit),
             self._exp_name,
             None if run_log is None else run_log.writer,
         )
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(int(self._cfg.max_task_retry))
-        self._best = BestPolicy(self._exp_name, policies)
+        self._best = BestPolicy(engine.artifacts, engine.weights)
         self._state = CoordinatorState(
             self._exp_name, self._main, float(self._cfg.save_state_second), self._tell
         )
         self._comm = CommCoordinator(
-            {"main": self._main, "system": {**cfg["system"], "coordinator": self._cfg}},
+            {"main": self._main, "system": system},
             self,
             _logger,
             status=self.status,
-            control=None if engine is None else engine.control,
+            control=engine.control,
         )
         self._desk = TaskDesk(
             self._commanded,

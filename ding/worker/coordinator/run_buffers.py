@@ -1,10 +1,9 @@
-"""The buffers of a parallel run, and the folder that their data are in."""
+"""The buffers of a parallel run."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from ding.utils.errors import ConfigError, DingError
-from ding.utils.shared_folder import SharedFolder
+from ding.worker.seams import SampleStore
 
 from .chunk_buffer import ChunkBuffer
 from .space_quota import SpaceQuota
@@ -14,16 +13,16 @@ class RunBuffers:
     """One buffer for each id that learners' tasks name. Threads may share it.
 
     Args:
-        folder: Where collectors write; ``None``: not where the coordinator can see it.
+        store: Where collectors put samples; ``None``: not where the coordinator can see it.
         limit: Bytes that the data of all buffers together may take.
         exp_name: The run's folder.
         tb_logger: Where buffers write scalars.
     """
 
     def __init__(
-        self, folder: SharedFolder | None, limit: int, exp_name: str, tb_logger: Any = None
+        self, store: SampleStore | None, limit: int, exp_name: str, tb_logger: Any = None
     ) -> None:
-        self._folder, self._space = folder, SpaceQuota(limit)
+        self._store, self._space = store, SpaceQuota(limit)
         self._exp_name, self._tb_logger = exp_name, tb_logger
         self._buffers: dict[str, ChunkBuffer] = {}
         self._cfgs: dict[str, Any] = {}
@@ -40,7 +39,7 @@ class RunBuffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
         self._buffers[buffer_id] = ChunkBuffer(
-            cfg, self._folder, self._space, self._exp_name, buffer_id, self._tb_logger
+            cfg, self._store, self._space, self._exp_name, buffer_id, self._tb_logger
         )
 
     def close(self, buffer_id: str | None = None) -> None:
@@ -61,8 +60,8 @@ class RunBuffers:
         Raises:
             OSError: It cannot be removed.
         """
-        if self._folder is not None:
-            self._folder.remove(data_id)
+        if self._store is not None:
+            self._store.remove(data_id)
 
     def state_dict(self) -> dict[str, Any]:
         buffers = self.all()
@@ -80,22 +79,6 @@ class RunBuffers:
             if gone:
                 lines.append(f"{name}: the files of {len(gone)} chunks are gone, first {gone[0]}")
         return lines
-
-
-def shared_folder(system: Mapping[str, Any], key: str) -> SharedFolder | None:
-    """The folder that the workers share, if the config names one.
-
-    Raises:
-        ConfigError: It is no path, or cannot be used.
-    """
-    sections = [system["coordinator"], system, *system.values()]
-    named = [part[key] for part in sections if isinstance(part, Mapping) and part.get(key)]
-    if not named:
-        return None
-    try:
-        return SharedFolder(named[0])
-    except (DingError, TypeError) as err:
-        raise ConfigError(f"system.{key} is {named[0]!r}, expected a folder: {err}") from err
 
 
 def _plain(cfg: Any) -> Any:

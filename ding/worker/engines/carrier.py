@@ -247,6 +247,9 @@ class CarrierWeights:
     def remove(self, name: str) -> None:
         self._carrier.remove(name)
 
+    def clear(self, pattern: re.Pattern[str]) -> list[str]:
+        return []  # those that were kept end with the run
+
 
 class CarrierArtifacts:
     """A carrier's files as `Artifacts`."""

@@ -1,16 +1,42 @@
 """The default engine: HTTP between processes, and folders that they share."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.class_config import class_config
+from ding.utils.errors import ConfigError, DingError
+from ding.utils.run_mark import RunMark
+from ding.utils.shared_folder import SharedFolder
+from ding.worker.engines.http_control import HttpControl
+from ding.worker.engines.shared_folder import (
+    FolderArtifacts,
+    SharedFolderSamples,
+    SharedFolderWeights,
+)
 
 
 @ENGINE_REGISTRY.register("flask_fs")
 class FlaskFsEngine:
-    """Processes of a supervisor, or started by hand, that join at the coordinator's HTTP server."""
+    """Processes of a supervisor, or started by hand, that join at the coordinator's HTTP server.
+
+    This is the coordinator's side; a worker reads its folders and addresses from its own config.
+
+    Args:
+        system: The compiled config's ``system``.
+        exp_name: The run's folder.
+
+    Attributes:
+        samples: ``None`` if the config names no folder that the coordinator can see.
+        weights: Likewise.
+        marks: Of the folders of ``buffers`` and ``weights``, for what is to be removed if this
+            process dies.
+
+    Raises:
+        ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
+    """
 
     config: dict[str, Any] = {}
 
@@ -18,3 +44,32 @@ class FlaskFsEngine:
     def default_config(cls) -> EasyDict:
         """Defaults of this class, merged over those of its base classes."""
         return class_config(cls)
+
+    def __init__(self, system: Mapping[str, Any], exp_name: str) -> None:
+        self.control = HttpControl(system["coordinator"])
+        data, policies = _folder(system, "path_data"), _folder(system, "path_policy")
+        self.samples = None if data is None else SharedFolderSamples(data)
+        self.weights = None if policies is None else SharedFolderWeights(policies)
+        self.artifacts = FolderArtifacts(exp_name)
+        folders = {"buffers": data, "weights": policies}
+        self.marks = {
+            kind: RunMark(folder.path, exp_name)
+            for kind, folder in folders.items()
+            if folder is not None
+        }
+
+
+def _folder(system: Mapping[str, Any], key: str) -> SharedFolder | None:
+    """The folder that the workers share, if the config names one.
+
+    Raises:
+        ConfigError: It is no path, or cannot be used.
+    """
+    sections = [system["coordinator"], system, *system.values()]
+    named = [part[key] for part in sections if isinstance(part, Mapping) and part.get(key)]
+    if not named:
+        return None
+    try:
+        return SharedFolder(named[0])
+    except (DingError, TypeError) as err:
+        raise ConfigError(f"system.{key} is {named[0]!r}, expected a folder: {err}") from err
