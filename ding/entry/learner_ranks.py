@@ -3,15 +3,14 @@
 import math
 import time
 from functools import partial
-from typing import Any
 
 from easydict import EasyDict
 
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of, processes_per_learner, rank_of, worker_names
-from ding.entry.child_group import ChildGroup, woken_by_signals
-from ding.entry.children import Child
+from ding.entry.part_messages import Stop
 from ding.entry.part_runs import output_path, rank_environ, run_worker
+from ding.entry.processes import Died, LocalProcesses, Said, wait_for_ends
 from ding.entry.run_files import recorded_ending
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
@@ -54,58 +53,49 @@ def _ranks_of(config: EasyDict, name: str | None) -> list[str]:
     return [n for n in learners if rank_of(n, system)[0] == index]
 
 
-class _Ranks(ChildGroup):
+class _Ranks:
     def __init__(self, config: EasyDict, key: str, names: list[str]) -> None:
-        self._config, self._key = config, key
+        self._config, self._key, self._names = config, key, names
         exp_name = config.main.exp_name
         self._port = ReservedPort(LOOPBACK)  # where they meet
-        super().__init__([Child(name, output_path(exp_name, name)) for name in names])
+        self._processes = LocalProcesses({name: output_path(exp_name, name) for name in names})
+        self._deaths: list[Died] = []
 
     def run(self) -> Ending:
-        with StopSignal() as stop, woken_by_signals() as self._alarm:
+        with StopSignal() as stop:
             stop.patient = True
             try:
                 self._start()
-                while stop.number is None and all(child.alive for child in self._group):
-                    self._step(math.inf)
-                verdict = self._how(stop)
-                for child in self._group:
-                    child.tell("stop", verdict)
-                self._await(self._group, time.monotonic() + durations.PART_STOP, stop, stop.number)
+                while stop.number is None and not self._deaths:
+                    for event in self._processes.wait(math.inf):
+                        self._take(event)
+                ending = stop.ending or self._how_they_ended()
+                for name in self._names:
+                    self._processes.send(name, Stop(ending))
+                deadline = time.monotonic() + durations.PART_STOP
+                wait_for_ends(self._processes, self._names, deadline, stop, self._take)
             except StopNow as signalled:
-                verdict = signalled.ending
+                ending = signalled.ending
             finally:
-                self._kill_all()
+                self._processes.close()
                 self._port.close()
-        return verdict
+        return ending
 
     def _start(self) -> None:
         count = processes_per_learner(self._config.system)
-        for rank, child in enumerate(self._group):
+        for rank, name in enumerate(self._names):
             environ = rank_environ(rank, count, self._port.port)
-            main = partial(
-                run_worker,
-                config=self._config,
-                name=child.name,
-                key=self._key,
-                environ=environ,
+            self._processes.start(
+                name,
+                partial(run_worker, config=self._config, name=name, key=self._key, environ=environ),
             )
-            child.start(main, self._lifeline, self._method)
 
-    def _heed_word(self, child: Child, word: str, facts: list[Any]) -> None:
-        if word == "error":
-            child.error = facts[0]
+    def _take(self, event: Said | Died) -> None:
+        if isinstance(event, Died):
+            self._deaths.append(event)
 
-    def _how(self, stop: StopSignal) -> Ending:
-        if stop.number is not None:
-            return Ending.by_signal(stop.number)
-        causes = []
-        for child in self._group:
-            if child.is_dead:
-                self._heed(child)
-                how = child.reap()
-                if child.exit_status:
-                    causes.append(f"{child.name} {how}")
-        if causes:
-            return Ending("failed", causes[0])
+    def _how_they_ended(self) -> Ending:
+        for death in self._deaths:
+            if death.status:
+                return Ending("failed", f"{death.name} {death.how}")
         return recorded_ending(self._config.main.exp_name)

@@ -17,11 +17,10 @@ from ding.config.compile_parallel import compile_joining, save_parallel
 from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import kind_of
-from ding.entry.child_group import start_method
-from ding.entry.children import PipeEvent
 from ding.entry.end_report import print_ending
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator
+from ding.entry.processes import start_method
 from ding.entry.run_files import settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
@@ -242,6 +241,32 @@ def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -
         watcher.start()
         worker.join()
         ended.set()
+
+
+class PipeEvent:
+    """An event that two processes share. Unlike `multiprocessing.Event`, it survives their deaths:
+    setting it never waits, and a listener hears of the other's end as of the event.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = multiprocessing.Pipe(duplex=False)
+
+    def set(self) -> None:
+        """Set it, for good."""
+        if not self.is_set():
+            with contextlib.suppress(OSError):
+                self._writer.send_bytes(b".")
+
+    def is_set(self) -> bool:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set within so many seconds."""
+        return self._reader.poll(timeout)  # the byte stays there
+
+    def only_listen(self) -> None:
+        """In the process that does not set it: hear of the end of the one that does."""
+        self._writer.close()
 
 
 def _launch(

@@ -1,6 +1,6 @@
 """What stands around a coordinator, learner or collector in its own process.
 
-The part runs in a thread; the main thread waits for whatever may end it: a signal, a word from the
+The part runs in a thread; the main thread waits for whatever may end it: a signal, a message of the
 supervisor, the supervisor's death, or the part's own end.
 """
 
@@ -16,6 +16,14 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from ding.entry.part_messages import (
+    Failed,
+    ParentMessage,
+    PartMessage,
+    Stop,
+    WorkerEnded,
+)
+from ding.entry.stop_signal import woken_by_signals
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import SIGNALS, Ending
@@ -43,7 +51,7 @@ class PartHandle:
         self._siblings: dict[str, dict[str, Any]] = {}
         self._orphaned = -math.inf
         self._clean: Callable[[], object] = lambda: None
-        self._worker_ended: Callable[[str, str], object] = _print_end
+        self._on_worker_ended: Callable[[str, str], object] = _print_end
 
     @property
     def stopping(self) -> Ending | None:
@@ -61,15 +69,15 @@ class PartHandle:
         """Have ``clean`` called at the very end if nobody else is left to do it."""
         self._clean = clean
 
-    def on_worker_ended(self, tell: Callable[[str, str], object]) -> None:
-        """Have ``tell`` called with name and cause when the supervisor has seen a worker's end."""
-        self._worker_ended = tell
+    def on_worker_ended(self, call: Callable[[str, str], object]) -> None:
+        """Have it called with name and cause when the supervisor has seen a worker's end."""
+        self._on_worker_ended = call
 
-    def tell(self, word: str, *facts: Any) -> None:
-        """Send a word to the supervisor, if there is one."""
+    def send(self, message: PartMessage) -> None:
+        """Send a message to the supervisor, if there is one."""
         if self._link is not None:
             with contextlib.suppress(OSError), self._lock:
-                self._link.send((word, *facts))
+                self._link.send(message)
 
     def ask_to_stop(self, ending: Ending) -> None:
         """Ask the part for an end; only the first one counts."""
@@ -80,16 +88,14 @@ class PartHandle:
         if stop is not None:
             self._call(stop, ending)
 
-    def heed(self, message: tuple) -> None:
+    def take(self, message: ParentMessage) -> None:
         """Take a message of the supervisor."""
-        word, *facts = message
-        if word == "stop":
-            self.ask_to_stop(*facts)
-        elif word == "ended":
-            self._worker_ended(*facts)
-        elif word == "started":
-            name, identity = facts
-            self._siblings[name] = identity
+        if isinstance(message, Stop):
+            self.ask_to_stop(message.ending)
+        elif isinstance(message, WorkerEnded):
+            self._on_worker_ended(message.name, message.cause)
+        else:
+            self._siblings[message.name] = message.process
 
     def orphan(self) -> None:
         """The supervisor is gone: end, too."""
@@ -111,21 +117,20 @@ class PartHandle:
 def run_part(
     run: Callable[[PartHandle], int],
     link: Connection | None = None,
-    lifeline: Connection | None = None,
-    heeds_sigint: bool = True,
+    takes_sigint: bool = True,
     on_error: Callable[[str], object] | None = None,
 ) -> int:
     """Run a part until its end.
 
     Args:
         run: The part; returns the exit status.
-        link: To and from the supervisor.
-        lifeline: Ends when the supervisor is gone.
-        heeds_sigint: Whether Ctrl-C is for this process.
-        on_error: Told in one line what the part raised. Without it, that is printed.
+        link: To and from the supervisor; ends when that is gone.
+        takes_sigint: Whether Ctrl-C is for this process.
+        on_error: Called with what the part raised, in one line. Without it, that is printed.
 
     Returns:
-        The exit status. A part that does not stop when told does not return: the process ends.
+        The exit status. A part that does not stop when it has to does not return: the process
+        ends.
     """
     handle = PartHandle(link)
     done_read, done_write = os.pipe()
@@ -136,7 +141,7 @@ def run_part(
             ended.append(run(handle))
         except BaseException as error:  # the edge of the thread: reported onward
             ended.append(1)
-            handle.tell("error", _one_line(error))
+            handle.send(Failed(_one_line(error)))
             if not isinstance(error, DingError):
                 say("".join(traceback.format_exception(error)).rstrip(), to_stderr=True)
             elif on_error is None:
@@ -146,10 +151,10 @@ def run_part(
         finally:
             os.write(done_write, b".")
 
-    with _signals(heeds_sigint) as signals:
+    with woken_by_signals() as signals, _handlers_of_part(takes_sigint):
         worker = threading.Thread(target=work, name="part", daemon=True)
         worker.start()
-        _Guard(handle, done_read, signals, link, lifeline).wait()
+        _Guard(handle, done_read, signals, link).wait()
         worker.join(durations.PART_JOIN)
         handle.take_over()
     os.close(done_read)
@@ -170,12 +175,10 @@ class _Guard:
         done: int,
         signals: int,
         link: Connection | None,
-        lifeline: Connection | None,
     ) -> None:
         self._handle = handle
-        self._done, self._signals = done, signals
-        self._link, self._lifeline = link, lifeline
-        self._sources: list[Any] = [done, signals, *(s for s in (link, lifeline) if s is not None)]
+        self._done, self._signals, self._link = done, signals, link
+        self._sources: list[Any] = [done, signals, *([] if link is None else [link])]
         self._deadline = math.inf
         self._signalled = -math.inf
 
@@ -195,23 +198,24 @@ class _Guard:
             if self._done in ready:
                 return
             for source in ready:
-                self._heed(source)
+                self._take(source)
             if self._handle.stopping is not None and self._deadline == math.inf:
                 self._deadline = time.monotonic() + durations.PART_STOP
 
-    def _heed(self, source: Any) -> None:
+    def _take(self, source: Any) -> None:
         if source is self._signals:
-            self._heed_signals(os.read(self._signals, 64))
-        elif source is self._link:
-            try:
-                self._handle.heed(self._link.recv())
-            except (EOFError, OSError):
-                self._sources.remove(self._link)
-        else:
-            self._sources.remove(self._lifeline)
+            self._take_signals(os.read(self._signals, 64))
+            return
+        assert self._link is not None
+        try:
+            message = self._link.recv()
+        except (EOFError, OSError):
+            self._sources.remove(self._link)
             self._handle.orphan()
+        else:
+            self._handle.take(message)
 
-    def _heed_signals(self, numbers: bytes) -> None:
+    def _take_signals(self, numbers: bytes) -> None:
         for number in numbers:
             if number not in SIGNALS:
                 continue
@@ -224,32 +228,20 @@ class _Guard:
 
 
 @contextlib.contextmanager
-def _signals(heeds_sigint: bool) -> Iterator[int]:
-    """A descriptor from which the numbers of signals can be read."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    # Elsewhere than in the main thread, signals are the caller's business.
+def _handlers_of_part(takes_sigint: bool) -> Iterator[None]:
+    """Signals do nothing but wake this process, or not even that."""
     is_main = threading.current_thread() is threading.main_thread()
-    handlers = _handlers(heeds_sigint) if is_main else {}
-    before_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False) if is_main else -1
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    handlers: dict[int, Any] = {signal.SIGTERM: _noted, signal.SIGINT: _noted}
+    if not takes_sigint:
+        # The supervisor decides; when a closed terminal ends it, there is time to clean up.
+        ignored = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+        handlers.update(dict.fromkeys(ignored, signal.SIG_IGN))
+    before = {n: signal.signal(n, h) for n, h in handlers.items()} if is_main else {}
     try:
-        yield read
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if is_main:
-            signal.set_wakeup_fd(before_fd)
-        os.close(read)
-        os.close(write)
-
-
-def _handlers(heeds_sigint: bool) -> dict[int, Any]:
-    if heeds_sigint:
-        return {signal.SIGTERM: _noted, signal.SIGINT: _noted}
-    # The supervisor decides; when a closed terminal ends it, there is time to clean up.
-    ignored = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
-    return {signal.SIGTERM: _noted, **dict.fromkeys(ignored, signal.SIG_IGN)}
 
 
 def _noted(number: int, frame: Any) -> None:

@@ -11,6 +11,7 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
+from ding.entry.part_messages import Failed, RunEnded, Up
 from ding.entry.part_process import PartHandle
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
@@ -61,10 +62,10 @@ def run_coordinator(
             coordinator.start()
             handle.on_worker_ended(coordinator.worker_ended)
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
-            handle.tell("up", coordinator.address[1])
+            handle.send(Up(coordinator.address[1]))
             verdict = coordinator.wait() or ("failed", "no verdict")
             ending = Ending(*verdict, handle.stopping.signal if handle.stopping else None)
-            handle.tell("verdict", ending)  # what comes now is the end
+            handle.send(RunEnded(ending))
         finally:
             coordinator.close()
     if on_verdict is not None:
@@ -101,14 +102,14 @@ def run_worker(
     handle.on_stop(lambda status, reason: worker.close())
     try:
         worker.start()
-        handle.tell("up", getattr(worker, "master_address", None))
+        handle.send(Up(getattr(worker, "master_address", None)))
         worker.join()
     finally:
         worker.close()
     asked, failed = handle.stopping, worker.failed
     if asked is None and failed:
         asked = Ending("failed", str(failed))
-        handle.tell("error", asked.reason)
+        handle.send(Failed(asked.reason))
         say(f"{name}: {failed}", to_stderr=True)
     if asked is None:
         return 0

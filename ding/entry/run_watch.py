@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from ding.entry import _run_guard
-from ding.entry.child_group import woken_by_signals
-from ding.entry.stop_signal import StopSignal
+from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError

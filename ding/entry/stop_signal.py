@@ -1,9 +1,11 @@
 """SIGINT and SIGTERM: asked once, a run ends at the next good moment; asked twice, at once."""
 
+import contextlib
+import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ding.utils import durations
@@ -87,3 +89,22 @@ class StopSignal:
     def _on_second(self, number: int) -> None:
         """A second signal came to a run that is ending in good order."""
         raise StopNow(number)
+
+
+@contextlib.contextmanager
+def woken_by_signals() -> Iterator[int]:
+    """A descriptor from which the numbers of signals can be read as soon as they have come.
+
+    Elsewhere than in the main thread none ever come: they are the caller's business.
+    """
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.set_wakeup_fd(write, warn_on_full_buffer=False) if is_main else -1
+    try:
+        yield read
+    finally:
+        if is_main:
+            signal.set_wakeup_fd(before)
+        os.close(read)
+        os.close(write)

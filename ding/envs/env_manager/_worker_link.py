@@ -3,14 +3,11 @@
 import collections
 import contextlib
 import math
-import multiprocessing
 import select
 import signal
 import time
-import warnings
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any
 
 from ding.envs.env_manager._wire import (
@@ -24,11 +21,8 @@ from ding.envs.env_manager._wire import (
 )
 from ding.envs.env_manager._worker import WorkerSpec
 from ding.utils import CloudPickleWrapper, durations
+from ding.utils.child_process import ChildProcess, signal_name
 from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
-
-# This process's ends of pipes to workers: a forked child closes its copies, or a worker would not
-# notice that the parent is gone.
-_open_ends: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 
 class WorkerLost(Exception):
@@ -59,18 +53,14 @@ class WorkerLink:
         self.pending: collections.deque[list[int]] = collections.deque()  # steps under way
         self._deadline: float | None = None
         self._replies: collections.deque[bytes] = collections.deque()
-        ctx: Any = multiprocessing.get_context(context)
-        self._connection, child = ctx.Pipe()
-        _open_ends.add(self._connection)
-        parent_end = self._connection if context == "fork" else None
-        args = (parent_end, child, CloudPickleWrapper(spec), None, method_names)
-        name = f"env-worker-{self.ids[0]}-{self.ids[-1]}"
-        self.process = ctx.Process(target=target, args=args, name=name, daemon=True)
-        with warnings.catch_warnings():
-            # About forking with threads: the child starts none of them and drops their locks.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.process.start()
-        child.close()
+        self.child = ChildProcess(
+            target,
+            lambda own, theirs: (own, theirs, CloudPickleWrapper(spec), None, method_names),
+            context,
+            name=f"env-worker-{self.ids[0]}-{self.ids[-1]}",
+            daemon=True,
+        )
+        self.process, self._connection = self.child.process, self.child.link
         self._fd = self._connection.fileno()
         self._poll = None
         if hasattr(select, "poll"):  # several times quicker than multiprocessing's wait()
@@ -167,7 +157,7 @@ class WorkerLink:
     @property
     def waitables(self) -> tuple[Any, Any]:
         """What becomes ready with a message, and with the process's end."""
-        return self._connection, self.process.sentinel
+        return self.child.waitables
 
     def _note_step(self, ids: list[int], limit: float | None) -> None:
         self.pending.append(ids)
@@ -218,11 +208,10 @@ class WorkerLink:
     # ---- ends ---------------------------------------------------------------------------------
 
     def _died(self) -> EnvDiedError:
-        self.process.join(durations.ENV_JOIN)
-        code = self.process.exitcode
+        code = self.child.end_status()
         if code is not None and code < 0:
-            how = f"was killed by signal {-code} ({_signal_name(-code)})"
-            if _signal_name(-code) == "SIGKILL":
+            how = f"was killed by signal {-code} ({signal_name(-code)})"
+            if -code == signal.SIGKILL:
                 how += "; often the system's answer to a lack of memory"
         else:
             how = f"ended with exit code {code}"
@@ -251,18 +240,10 @@ def stop(links: Iterable[WorkerLink], patience: float) -> None:
                 link.post("close")
         _join(links, patience)
     for link in links:
-        if link.process.is_alive():
-            link.process.kill()
+        link.child.kill()
     _join(links, durations.ENV_JOIN)
     for link in links:
         link.waitables[0].close()
-
-
-def close_inherited_ends() -> None:
-    """In a forked child: give up the copies of its parent's pipes."""
-    for end in list(_open_ends):
-        end.close()
-    _open_ends.clear()
 
 
 def _deadline(limit: float | None) -> float | None:
@@ -273,10 +254,3 @@ def _join(links: list[WorkerLink], patience: float) -> None:
     deadline = time.monotonic() + patience
     for link in links:
         link.process.join(max(0.0, deadline - time.monotonic()))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "unknown"

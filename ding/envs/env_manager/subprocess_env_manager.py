@@ -33,11 +33,12 @@ from ding.envs.env_manager._stacked import (
 from ding.envs.env_manager._steps import Rows, vector_step
 from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
 from ding.envs.env_manager._worker import serve
-from ding.envs.env_manager._worker_link import WorkerLink, close_inherited_ends
+from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager._worker_pool import WorkerPool
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper, durations
+from ding.utils.child_process import close_inherited_ends
 from ding.utils.errors import DingError
 
 __all__ = [

@@ -1,0 +1,221 @@
+"""The processes of a run, as their parent sees them: started, watched, told to stop, killed."""
+
+import contextlib
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+from ding.entry.part_messages import Failed, ParentMessage, PartMessage
+from ding.entry.part_process import PartHandle, run_part
+from ding.entry.part_runs import last_error_line
+from ding.entry.stop_signal import StopSignal, woken_by_signals
+from ding.utils import CloudPickleWrapper, durations
+from ding.utils.child_process import ChildProcess, close_inherited_ends, how_it_ended
+from ding.utils.log_file import drop_pending, flush_all
+from ding.utils.process_identity import process_identity
+
+#: Runs a part in its process; see :func:`run_part`.
+PartMain = Callable[[PartHandle], int]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A process has sent a message."""
+
+    name: str
+    message: PartMessage
+
+
+@dataclass(frozen=True)
+class Died:
+    """A process has ended; all of its messages came before.
+
+    Attributes:
+        status: Exit status, negative for a signal.
+        cause: What it has said to fail of; empty if nothing.
+        how: Status in words, with the cause, or the last line of its output.
+    """
+
+    name: str
+    status: int
+    cause: str
+    how: str
+
+
+class Processes(Protocol):
+    """Where the parts of a run live, by their names: processes here, or actors of a cluster."""
+
+    #: Seconds that one may take until it says that it works.
+    start_limit: float
+
+    def start(self, name: str, main: PartMain) -> None:
+        """Start a part; one of that name must not live."""
+
+    def send(self, name: str, message: ParentMessage) -> None:
+        """Send a message; whether it comes is not known, for the part may be dead."""
+
+    def wait(self, until: float) -> list[Said | Died]:
+        """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
+
+    def is_alive(self, name: str) -> bool:
+        """Whether it was started, and its death was not told."""
+
+    def identity(self, name: str) -> dict[str, Any] | None:
+        """A `process_identity`, if it is a process of this machine that lives."""
+
+    def close(self) -> None:
+        """End all at once, and free what belongs to them."""
+
+
+class LocalProcesses:
+    """Processes of this machine; the parent needs no thread for them.
+
+    They end when their parent does.
+
+    Args:
+        outputs: By name, file for what a part prints; ``None``: it keeps the terminal.
+    """
+
+    def __init__(self, outputs: Mapping[str, str | None]) -> None:
+        self._outputs = outputs
+        self._children: dict[str, ChildProcess] = {}
+        self._causes: dict[str, str] = {}
+        self._method = start_method()
+        is_fork = self._method == "fork"
+        self.start_limit = durations.FORK_START if is_fork else durations.SPAWN_START
+        self._open = contextlib.ExitStack()
+        self._alarm = self._open.enter_context(woken_by_signals())
+
+    def start(self, name: str, main: PartMain) -> None:
+        given = main if self._method == "fork" else CloudPickleWrapper(main)
+        self._children[name] = ChildProcess(
+            _child_main,
+            lambda _, link: (given, link, self._outputs[name]),
+            self._method,
+            name,
+        )
+
+    def send(self, name: str, message: ParentMessage) -> None:
+        child = self._children.get(name)
+        if child is not None and not child.link.closed:
+            with contextlib.suppress(OSError):
+                child.link.send(message)
+
+    def wait(self, until: float) -> list[Said | Died]:
+        sources = [self._alarm]
+        for child in self._children.values():
+            sources += [source for source in child.waitables if not _is_closed(source)]
+        left = None if until == math.inf else max(0.0, until - time.monotonic())
+        if self._alarm in wait(sources, left):
+            os.read(self._alarm, 64)
+        events: list[Said | Died] = []
+        for name, child in list(self._children.items()):
+            is_dead = not child.is_alive  # before its last messages are read
+            for message in _messages(child.link):
+                if isinstance(message, Failed):
+                    self._causes[name] = message.cause
+                else:
+                    events.append(Said(name, message))
+            if is_dead:
+                events.append(self._forget(name))
+        return events
+
+    def is_alive(self, name: str) -> bool:
+        return name in self._children
+
+    def identity(self, name: str) -> dict[str, Any] | None:
+        child = self._children.get(name)
+        return None if child is None else process_identity(child.process.pid)
+
+    def close(self) -> None:
+        for child in self._children.values():
+            child.kill()
+        for name in list(self._children):
+            self._forget(name)
+        self._open.close()
+
+    def _forget(self, name: str) -> Died:
+        child = self._children.pop(name)
+        status = child.end_status(durations.KILLED_GONE) or 0
+        child.link.close()
+        child.process.close()
+        how, output = how_it_ended(status), self._outputs[name]
+        cause = self._causes.pop(name, "")
+        because = cause or (last_error_line(output) if output else "")
+        return Died(name, status, cause, f"{how}: {because}" if because and status > 0 else how)
+
+
+def wait_for_ends(
+    processes: Processes,
+    names: Collection[str],
+    deadline: float,
+    stop: StopSignal,
+    on_event: Callable[[Said | Died], object],
+) -> None:
+    """Wait until these have ended, or the deadline; a signal that comes brings that nearer.
+
+    Args:
+        names: Of the processes.
+        on_event: Told what happens meanwhile.
+    """
+    number = stop.number
+    while any(map(processes.is_alive, names)) and time.monotonic() < deadline:
+        for event in processes.wait(deadline):
+            on_event(event)
+        if stop.number != number:
+            number = stop.number
+            deadline = min(deadline, time.monotonic() + durations.PART_STOP)
+
+
+def start_method() -> str:
+    """``fork`` where it is safe: children start at once, and know what the caller registered."""
+    import torch
+
+    is_safe = sys.platform == "linux" and not torch.cuda.is_initialized()
+    return "fork" if is_safe else "spawn"
+
+
+def _is_closed(source: Any) -> bool:
+    return isinstance(source, Connection) and source.closed
+
+
+def _messages(link: Connection) -> list[PartMessage]:
+    """All that have come; a pipe that has ended is closed."""
+    messages: list[PartMessage] = []
+    try:
+        while not link.closed and link.poll():
+            messages.append(link.recv())
+    except (EOFError, OSError):
+        link.close()
+    return messages
+
+
+def _child_main(main: Any, link: Connection, output: str | None) -> None:
+    close_inherited_ends()
+    drop_pending()  # the parent's, and written by it
+    if output is not None:
+        _redirect(output)
+    status = run_part(getattr(main, "data", main), link, takes_sigint=False)
+    flush_all()  # forked processes run no exit handlers
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not by returning: threads of users' code that never end would be waited for.
+    os._exit(status)
+
+
+def _redirect(path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for target in (1, 2):
+        os.dup2(fd, target)
+    os.close(fd)
+    # Whatever stood there (a notebook's, a test's) does not lead to the file.
+    sys.stdout, sys.stderr = (
+        open(fd, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+        for fd in (1, 2)
+    )
