@@ -17,16 +17,13 @@ from ding.entry.dist_replicas import (
     dist_delete_replicas,
     dist_restart_replicas,
 )
-from ding.entry.end_report import print_ending
 from ding.entry.learner_ranks import run_ranks
-from ding.entry.parallel_entry import print_notes, worker_of
+from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import run_coordinator, run_worker
-from ding.entry.run_files import coordinator_address, recorded_ending, settle_record
-from ding.entry.run_folders import RunFolders
+from ding.entry.part_runs import RELEASED, run_coordinator, run_worker
+from ding.entry.run_files import coordinator_address, recorded_ending
 from ding.entry.shared_paths import check_shared_paths
 from ding.utils.console import say
-from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_key import make_run_key
 
@@ -137,22 +134,9 @@ def dist_launch_coordinator(
 
 def lead(config: EasyDict) -> None:
     """Run a coordinator in this process; the rest as :func:`dist_launch_coordinator`."""
-    exp_name = config.main.exp_name
-    folders = RunFolders(config)
-    folders.prepare()
-    verdicts: list[Ending] = []
-    try:
-        key = make_run_key(exp_name)
-        run_part(
-            lambda handle: run_coordinator(handle, config, key, verdicts.append),
-            on_error=lambda words: verdicts.append(Ending("failed", words)),
-        )
-    finally:
-        folders.clean()
-    ending = verdicts[0]
-    settle_record(exp_name, ending)
-    print_ending(config.main, ending, "dist")
-    ending.raise_if_bad()
+    run_in_folders(
+        config, "dist", lambda key: run_part(partial(run_coordinator, config=config, key=key))
+    ).raise_if_bad()
 
 
 def dist_launch_learner(
@@ -264,13 +248,9 @@ def work(
     if port:
         entry.port = port
     key = make_run_key(exp_name)
-    ended: list[Ending] = []
-    run = partial(run_worker, config=config, name=entry.name, key=key, on_end=ended.append)
-    run_part(run, on_error=lambda words: ended.append(Ending("failed", words)))
-    ending = ended[0] if ended else recorded_ending(exp_name)
-    say(f"{entry.name}: {ending}")
-    if ended:
-        ending.raise_if_bad()
+    ending = run_part(partial(run_worker, config=config, name=entry.name, key=key))
+    say(f"{entry.name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
+    ending.raise_if_bad()
 
 
 def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:

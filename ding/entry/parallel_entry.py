@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from easydict import EasyDict
@@ -67,11 +68,17 @@ def parallel_pipeline(
     config = compile_joining(main, create, system, seed, notes=notes, strict=strict)
     print_notes(notes)
     config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}
+    resume = bool(at(config.main, "policy.learn.resume_training"))
     with StopSignal() as stop:
+
+        def supervise(key: str) -> Ending:
+            save_parallel(config)
+            return Supervisor(config, key, resume).run(stop)
+
         try:
-            ending = run_parallel(config, stop)
+            ending = run_in_folders(config, "parallel", supervise)
         except StopNow as signalled:
-            raise SystemExit(signalled.ending.exit_status) from None
+            ending = signalled.ending
     ending.raise_if_bad()
 
 
@@ -103,28 +110,25 @@ def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:
     )
 
 
-def run_parallel(config: EasyDict, stop: StopSignal) -> Ending:
-    """Run a compiled config on this machine; returns how it ended, which it also prints.
+def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) -> Ending:
+    """What is around each run of several parts: its folders, its key, its record and its report.
 
     Args:
-        config: ``main`` and ``system``; workers' ports on ``'auto'``.
-        stop: The signals.
+        config: ``main`` and ``system``.
+        mode: ``parallel`` or ``dist``.
+        run: Runs it to the end, with the run's key.
+
+    Returns:
+        How it ended, which is printed, too.
 
     Raises:
         ConfigError: A folder cannot be written.
     """
     exp_name = config.main.exp_name
-    folders = RunFolders(config)
-    folders.prepare()
-    try:
-        save_parallel(config)
-        key = make_run_key(exp_name)
-        resume = bool(at(config.main, "policy.learn.resume_training"))
-        ending = Supervisor(config, key, resume).run(stop)
-    finally:
-        folders.clean()
+    with RunFolders(config):
+        ending = run(make_run_key(exp_name))
     settle_record(exp_name, ending)
-    print_ending(config.main, ending, "parallel")
+    print_ending(config.main, ending, mode)
     return ending
 
 
@@ -209,15 +213,10 @@ def launch_coordinator(
             _close_all(handles)
             raise RunError(f"{process.name} ended before it listened (status {process.exitcode})")
     key = read_run_key(whole.main.exp_name)
-    verdicts: list[Ending] = []
     try:
-        run_part(
-            lambda handle: run_coordinator(handle, whole, key, verdicts.append),
-            on_error=lambda words: verdicts.append(Ending("failed", words)),
-        )
+        ending = run_part(partial(run_coordinator, config=whole, key=key))
     finally:
         _close_all(handles)
-    ending = verdicts[0]
     print_ending(whole.main, ending, "parallel")
     ending.raise_if_bad()
 

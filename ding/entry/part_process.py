@@ -114,40 +114,37 @@ class PartHandle:
         threading.Thread(target=stop, args=asks, name="stop", daemon=True).start()
 
 
-def run_part(
-    run: Callable[[PartHandle], int],
-    link: Connection | None = None,
-    takes_sigint: bool = True,
-    on_error: Callable[[str], object] | None = None,
-) -> int:
+#: A part's life in a process; returns how it ended.
+PartMain = Callable[[PartHandle], Ending]
+
+
+def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool = True) -> Ending:
     """Run a part until its end.
 
     Args:
-        run: The part; returns the exit status.
+        run: The part.
         link: To and from the supervisor; ends when that is gone.
         takes_sigint: Whether Ctrl-C is for this process.
-        on_error: Called with what the part raised, in one line. Without it, that is printed.
 
     Returns:
-        The exit status. A part that does not stop when it has to does not return: the process
-        ends.
+        How it ended. A part that does not stop when it has to does not return: the process ends.
+        What it raised is printed, unless it is an error of ours and there is no supervisor: then
+        the ending's reason, which the caller prints, says all.
     """
     handle = PartHandle(link)
     done_read, done_write = os.pipe()
-    ended: list[int] = []
+    ended: list[Ending] = []
 
     def work() -> None:
         try:
             ended.append(run(handle))
         except BaseException as error:  # the edge of the thread: reported onward
-            ended.append(1)
+            ended.append(Ending("failed", _one_line(error)))
             handle.send(Failed(_one_line(error)))
             if not isinstance(error, DingError):
                 say("".join(traceback.format_exception(error)).rstrip(), to_stderr=True)
-            elif on_error is None:
+            elif link is not None:
                 say(f"error: {error}", to_stderr=True)
-            if on_error is not None:
-                on_error(_one_line(error))
         finally:
             os.write(done_write, b".")
 

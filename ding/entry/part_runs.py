@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from easydict import EasyDict
@@ -31,20 +31,19 @@ from ding.worker import (
 
 #: With few cores the learner comes first: samples that nobody has time to learn from are waste.
 COLLECTOR_NICENESS = 5
+#: The end of a worker that has nothing more to do; how the run ended is the coordinator's to say.
+RELEASED = Ending("finished", "the coordinator has let it go")
 
 
-def run_coordinator(
-    handle: PartHandle,
-    config: EasyDict,
-    key: str | None,
-    on_verdict: Callable[[Ending], object] | None = None,
-) -> int:
-    """Run the coordinator of a compiled config until its verdict; returns the exit status.
+def run_coordinator(handle: PartHandle, config: EasyDict, key: str | None) -> Ending:
+    """Build and run the coordinator of a compiled config, in this process, until its verdict.
 
     Args:
         config: ``main`` and ``system``.
         key: The run's key.
-        on_verdict: Told how the run ended.
+
+    Returns:
+        How the run ended.
     """
     handle.on_orphaned(RunFolders(config).clean_for_killed)  # nobody else will
     main, own = config.main, config.system.coordinator
@@ -68,9 +67,7 @@ def run_coordinator(
             handle.send(RunEnded(ending))
         finally:
             coordinator.close()
-    if on_verdict is not None:
-        on_verdict(ending)
-    return ending.exit_status
+    return ending
 
 
 def run_worker(
@@ -79,16 +76,17 @@ def run_worker(
     name: str,
     key: str | None,
     environ: Mapping[str, str] | None = None,
-    on_end: Callable[[Ending], object] | None = None,
-) -> int:
-    """Run a learner, aggregator or collector until it is told to end; returns the exit status.
+) -> Ending:
+    """Build and run a learner, aggregator or collector, in this process, until it has to end.
 
     Args:
         config: ``main`` and ``system``.
         name: Such as ``learner0``.
         key: The run's key.
         environ: Set in the environment, such as by :func:`rank_environ`.
-        on_end: Told how it ended if that was not because the coordinator let it go.
+
+    Returns:
+        How it ended; `RELEASED` if the coordinator let it go.
     """
     os.environ.update(environ or {})
     entry = config.system[name]
@@ -111,11 +109,7 @@ def run_worker(
         asked = Ending("failed", str(failed))
         handle.send(Failed(asked.reason))
         say(f"{name}: {failed}", to_stderr=True)
-    if asked is None:
-        return 0
-    if on_end is not None:
-        on_end(asked)
-    return asked.exit_status
+    return asked or RELEASED
 
 
 def rank_environ(rank: int, world_size: int, port: int) -> dict[str, str]:

@@ -11,16 +11,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from ding.entry.part_messages import Failed, ParentMessage, PartMessage
-from ding.entry.part_process import PartHandle, run_part
+from ding.entry.part_process import PartMain, run_part
 from ding.entry.part_runs import last_error_line
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations
 from ding.utils.child_process import ChildProcess, close_inherited_ends, how_it_ended
 from ding.utils.log_file import drop_pending, flush_all
 from ding.utils.process_identity import process_identity
-
-#: Runs a part in its process; see :func:`run_part`.
-PartMain = Callable[[PartHandle], int]
 
 
 @dataclass(frozen=True)
@@ -200,12 +197,12 @@ def _child_main(main: Any, link: Connection, output: str | None) -> None:
     drop_pending()  # the parent's, and written by it
     if output is not None:
         _redirect(output)
-    status = run_part(getattr(main, "data", main), link, takes_sigint=False)
+    ending = run_part(getattr(main, "data", main), link, takes_sigint=False)
     flush_all()  # forked processes run no exit handlers
     sys.stdout.flush()
     sys.stderr.flush()
     # Not by returning: threads of users' code that never end would be waited for.
-    os._exit(status)
+    os._exit(ending.exit_status)
 
 
 def _redirect(path: str) -> None:

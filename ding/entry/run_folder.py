@@ -1,7 +1,9 @@
-"""The folder of a serial run: chosen and taken at its start, its config written when all fits."""
+"""The folder of a run: chosen, and taken by one process from its start to its end."""
 
 import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 
 from easydict import EasyDict
 
@@ -15,8 +17,40 @@ from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.run_lock import RunLock
 
 
-class RunFolder:
-    """Takes a run's folder for this process; ``cfg.exp_name`` is its name from then on.
+@contextlib.contextmanager
+def taken_folder(exp_name: str) -> Iterator[None]:
+    """A run's folder, which is there and this process's alone; half-written files are removed.
+
+    Raises:
+        ConfigError: It cannot be written, or another process runs in it.
+    """
+    with _naming_folder(exp_name):
+        os.makedirs(exp_name, exist_ok=True)
+        with tempfile.TemporaryFile(dir=exp_name):
+            pass
+    with RunLock(exp_name):
+        clean_run_folder(exp_name)
+        yield
+
+
+@contextlib.contextmanager
+def naming_errors(what: str, hint: str = "") -> Iterator[None]:
+    """Raise errors of the file system as a `ConfigError` that says what could not be done."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{what}: {error.strerror or error}{hint}") from error
+
+
+def _naming_folder(exp_name: str) -> contextlib.AbstractContextManager[None]:
+    return naming_errors(
+        f"cannot write into the run's folder {os.path.abspath(exp_name)!r}",
+        "; choose another exp_name",
+    )
+
+
+class SerialFolder:
+    """Takes a serial run's folder; ``cfg.exp_name`` is its name from then on.
 
     A new run gets a folder of its own: where there is one already the time is appended, which is
     said. One whose start failed is free.
@@ -30,7 +64,7 @@ class RunFolder:
         self._open = contextlib.ExitStack()
         self._resumes = bool(at(cfg, "policy.learn.resume_training"))
 
-    def __enter__(self) -> "RunFolder":
+    def __enter__(self) -> "SerialFolder":
         """
         Raises:
             ConfigError: The folder cannot be made, or another process runs in it.
@@ -50,10 +84,7 @@ class RunFolder:
             return self
         if self._cfg.exp_name != name:
             print_line(f"{name} exists: this run's folder is {self._cfg.exp_name}", important=True)
-        with _named_errors(self._cfg.exp_name):
-            os.makedirs(self._cfg.exp_name, exist_ok=True)
-        self._open.enter_context(RunLock(self._cfg.exp_name))
-        clean_run_folder(self._cfg.exp_name)
+        self._open.enter_context(taken_folder(self._cfg.exp_name))
         if not self._resumes:
             self._write_config()
         return self
@@ -68,16 +99,5 @@ class RunFolder:
 
     def _write_config(self) -> None:
         exp_name = self._cfg.exp_name
-        with _named_errors(exp_name):
+        with _naming_folder(exp_name):
             save_config(self._cfg, os.path.join(exp_name, "total_config.py"), save_formatted=True)
-
-
-@contextlib.contextmanager
-def _named_errors(exp_name: str):
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write into the run's folder {os.path.abspath(exp_name)!r}: "
-            f"{error.strerror or error}; choose another exp_name"
-        ) from error

@@ -2,14 +2,13 @@
 
 import contextlib
 import os
-import tempfile
-from collections.abc import Iterator
 
 from easydict import EasyDict
 
 from ding.data.chunks import chunk_pattern
 from ding.entry.ask_status import is_answering
 from ding.entry.run_files import COORDINATOR_FILE, clean_run_folder, coordinator_address
+from ding.entry.run_folder import naming_errors, taken_folder
 from ding.entry.shared_paths import check_shared_paths
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
@@ -20,7 +19,7 @@ from ding.utils.shared_folder import SharedFolder
 
 
 class RunFolders:
-    """Makes and cleans the folders that the parts of a run share.
+    """The run's folder, and those for data and weights that its parts share.
 
     Args:
         config: Compiled parallel config.
@@ -33,7 +32,14 @@ class RunFolders:
             key: os.path.abspath(config.system[key]) for key in ("path_data", "path_policy")
         }
         self._made: list[str] = []
-        self._lock = RunLock(self._exp)
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "RunFolders":
+        self.prepare()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.clean()
 
     def prepare(self) -> None:
         """Make the folders, and mark those that are shared as this run's.
@@ -50,18 +56,11 @@ class RunFolders:
                 "another exp_name"
             )
         check_shared_paths(self._config)
-        clean_run_folder(self._exp)
-        with _named_errors("main_config.exp_name", self._exp):
-            os.makedirs(self._exp, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._exp):
-                pass
-        self._lock.__enter__()
-        try:
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(taken_folder(self._exp))
             for key, path in self._shared.items():
                 self._make(path, f"system_config.{key}")
-        except BaseException:
-            self._lock.__exit__()
-            raise
+            self._open = opened.pop_all()
 
     def _make(self, path: str, key: str) -> None:
         missing, made = path, list[str]()
@@ -71,7 +70,7 @@ class RunFolders:
         if os.path.dirname(path) == os.path.abspath(self._exp):
             made.append(path)  # a worker that was quicker may have made it
         self._made += made  # also if it goes no further
-        with _named_errors(key, path):
+        with naming_errors(f"{key}: cannot write into the folder {path!r}"):
             os.makedirs(path, exist_ok=True)
             RunMark(path, self._exp).set(made, key)
 
@@ -101,21 +100,10 @@ class RunFolders:
         remove_run_key(self._exp)
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._exp, COORDINATOR_FILE))
-        self._lock.__exit__()
+        self._open.close()
 
     def clean_for_killed(self) -> None:
-        """:meth:`clean` in the stead of a process that was killed: its lock's file goes as well."""
+        """Leave the folders in the stead of a process that was killed."""
         with contextlib.suppress(ConfigError):
-            self._lock.__enter__()
+            self._open.enter_context(RunLock(self._exp))  # so that its file goes as well
         self.clean()
-
-
-@contextlib.contextmanager
-def _named_errors(key: str, path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(
-            f"{key}: cannot write into the folder {os.path.abspath(path)!r}: "
-            f"{error.strerror or error}"
-        ) from error

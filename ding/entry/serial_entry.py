@@ -10,7 +10,7 @@ import torch
 from ding.config.compile import Strict
 from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, build_components, load_config
-from ding.entry.run_folder import RunFolder
+from ding.entry.run_folder import SerialFolder
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch
 from ding.entry.serial_run import SerialRun
 from ding.entry.stop_signal import StopNow
@@ -145,7 +145,7 @@ def _train(
     mode = "quiet" if get_rank() else "auto"
     env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
     with (
-        RunFolder(cfg) as folder,
+        SerialFolder(cfg) as folder,
         RunLog(cfg.exp_name, starts=True, seed=cfg.seed, **notes.facts) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
         RunWatch(stop, cfg.env.manager, env_num, _Start(log), log.record_path) as watch,

@@ -8,7 +8,7 @@ from typing import Any
 from ding.entry.components import Components
 from ding.entry.end_report import EndReport
 from ding.entry.optimizer_options import has_schedule, keep_configured, optimizer_options
-from ding.entry.run_folder import RunFolder
+from ding.entry.run_folder import SerialFolder
 from ding.entry.run_state import load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.state_keeper import StateKeeper
@@ -48,7 +48,7 @@ class SerialRun:
         console: Console,
         stop: StopSignal,
         watch: RunWatch,
-        folder: RunFolder,
+        folder: SerialFolder,
         max_train_iter: float,
         max_env_step: float,
     ) -> None:

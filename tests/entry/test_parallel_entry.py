@@ -220,10 +220,10 @@ def test_learners_of_two_processes():
 
 SPAWNING = """
 import sys
-from ding.entry import child_group, parallel_pipeline
+from ding.entry import processes, parallel_pipeline
 from tests.entry.parallel_runs import small_configs
 
-child_group.start_method = lambda: "spawn"  # as where a CUDA context is there already
+processes.start_method = lambda: "spawn"  # as where a CUDA context is there already
 if sys.argv[1] == "unguarded" or __name__ == "__main__":
     parallel_pipeline(small_configs(), 0)
 """
