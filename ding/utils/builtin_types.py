@@ -163,22 +163,22 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "flask_fs": "ding.worker.learner.comm.flask_fs_learner",
     },
     "serial_collector": {
-        "sample": f"{_COLLECTOR}.sample_serial_collector",
-        "episode": f"{_COLLECTOR}.episode_serial_collector",
-        "sample_1v1": f"{_COLLECTOR}.battle_sample_serial_collector",
-        "episode_1v1": f"{_COLLECTOR}.battle_episode_serial_collector",
+        "sample": f"{_COLLECTOR}.serial_collector",
+        "episode": f"{_COLLECTOR}.serial_collector",
+        "sample_1v1": f"{_COLLECTOR}.serial_collector",
+        "episode_1v1": f"{_COLLECTOR}.serial_collector",
     },
     "parallel_collector": {
-        "zergling": f"{_COLLECTOR}.zergling_parallel_collector",
-        "marine": f"{_COLLECTOR}.marine_parallel_collector",
+        "zergling": f"{_COLLECTOR}.rollout_collector",
+        "marine": f"{_COLLECTOR}.rollout_collector",
     },
     "comm_collector": {
         "flask_fs": f"{_COLLECTOR}.comm.flask_fs_collector",
     },
     "serial_evaluator": {
-        "interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
-        "battle_interaction": f"{_COLLECTOR}.battle_interaction_serial_evaluator",
-        "metric": f"{_COLLECTOR}.metric_serial_evaluator",
+        "interaction": f"{_COLLECTOR}.serial_evaluator",
+        "battle_interaction": f"{_COLLECTOR}.serial_evaluator",
+        "metric": f"{_COLLECTOR}.serial_evaluator",
     },
     "commander": {
         "naive": f"{_COORDINATOR}.base_parallel_commander",

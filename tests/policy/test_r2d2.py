@@ -16,8 +16,9 @@ from ding.rl_utils import value_inv_transform, value_transform
 from ding.utils import deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 from ding.worker import SampleSerialCollector
-from ding.worker.collector.rollout import refuse_shared_memory
-from tests.fakes import LineEnv
+from ding.worker.collector.rollout import Rollout
+from ding.worker.collector.steps import Player
+from tests.fakes import DuelLineEnv, LineEnv, line_manager
 
 
 class SumQ(nn.Module):
@@ -247,11 +248,12 @@ def test_collected_sequences(manager):
 
 def test_players_do_not_share_a_memory():
     policy, other = build(SumQ()), build(SumQ())
+    env = line_manager(2, DuelLineEnv)
     for mode in ("collect_mode", "eval_mode"):
         one, two, third = (getattr(each, mode) for each in (policy, policy, other))
-        refuse_shared_memory([one, third])
+        Rollout(env, [Player(one), Player(third)], battle=True)
         with pytest.raises(ConfigError, match="a policy of its own"):
-            refuse_shared_memory([one, two])
+            Rollout(env, [Player(one), Player(two)], battle=True)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,8 @@ class BaseEnvManager(EnvRequests):
         self._env_replay_path: dict[int, str] = {}
         self._saved_state: Sequence[Any] | None = None
         self._step_count = 0
+        #: How often `reset` was called; whoever follows episodes sees that they were cut short.
+        self.reset_count = 0
         self._forget_envs()
 
     # ---- life ---------------------------------------------------------------------------------
@@ -158,6 +160,7 @@ class BaseEnvManager(EnvRequests):
             EnvError: An environment cannot be reset.
         """
         self._require_launched()
+        self.reset_count += 1
         params = spread(reset_param, self._env_num)
         try:
             first = self._restart(params, recount=reset_param is None)

@@ -32,16 +32,10 @@ from .base_serial_evaluator import (
     ISerialEvaluator as ISerialEvaluator,
 )
 from .base_serial_evaluator import (
+    VectorEvalMonitor as VectorEvalMonitor,
+)
+from .base_serial_evaluator import (
     create_serial_evaluator as create_serial_evaluator,
-)
-from .battle_episode_serial_collector import (
-    BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
-)
-from .battle_interaction_serial_evaluator import (
-    BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
-)
-from .battle_sample_serial_collector import (
-    BattleSampleSerialCollector as BattleSampleSerialCollector,
 )
 from .comm import (
     BaseCommCollector as BaseCommCollector,
@@ -55,27 +49,33 @@ from .comm import (
 from .comm import (
     create_comm_collector as create_comm_collector,
 )
-from .episode_serial_collector import (
-    EpisodeSerialCollector as EpisodeSerialCollector,
-)
-from .interaction_serial_evaluator import (
-    InteractionSerialEvaluator as InteractionSerialEvaluator,
-)
-from .marine_parallel_collector import (
+from .rollout_collector import (
     MarineParallelCollector as MarineParallelCollector,
 )
-from .metric_serial_evaluator import (
-    IMetric as IMetric,
+from .rollout_collector import (
+    ZerglingParallelCollector as ZerglingParallelCollector,
 )
-from .metric_serial_evaluator import (
-    MetricSerialEvaluator as MetricSerialEvaluator,
+from .serial_collector import (
+    BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
 )
-from .sample_serial_collector import (
+from .serial_collector import (
+    BattleSampleSerialCollector as BattleSampleSerialCollector,
+)
+from .serial_collector import (
+    EpisodeSerialCollector as EpisodeSerialCollector,
+)
+from .serial_collector import (
     SampleSerialCollector as SampleSerialCollector,
 )
-from .vector_eval_monitor import (
-    VectorEvalMonitor as VectorEvalMonitor,
+from .serial_evaluator import (
+    BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
 )
-from .zergling_parallel_collector import (
-    ZerglingParallelCollector as ZerglingParallelCollector,
+from .serial_evaluator import (
+    IMetric as IMetric,
+)
+from .serial_evaluator import (
+    InteractionSerialEvaluator as InteractionSerialEvaluator,
+)
+from .serial_evaluator import (
+    MetricSerialEvaluator as MetricSerialEvaluator,
 )

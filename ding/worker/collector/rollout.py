@@ -1,141 +1,188 @@
-"""The collect loop: one for every serial collector, in rows or in columns.
+"""The acting loop: one for collectors and evaluators, serial or parallel, of any number of players.
 
-A :class:`Rollout` lets policies act and keeps the running trajectories. What differs between
-collectors is when to stop and how finished trajectories are packed; a single policy is a list of
-one. :class:`ColumnRollout` (``rollout_columns``) and :class:`RowRollout` (``rollout_rows``) do the
-same work on arrays and on dicts of environments; :func:`make_rollout` picks.
+A :class:`Rollout` lets policies act and keeps account of trajectories and episodes. How a step is
+taken and how transitions are kept is an adapter's job: `ColumnSteps` works on arrays, `RowSteps` on
+dicts of environments, for policies and managers that only know those. Evaluation is a rollout that
+keeps no transitions. What differs between collectors, when to stop and how trajectories are packed,
+is theirs.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ding.envs import VectorStep
 from ding.utils.errors import ConfigError
+from ding.worker.collector.column_steps import ColumnSteps
+from ding.worker.collector.row_steps import RowSteps
+from ding.worker.collector.steps import Envs, Harvest, Mode, Player, RowOptions, Steps
+from ding.worker.collector.tally import Episode, Tally
 
-#: The ``seed`` of a transition for which none was given, where others have one.
-NO_SEED = -1
-
-
-@dataclass(slots=True)
-class FinishedEpisode:
-    """An episode that ended in this step.
-
-    Attributes:
-        env_id: Environment in which it ran.
-        returns: Undiscounted return of each player.
-        length: Environment steps.
-        infos: Info dict of the last step, one per player.
-    """
-
-    env_id: int
-    returns: list[float]
-    length: int
-    infos: list[dict[str, Any]]
+INF = float("inf")
 
 
-@dataclass(slots=True)
-class StepResult:
-    """What one vector step brought.
-
-    Attributes:
-        envsteps: Environment steps that count (abnormal ones do not).
-        samples: Transitions of trajectories that were completed.
-        episodes: Episodes that ended.
-    """
-
-    envsteps: int
-    samples: int
-    episodes: list[FinishedEpisode] = field(default_factory=list)
-
-
-class Rollout(ABC):
-    """Running trajectories of ``players`` policies in one env manager.
+class Rollout:
+    """Lets players act in one env manager.
 
     Args:
-        env: A launched env manager.
-        policies: Collect modes, one per player.
+        envs: A launched env manager.
+        players: One per player, in the order of the environments' observations.
         battle: Whether observations, rewards and infos have a leading dimension of players.
         traj_len: Transitions after which a trajectory is complete although its episode goes on;
             infinite for whole episodes.
+        keeps: Whether transitions are kept, to be harvested.
+        rows: What asks for rows where both sides know columns.
+
+    Attributes:
+        waiting: Transitions of each player, in complete trajectories, that were not harvested.
+
+    Raises:
+        ConfigError: One policy with a memory plays several sides.
     """
 
-    def __init__(self, env: Any, policies: Sequence[Any], battle: bool, traj_len: float) -> None:
-        self._env = env
-        self._policies = policies
-        self._battle = battle
+    def __init__(
+        self,
+        envs: Envs,
+        players: Sequence[Player],
+        *,
+        battle: bool = False,
+        traj_len: float = INF,
+        keeps: bool = True,
+        rows: RowOptions | bool = False,
+    ) -> None:
+        _refuse_shared_memory([player.mode for player in players])
+        self.players = players
         self.traj_len = traj_len
+        self.waiting = 0
+        self._envs = envs
+        self._battle = battle
+        options = rows if isinstance(rows, RowOptions) else RowOptions()
+        self._steps: Steps = (
+            ColumnSteps(envs, players, battle, keeps)
+            if not rows and _know_columns(envs, players)
+            else RowSteps(envs, players, battle, keeps, options)
+        )
+        self._resets = _reset_count(envs)
+        # Steps of each environment's running trajectory and of its episode.
+        self._lengths = np.zeros((2, envs.env_num), np.int64)
+        self._traj_lengths, self._episode_lengths = self._lengths
+        self._longest = 0  # no running trajectory has more steps
 
-    @abstractmethod
     def step(
         self,
-        train_iters: Sequence[int],
-        policy_kwargs: Sequence[dict[str, Any]],
+        tally: Tally,
         active: np.ndarray | None = None,
         level_seeds: Sequence[int] | None = None,
-    ) -> StepResult:
+    ) -> list[Episode]:
         """Act once in all ready environments.
 
         Args:
-            train_iters: Training iteration of each player's policy.
-            policy_kwargs: Keyword arguments of each player's ``forward``.
+            tally: Counts the steps and episodes.
             active: Which environments shall act, bool ``[env_num]``; all by default.
             level_seeds: Seed of each environment's level.
-        """
 
-    @abstractmethod
-    def harvest(self, player: int, train_samples: bool) -> tuple[Any, list[int]]:
-        """Take the completed trajectories of one player.
+        Returns:
+            The episodes that ended.
+        """
+        if self._resets != _reset_count(self._envs):
+            # Somebody has begun new episodes: what ran has no end that anybody knows.
+            tally.dropped += self.drop_running() * len(self.players)
+            self._resets = _reset_count(self._envs)
+        step = self._steps.take(active, level_seeds)
+        env_ids = step.env_ids
+        tally.envsteps += len(env_ids)
+        all_env_ids = len(env_ids) == self._lengths.shape[1]
+        self._lengths[:, slice(None) if all_env_ids else env_ids] += 1
+        self._longest += 1
+        if not step.infos and step.abnormal is None and self._longest < self.traj_len:
+            return []
+        return self._end_trajectories(tally, step)
+
+    def _end_trajectories(self, tally: Tally, step: VectorStep) -> list[Episode]:
+        env_ids, done = step.env_ids, step.done
+        lengths = self._traj_lengths[env_ids]
+        complete = done if self._longest < self.traj_len else done | (lengths >= self.traj_len)
+        if step.abnormal is not None and step.abnormal.any():
+            failed = env_ids[step.abnormal]
+            complete, done = complete & ~step.abnormal, done & ~step.abnormal
+            tally.envsteps -= len(failed)
+            self._steps.forget(failed)
+            self._lengths[:, failed] = 0
+            self._steps.reset_policies(failed.tolist())
+        if np.count_nonzero(complete):
+            self._steps.complete(step, complete)
+            self.waiting += int(lengths[complete].sum())
+            self._traj_lengths[env_ids[complete]] = 0
+            self._longest = int(self._traj_lengths.max())
+        return self._end_episodes(tally, env_ids[done], step.infos) if step.infos else []
+
+    def _end_episodes(
+        self, tally: Tally, env_ids: np.ndarray, infos: Mapping[int, Any]
+    ) -> list[Episode]:
+        lengths = self._episode_lengths[env_ids].tolist()
+        self._episode_lengths[env_ids] = 0
+        ended = env_ids.tolist()
+        episodes = [_episode(i, length, infos[i]) for i, length in zip(ended, lengths)]
+        for episode in episodes:
+            tally.end_episode(episode)
+        self._steps.reset_policies(ended)
+        return episodes
+
+    def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
+        """Take the completed trajectories.
 
         Args:
-            player: Index of the policy.
+            wanted: Whose data anybody wants; of others it is thrown away.
             train_samples: Whether transitions are turned into training samples.
 
         Returns:
-            All transitions or samples in the order of completion, and how many of them belong to
-            each trajectory.
+            For each player all transitions or samples in the order of completion, and how many of
+            them belong to each trajectory.
         """
+        self.waiting = 0
+        return self._steps.harvest(wanted, train_samples)
 
-    @abstractmethod
     def drop_running(self) -> int:
         """Forget trajectories that are not complete; returns how many transitions of each player
         those were."""
+        dropped = int(self._traj_lengths.sum())
+        self._steps.forget(np.arange(len(self._traj_lengths)))
+        self._traj_lengths[:] = 0
+        self._longest = 0
+        return dropped
 
 
-def refuse_shared_memory(policies: Sequence[Any]) -> None:
-    """Refuse a policy with a memory for several players: it keeps one for each environment.
+def _episode(env_id: int, length: int, info: Any) -> Episode:
+    # `type` first: asking whether something is a mapping of any kind takes longer.
+    infos = [info] if type(info) is dict or isinstance(info, Mapping) else list(info)
+    returns = [_as_float(one["eval_episode_return"]) for one in infos]
+    return Episode(env_id, returns, length, infos)
 
-    Raises:
-        ConfigError: One policy is there twice, and remembers.
-    """
-    modes = [p for p in policies if getattr(getattr(p, "batched", None), "recurrent", False)]
-    owners = {id(getattr(mode.forward, "__self__", mode)) for mode in modes}
-    if len(owners) < len(modes):
+
+def _as_float(value: Any) -> float:
+    return value if type(value) is float else float(np.sum(value))
+
+
+def _know_columns(envs: Envs, players: Sequence[Player]) -> bool:
+    # Where a step answers for others than it was given, rows pair what belongs together by id.
+    return (
+        getattr(envs, "in_lockstep", True)
+        and getattr(envs, "supports_columns", False)
+        and all(getattr(player.mode, "batched", None) is not None for player in players)
+    )
+
+
+def _reset_count(envs: Envs) -> int:
+    return getattr(envs, "reset_count", 0)
+
+
+def _refuse_shared_memory(modes: Sequence[Mode]) -> None:
+    """Refuse a policy with a memory for several players: it keeps one for each environment."""
+    with_memory = [m for m in modes if getattr(getattr(m, "batched", None), "recurrent", False)]
+    owners = {id(getattr(mode.forward, "__self__", mode)) for mode in with_memory}
+    if len(owners) < len(with_memory):
         raise ConfigError(
             "a policy with a memory cannot play several sides of a battle, which would share what "
             "they remember: give each player a policy of its own"
         )
-
-
-def make_rollout(
-    env: Any, policies: Sequence[Any], battle: bool, traj_len: float, **row_options: Any
-) -> Rollout:
-    """A columnar rollout where env manager and policies allow it; rows otherwise.
-
-    Where a step answers for others than it was given, rows pair what belongs together by id.
-    """
-    from ding.worker.collector.rollout_columns import ColumnRollout
-    from ding.worker.collector.rollout_rows import RowRollout
-
-    refuse_shared_memory(policies)
-    columnar = (
-        not any(row_options.values())
-        and getattr(env, "in_lockstep", True)
-        and getattr(env, "supports_columns", False)
-        and all(getattr(policy, "batched", None) is not None for policy in policies)
-    )
-    if columnar:
-        return ColumnRollout(env, policies, battle, traj_len)
-    return RowRollout(env, policies, battle, traj_len, **row_options)

@@ -1,28 +1,35 @@
-"""What the four serial collectors share: everything but the stop rule and the packing."""
+"""The serial collectors: samples or whole episodes, of one policy or of several in a battle."""
 
-import contextlib
 import itertools
-import logging
-import os
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.envs import BaseEnvManager
-from ding.utils import build_logger, get_rank
-from ding.utils.errors import ConfigError, EnvError
-from ding.worker.collector._env_use import EnvUse
+from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
+from ding.utils.errors import ConfigError
+from ding.worker.collector._serial_part import SerialPart
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
-from ding.worker.collector.collect_stats import CollectStats, CollectTally
-from ding.worker.collector.rollout import Rollout, StepResult, make_rollout
+from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
 from ding.worker.collector.sample_stock import SampleStock
+from ding.worker.collector.steps import Mode, Player, RowOptions
+from ding.worker.collector.tally import Episode, Tally, return_row
+
+#: Episodes whose mean return tells how the policy does now.
+RECENT_EPISODES = 100
+
+#: Keyword arguments of a policy's ``forward``; in battles perhaps one mapping per player.
+PolicyKwargs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
-class SerialCollector(ISerialCollector):
-    """Owns env manager, policies, rollout and statistics.
+class SerialCollector(SerialPart, ISerialCollector):
+    """Everything but the stop rule: env manager, policies, rollout and counts.
+
+    A subclass defines ``collect``, and may do so by `_collect_samples` or `_collect_episodes`.
 
     Args:
         cfg: Collector config.
@@ -37,6 +44,8 @@ class SerialCollector(ISerialCollector):
     #: Whether there is a leading dimension of players.
     battle = False
 
+    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+
     def __init__(
         self,
         cfg: EasyDict,
@@ -46,38 +55,20 @@ class SerialCollector(ISerialCollector):
         exp_name: str = "default_experiment",
         instance_name: str = "collector",
     ) -> None:
-        self._end_flag = False
-        self._cfg = cfg
-        self._exp_name = exp_name
-        self._instance_name = instance_name
-        self._owns_writer = tb_logger is None
-        self._tb_logger = tb_logger
-        self._logger: logging.Logger | None = None
-        self._env: Any = None
-        self._env_use = EnvUse(None)
-        self._policies: list[Any] = []
+        super().__init__(cfg, tb_logger, exp_name, instance_name or "collector")
+        self._policies: list[Mode] = []
         self._rollout: Rollout | None = None
         self._statistics = RunStatistics()
         self._stocks: list[SampleStock] = []
         self._turn = 0  # which trajectories keep one sample more where some are dropped
-        if get_rank() == 0:
-            path = os.path.join(exp_name or ".", "log", instance_name or "collector")
-            self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
-            self._tb_logger = writer if self._owns_writer else tb_logger
         self.reset(policy, env)
 
     # ------------------------------------------------------------------ reset
 
     def reset_env(self, _env: BaseEnvManager | None = None) -> None:
         """Reset the environments, or replace and launch them; running trajectories are lost."""
-        if _env is not None:
-            self._env, self._env_use = _env, EnvUse(_env)
-            if _env.closed:
-                _env.launch()
-            else:
-                _env.reset()
-        elif self._env is not None:
-            self._env.reset()
+        if _env is not None or self._env is not None:
+            self._reset_env_manager(_env)
         self._forget()
 
     def reset_policy(self, _policy: Any = None) -> None:
@@ -99,120 +90,152 @@ class SerialCollector(ISerialCollector):
             self.reset_env(_env)
         if _policy is not None or self._policies:
             self.reset_policy(_policy)
-        self._stats = CollectStats()
+        self._total = Tally(keep=RECENT_EPISODES)
+        self._since_log = Tally()
         self._last_log_iter = 0
-
-    def _start(self) -> Rollout:
-        if self._end_flag:
-            raise ConfigError(f"{self._instance_name} is closed")
-        if self._env is None or not self._policies:
-            missing = "env" if self._env is None else "policy"
-            raise ConfigError(f"{self._instance_name} has no {missing}: pass it to reset()")
-        self._statistics.take_up(self._env, self._policies)
-        if self._rollout is None:
-            options = {
-                name: bool(self._cfg.get(name, False))
-                for name in ("transform_obs", "deepcopy_obs", "reward_shaping")
-            }
-            self._rollout = make_rollout(
-                self._env, self._policies, self.battle, self._traj_len(), **options
-            )
-        return self._rollout
-
-    def _traj_len(self) -> float:
-        return INF
 
     # ------------------------------------------------------------------ collect
 
-    def _step(
-        self, rollout: Rollout, tally: CollectTally, train_iter: int, kwargs: Any, **options: Any
-    ) -> StepResult:
-        if self.before_step is not None:
-            self.before_step()
-        if isinstance(kwargs, Mapping) or kwargs is None:
-            kwargs = [kwargs or {}] * len(self._policies)
-        result = rollout.step([train_iter] * len(self._policies), kwargs, **options)
-        tally.add(result)
-        self._record_episodes(result, train_iter, self._stats.total_envstep + tally.envsteps)
-        return result
+    def _collect_samples(
+        self,
+        n_sample: int | None,
+        train_iter: int,
+        policy_kwargs: PolicyKwargs,
+        drop_extra: bool | None,
+        *,
+        level_seeds: Sequence[int] | None = None,
+        log: bool = True,
+    ) -> tuple[list[Any], Tally]:
+        """Collect until each player whose data is wanted has ``n_sample`` samples.
 
-    def _record_episodes(self, result: StepResult, train_iter: int, envstep: int) -> None:
-        if self.on_episode is None:
-            return
-        for episode in result.episodes:
-            self.on_episode(
-                self._instance_name,
-                episode.env_id,
-                episode.returns[0],
-                episode.length,
-                envstep,
-                train_iter,
-            )
+        Returns:
+            The samples of each player, and what was counted.
+        """
+        n_sample = self._target(n_sample, "n_sample")
+        rollout = self._begin(train_iter, policy_kwargs, n_sample)
+        wanted, tally = self._wanted(), Tally().start()
+        stocks = [stock for stock, is_wanted in zip(self._stocks, wanted) if is_wanted]
+        while (there := min(map(len, stocks))) < n_sample:
+            while rollout.waiting < n_sample - there:
+                self._step(rollout, tally, level_seeds=level_seeds)
+            for stock, harvest in zip(self._stocks, rollout.harvest(wanted, train_samples=True)):
+                stock.add(*harvest)
+        samples = self._take_samples(rollout, tally, wanted, n_sample, drop_extra)
+        self._finish(tally, samples, train_iter, log)
+        return samples, tally
 
-    def _run_episodes(
-        self, rollout: Rollout, tally: CollectTally, n_episode: int, train_iter: int, kwargs: Any
-    ) -> None:
-        """Run ``n_episode`` whole episodes, and start no more than that."""
-        env_num = self._env.env_num
+    def _collect_episodes(
+        self, n_episode: int | None, train_iter: int, policy_kwargs: PolicyKwargs
+    ) -> tuple[list[Any], Tally]:
+        """Run ``n_episode`` whole episodes, and start no more than that.
+
+        Returns:
+            Of each player a list of episodes, or training samples; and what was counted.
+        """
+        n_episode = self._target(n_episode, "n_episode")
+        rollout = self._begin(train_iter, policy_kwargs)
+        wanted, tally = self._wanted(), Tally().start()
         if getattr(self._env, "steps_all", False):
             self._env.reset()  # some were stepped on after their last episode
-        remaining = n_episode - min(env_num, n_episode)
-        active = np.zeros(env_num, bool)
-        active[: min(env_num, n_episode)] = True
+        active = np.arange(self._env.env_num) < n_episode
+        to_begin = n_episode - np.count_nonzero(active)
         while active.any():
-            result = self._step(rollout, tally, train_iter, kwargs, active=active)
-            for episode in result.episodes:
-                if remaining > 0:
-                    remaining -= 1
-                else:
-                    active[episode.env_id] = False
+            for episode in self._step(rollout, tally, active):
+                active[episode.env_id] = to_begin > 0
+                to_begin -= 1
+        as_samples = bool(self._cfg.get("get_train_sample", False))
+        harvests = rollout.harvest(wanted, as_samples)
+        self._finish(tally, [samples for samples, _ in harvests], train_iter)
+        return [
+            samples if as_samples else split_by_lengths(samples, lengths)
+            for samples, lengths in harvests
+        ], tally
 
-    def _end_trajectories(
-        self, rollout: Rollout, players: list[int], drop_extra: bool | None, n_sample: int
+    def _begin(
+        self, train_iter: int, policy_kwargs: PolicyKwargs, n_sample: int | None = None
+    ) -> Rollout:
+        """The rollout, ready for a call of ``collect``; trajectories end where samples want it."""
+        self._require(env=self._env, policy=self._policies)
+        self._statistics.take_up(self._env, self._policies)
+        if self._rollout is None:
+            players = [Player(mode) for mode in self._policies]
+            options = RowOptions.of(self._cfg)
+            self._rollout = Rollout(self._env, players, battle=self.battle, rows=options)
+        if n_sample is not None:
+            self._rollout.traj_len = max(
+                trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies
+            )
+        if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
+            policy_kwargs = [policy_kwargs or {}] * len(self._policies)
+        for player, kwargs in zip(self._rollout.players, policy_kwargs):
+            player.train_iter, player.kwargs = train_iter, kwargs
+        return self._rollout
+
+    def _step(
+        self,
+        rollout: Rollout,
+        tally: Tally,
+        active: np.ndarray | None = None,
+        level_seeds: Sequence[int] | None = None,
+    ) -> list[Episode]:
+        if self.before_step is not None:
+            self.before_step()
+        episodes = rollout.step(tally, active, level_seeds)
+        train_iter = rollout.players[0].train_iter
+        self._report(episodes, self._total.envsteps + tally.envsteps, train_iter)
+        return episodes
+
+    def _wanted(self) -> list[bool]:
+        """Whose data is wanted."""
+        wanted = [not self.battle or _collects_data(mode) for mode in self._policies]
+        if not any(wanted):
+            raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
+        return wanted
+
+    def _take_samples(
+        self,
+        rollout: Rollout,
+        tally: Tally,
+        wanted: Sequence[bool],
+        n_sample: int,
+        drop_extra: bool | None,
     ) -> list[Any]:
-        """Each player's samples to return; ``players`` are those whose data is wanted."""
-        on_policy = any(policy.get_attribute("on_policy") for policy in self._policies)
-        dropped = 0
+        """Each player's samples to return; see `SampleSerialCollector.collect`."""
+        on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
         if on_policy:
             # What the old policy began is not the new one's to finish.
-            dropped = rollout.drop_running() * len(players)
+            tally.dropped += rollout.drop_running() * sum(wanted)
         samples: list[Any] = [[] for _ in self._policies]
-        for player in players:
-            stock = self._stocks[player]
+        for player, stock in enumerate(self._stocks):
+            if not wanted[player]:
+                continue
             if drop_extra or (drop_extra is None and on_policy):
-                samples[player], extra = stock.take_fairly(n_sample, self._turn)
-                dropped += extra
+                samples[player], dropped = stock.take_fairly(n_sample, self._turn)
+                tally.dropped += dropped
             else:
                 samples[player] = stock.take(n_sample if drop_extra is None else None)
         self._turn += n_sample
-        self._stats.note_dropped(dropped)
         return samples
 
-    def _finish(self, tally: CollectTally, samples: int, train_iter: int, log: bool = True) -> None:
-        self._stats.add(tally.envsteps, samples, tally.episodes, tally.start)
+    def _finish(
+        self, tally: Tally, samples: Sequence[Sequence[Any]], train_iter: int, log: bool = True
+    ) -> None:
+        tally.samples = sum(map(len, samples))
+        tally.stop()
+        if get_world_size() > 1:
+            tally.sum_over_ranks()
+        self._total.add(tally)
+        self._since_log.add(tally)
         self._statistics.share(self._env, self._policies)
-        if log:
-            self._log(train_iter)
-
-    def _log(self, train_iter: int) -> None:
-        if self._logger is None or train_iter - self._last_log_iter < self._cfg.collect_print_freq:
-            return
-        row = self._stats.log_row()
-        if row is None:
-            return
-        self._last_log_iter = train_iter
-        self._logger.info(
-            "collect end: %s", ", ".join(f"{name}={value:.6g}" for name, value in row.items())
-        )
-        for name, value in row.items():
-            self._tb_logger.add_scalar(f"{self._instance_name}_iter/{name}", value, train_iter)
-            if name != "total_envstep_count":
-                self._tb_logger.add_scalar(
-                    f"{self._instance_name}_step/{name}", value, self._stats.total_envstep
-                )
+        due = train_iter - self._last_log_iter >= self._cfg.collect_print_freq
+        if log and due and self._logger is not None and self._since_log.returns:
+            row = _log_row(self._since_log, self._total)
+            self._log_row("collect end", row, train_iter, self._total.envsteps)
+            self._last_log_iter, self._since_log = train_iter, Tally()
 
     def _target(self, given: int | None, name: str) -> int:
         """The number of samples or episodes asked for, or the policy's default."""
+        self._require(env=self._env, policy=self._policies)
         target = given if given is not None else self._policies[0].get_attribute(name)
         if not isinstance(target, int | np.integer) or target < 1:
             raise ConfigError(
@@ -226,68 +249,238 @@ class SerialCollector(ISerialCollector):
     @property
     def envstep(self) -> int:
         """Environment steps since the last reset, over all environments and ranks."""
-        return self._stats.total_envstep
+        return self._total.envsteps
 
     @envstep.setter
     def envstep(self, value: int) -> None:
-        self._stats.total_envstep = value
+        self._total.envsteps = value
 
     @property
-    def recent_return(self) -> float | None:
-        """Mean return of the last episodes, at most 100; ``None`` without any."""
-        return self._stats.recent_return
+    def sample_count(self) -> int:
+        """Samples returned since the last reset, over all ranks."""
+        return self._total.samples
+
+    @property
+    def dropped_count(self) -> int:
+        """Samples dropped since the last reset, over all ranks, and transitions cut short."""
+        return self._total.dropped
 
     @property
     def episode_count(self) -> int:
         """Episodes finished since the last reset."""
-        return self._stats.total_episode
+        return self._total.episode_count
+
+    @property
+    def recent_return(self) -> float | None:
+        """Mean return of the last episodes, at most 100; ``None`` without any."""
+        returns = self._total.returns
+        return float(np.mean(returns)) if returns else None
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters, and what the environments' seeds go on from (unless one of them has failed)."""
-        state: dict[str, Any] = {
-            "stats": self._stats.state_dict(),
+        """Counters, samples that wait, and what the environments' seeds go on from."""
+        return {
+            "total": self._total.state_dict(),
+            "since_log": self._since_log.state_dict(),
             "last_log_iter": self._last_log_iter,
+            "stocks": [stock.state_dict() for stock in self._stocks],
+            **self._env_state(),
         }
-        state["stocks"] = [stock.state_dict() for stock in self._stocks]
-        if self._env is not None:
-            with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
-                state["env"] = self._env.state_dict()
-        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on counting; episodes start anew."""
-        self._stats.load_state_dict(state_dict["stats"])
+        self._total.load_state_dict(state_dict["total"])
+        self._since_log.load_state_dict(state_dict["since_log"])
         self._last_log_iter = state_dict["last_log_iter"]
-        if self._env is not None and "env" in state_dict:
-            self._env.load_state_dict(state_dict["env"])
+        self._load_env_state(state_dict)
         self._rollout = None
         for stock, own in zip(self._stocks, state_dict["stocks"]):
             stock.load_state_dict(own)
 
-    def close(self) -> None:
-        """Close the environments and the log. Closing twice does nothing."""
-        if self._end_flag:
-            return
-        self._end_flag = True
-        if self._env is not None:
-            self._env.close()
-        self._close_writer()
 
-    def __del__(self) -> None:
-        # Half-built objects and interpreters that end lack this and that; nobody waits here.
-        with contextlib.suppress(Exception):
-            if not self._end_flag:
-                self._end_flag = True
-                self._env_use.end()
-                self._close_writer()
+# ---------------------------------------------------------------------- the registered ones
 
-    def _close_writer(self) -> None:
-        if self._owns_writer and self._tb_logger is not None:
-            self._tb_logger.flush()
-            self._tb_logger.close()
+
+@SERIAL_COLLECTOR_REGISTRY.register("sample")
+class SampleSerialCollector(SerialCollector):
+    """Runs one policy until ``n_sample`` training samples are there.
+
+    A sample is a transition, or ``unroll_len`` of them. Trajectories have
+    ``max(unroll_len, nstep, ceil(n_sample / env_num))`` transitions, or end with their episode.
+    """
+
+    def collect(
+        self,
+        n_sample: int | None = None,
+        train_iter: int = 0,
+        drop_extra: bool | None = None,
+        random_collect: bool = False,
+        record_random_collect: bool = True,
+        policy_kwargs: dict[str, Any] | None = None,
+        level_seeds: list[int] | None = None,
+    ) -> list[Any]:
+        """Collect training samples.
+
+        Args:
+            n_sample: Number of samples; ``policy.collect.n_sample`` by default.
+            train_iter: Training iteration of the policy; each sample carries it.
+            drop_extra: What becomes of samples beyond ``n_sample``, which the last step brought.
+                By default the next call begins with them, unless the policy is on-policy. True:
+                they are dropped, the same share of each trajectory, and counted
+                (``dropped_sample_count`` in the log). False: they are returned too.
+            random_collect: The policy acts randomly, as before training.
+            record_random_collect: Whether random collection writes log rows.
+            policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
+            level_seeds: Seed of each environment's level; each sample then carries ``seed``.
+
+        Returns:
+            Samples in columns where policy and env manager allow it, otherwise in rows.
+        """
+        log = not random_collect or record_random_collect
+        samples, _ = self._collect_samples(
+            n_sample, train_iter, policy_kwargs, drop_extra, level_seeds=level_seeds, log=log
+        )
+        return samples[0]
+
+
+@SERIAL_COLLECTOR_REGISTRY.register("episode")
+class EpisodeSerialCollector(SerialCollector):
+    """Runs one policy until ``n_episode`` episodes have ended."""
+
+    config = dict(SerialCollector.config, get_train_sample=False, reward_shaping=False)
+
+    def collect(
+        self,
+        n_episode: int | None = None,
+        train_iter: int = 0,
+        policy_kwargs: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        """Collect whole episodes; no episode is begun that would not be returned.
+
+        Args:
+            n_episode: Number of episodes; ``policy.collect.n_episode`` by default.
+            train_iter: Training iteration of the policy; each transition carries it.
+            policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
+
+        Returns:
+            One list of transitions per episode, in the order in which they ended; or all their
+            training samples in one list if ``get_train_sample`` is set.
+        """
+        return self._collect_episodes(n_episode, train_iter, policy_kwargs)[0][0]
+
+
+@SERIAL_COLLECTOR_REGISTRY.register("sample_1v1")
+class BattleSampleSerialCollector(SerialCollector):
+    """Runs n policies against each other until each has ``n_sample`` training samples."""
+
+    battle = True
+
+    def collect(
+        self,
+        n_sample: int | None = None,
+        train_iter: int = 0,
+        drop_extra: bool | None = None,
+        policy_kwargs: PolicyKwargs = None,
+    ) -> tuple[list[Any], list[Any]]:
+        """Collect training samples of each player.
+
+        Args:
+            n_sample: Number of samples of each player; ``policy.collect.n_sample`` by default.
+            train_iter: Training iteration of the policies; each sample carries it.
+            drop_extra: What becomes of a player's samples beyond ``n_sample``; see
+                :meth:`SampleSerialCollector.collect`.
+            policy_kwargs: Keyword arguments of the policies' ``forward``; a list for one each.
+
+        Returns:
+            The samples of each player (none of a policy whose ``collect_data`` is false), and the
+            info dicts of each player's finished episodes.
+        """
+        data, tally = self._collect_samples(n_sample, train_iter, policy_kwargs, drop_extra)
+        return data, _infos(tally, len(data))
+
+
+@SERIAL_COLLECTOR_REGISTRY.register("episode_1v1")
+class BattleEpisodeSerialCollector(SerialCollector):
+    """Runs n policies against each other until ``n_episode`` episodes have ended."""
+
+    battle = True
+    config = dict(SerialCollector.config, get_train_sample=False)
+
+    def collect(
+        self,
+        n_episode: int | None = None,
+        train_iter: int = 0,
+        policy_kwargs: PolicyKwargs = None,
+    ) -> tuple[list[Any], list[Any]]:
+        """Collect whole episodes; no episode is begun that would not be returned.
+
+        Args:
+            n_episode: Number of episodes; ``policy.collect.n_episode`` by default.
+            train_iter: Training iteration of the policies; each transition carries it.
+            policy_kwargs: Keyword arguments of the policies' ``forward``; a list for one each.
+
+        Returns:
+            For each player its episodes (or training samples if ``get_train_sample`` is set; none
+            of a policy whose ``collect_data`` is false), and the info dicts of its episodes.
+        """
+        data, tally = self._collect_episodes(n_episode, train_iter, policy_kwargs)
+        return data, _infos(tally, len(data))
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def trajectory_length(mode: Mode, env_num: int, n_sample: int) -> float:
+    """Transitions after which a running trajectory is turned into samples."""
+    if attribute(mode, "traj_len_inf"):
+        return INF
+    shortest = max(mode.get_attribute("unroll_len"), attribute(mode, "nstep") or 1)
+    return float(max(shortest, math.ceil(n_sample / env_num)))
+
+
+def attribute(mode: Mode, name: str) -> Any:
+    """An attribute of a policy; ``None`` if a policy from elsewhere does not know it."""
+    try:
+        return mode.get_attribute(name)
+    except AttributeError:
+        return None
 
 
 def split_by_lengths(samples: Sequence[Any], lengths: list[int]) -> list[Any]:
     """Split consecutive samples into one sequence per trajectory."""
     ends = np.cumsum([0, *lengths]).tolist()
     return [samples[start:stop] for start, stop in itertools.pairwise(ends)]
+
+
+def _collects_data(mode: Mode) -> bool:
+    """Whether the data of this policy is wanted: its ``collect_data``, true where it has none."""
+    own = getattr(mode, "collect_data", None)
+    flag = attribute(mode, "collect_data") if own is None else own
+    return flag is None or bool(flag)
+
+
+def _infos(tally: Tally, players: int) -> list[list[Mapping[str, Any]]]:
+    """Info dicts of the finished episodes, one list per player."""
+    return [[episode.infos[player] for episode in tally.episodes] for player in range(players)]
+
+
+def _log_row(since: Tally, total: Tally) -> dict[str, float]:
+    """Figures since the last row, of at least one episode, by the names of the scalars."""
+    returns = list(since.returns)
+    episodes, seconds = len(returns), max(since.seconds, 1e-9)
+    return {
+        "episode_count": episodes,
+        "envstep_count": since.envsteps,
+        "train_sample_count": since.samples,
+        "dropped_sample_count": since.dropped,
+        "avg_envstep_per_episode": since.envsteps / episodes,
+        "avg_sample_per_episode": since.samples / episodes,
+        "avg_envstep_per_sec": since.envsteps / seconds,
+        "avg_train_sample_per_sec": since.samples / seconds,
+        "avg_episode_per_sec": episodes / seconds,
+        **return_row(returns),
+        "total_envstep_count": total.envsteps,
+        "total_train_sample_count": total.samples,
+        "total_dropped_sample_count": total.dropped,
+        "total_episode_count": total.episode_count,
+        "total_duration": total.seconds,
+    }

@@ -1,22 +1,37 @@
-"""What evaluators share: when to evaluate, the best result so far, and the log."""
+"""The serial evaluators: by returns in environments, or by a metric over a data set."""
 
-import contextlib
-import logging
-import os
-from collections.abc import Callable
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from easydict import EasyDict
+import numpy as np
+import torch
 
-from ding.utils import broadcast_object_list, build_logger, get_rank, get_world_size
+from ding.envs import BaseEnvManager
+from ding.torch_utils import to_device, to_item, to_tensor
+from ding.utils import (
+    SERIAL_EVALUATOR_REGISTRY,
+    broadcast_object_list,
+    get_rank,
+    get_world_size,
+)
 from ding.utils.default_helper import first_goal
-from ding.utils.errors import ConfigError, EnvError
-from ding.worker.collector._env_use import EnvUse
-from ding.worker.collector.base_serial_evaluator import ISerialEvaluator
+from ding.utils.errors import ConfigError, DataError
+from ding.worker.collector._serial_part import SerialPart
+from ding.worker.collector.base_serial_evaluator import ISerialEvaluator, VectorEvalMonitor
+from ding.worker.collector.rollout import Rollout
+from ding.worker.collector.run_statistics import freeze_statistics
+from ding.worker.collector.steps import Player
+from ding.worker.collector.tally import Tally, return_row
+
+#: Called with a file name when the result is the best so far.
+SaveFn = Callable[[str], Any] | None
 
 
-class SerialEvaluator(ISerialEvaluator):
-    """Base of the registered evaluators.
+class SerialEvaluator(SerialPart, ISerialEvaluator):
+    """When to evaluate, the best result so far, and the log.
 
     Args:
         cfg: Evaluator config: ``eval_freq``, ``stop_value``, ``n_episode``.
@@ -27,30 +42,21 @@ class SerialEvaluator(ISerialEvaluator):
         instance_name: Prefix of the log and its scalars.
     """
 
+    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+
     def __init__(
         self,
-        cfg: dict,
+        cfg: dict[str, Any],
         env: Any = None,
         policy: Any = None,
         tb_logger: Any = None,
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "evaluator",
     ) -> None:
-        self._end_flag = False
-        self._cfg = EasyDict(cfg)
-        self._instance_name = instance_name
-        self._owns_writer = tb_logger is None
-        self._tb_logger = tb_logger
-        self._logger: logging.Logger | None = None
-        self._env: Any = None
-        self._env_use = EnvUse(None)
+        super().__init__(cfg, tb_logger, exp_name, instance_name or "evaluator")
         self._policy: Any = None
-        self._default_n_episode = self._cfg.get("n_episode")
+        self._default_n_episode: int | None = self._cfg.get("n_episode")
         self._stop_value = first_goal(self._cfg.get("stop_value", float("inf")))
-        if get_rank() == 0:
-            path = os.path.join(exp_name or ".", "log", instance_name or "evaluator")
-            self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
-            self._tb_logger = writer if self._owns_writer else tb_logger
         self.reset(policy, env)
 
     def reset(self, _policy: Any = None, _env: Any = None) -> None:
@@ -95,83 +101,337 @@ class SerialEvaluator(ISerialEvaluator):
         """Mean result of the newest evaluation; ``None`` before the first."""
         return self._last
 
-    def _require(self) -> None:
-        if self._end_flag:
-            raise ConfigError(f"{self._instance_name} is closed")
-        for name, value in (("env", self._env), ("policy", self._policy)):
-            if value is None:
-                raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
-
-    def _log(self, facts: dict[str, float], train_iter: int, envstep: int) -> None:
-        if self._logger is None:
-            return
-        self._logger.info(
-            "evaluation: %s",
-            ", ".join(
-                f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-                for name, value in facts.items()
-            ),
-        )
-        for name, value in facts.items():
-            if name in ("train_iter", "ckpt_name"):
-                continue
-            self._tb_logger.add_scalar(f"{self._instance_name}_iter/{name}", value, train_iter)
-            self._tb_logger.add_scalar(f"{self._instance_name}_step/{name}", value, envstep)
-
-    def _keep_best(
-        self, result: Any, better: bool, save_ckpt_fn: Callable[[str], Any] | None
-    ) -> None:
+    def _keep_best(self, result: Any, better: bool, save_ckpt_fn: SaveFn) -> None:
         self._last = result
         if better:
             self._best = result
             if save_ckpt_fn is not None:
                 save_ckpt_fn("ckpt_best.pth.tar")
 
-    def _share(self, result: tuple[bool, Any]) -> tuple[bool, Any]:
+    def _share(self, stop: bool, result: Any) -> tuple[bool, Any]:
         """Rank 0's verdict, on all ranks."""
-        if get_world_size() == 1:
-            return result
-        shared = [result]
-        broadcast_object_list(shared, src=0)
+        shared = [(stop, result)]
+        if get_world_size() > 1:
+            broadcast_object_list(shared, src=0)
         return shared[0]
 
     def state_dict(self) -> dict[str, Any]:
         """The best result, when it was last asked, and the environments' seeds."""
-        state = {
+        return {
             "best": self._best,
             "last": self._last,
             "last_eval_iter": self._last_eval_iter,
+            **self._env_state(),
         }
-        if hasattr(self._env, "state_dict"):
-            with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
-                state["env"] = self._env.state_dict()
-        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._best = state_dict["best"]
         self._last = state_dict.get("last")
         self._last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]
-        if "env" in state_dict and hasattr(self._env, "load_state_dict"):
-            self._env.load_state_dict(state_dict["env"])
+        self._load_env_state(state_dict)
 
-    def close(self) -> None:
-        """Close the environments and the log. Closing twice does nothing."""
-        if self._end_flag:
-            return
-        self._end_flag = True
-        if hasattr(self._env, "close"):
-            self._env.close()
-        self._close_writer()
 
-    def __del__(self) -> None:
-        # Half-built objects and interpreters that end lack this and that; nobody waits here.
-        with contextlib.suppress(Exception):
-            if not self._end_flag:
-                self._end_flag = True
-                self._env_use.end()
-                self._close_writer()
+# ---------------------------------------------------------------------- by returns
 
-    def _close_writer(self) -> None:
-        if self._owns_writer and self._tb_logger is not None:
-            self._tb_logger.flush()
-            self._tb_logger.close()
+
+class EpisodeEvaluator(SerialEvaluator):
+    """Runs a fair share of whole episodes in each environment and judges the mean return."""
+
+    battle = False
+
+    def reset_env(self, _env: BaseEnvManager | None = None) -> None:
+        """Reset the environments, or replace and launch them."""
+        self._reset_env_manager(_env)
+
+    def reset_policy(self, _policy: Any = None) -> None:
+        """Reset the policy, or replace it."""
+        if _policy is not None:
+            self._policy = list(_policy) if self.battle else [_policy]
+        for policy in self._policy or ():
+            policy.reset()
+
+    def _run(
+        self,
+        n_episode: int | None,
+        envstep: int,
+        train_iter: int,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        render: bool = False,
+    ) -> tuple[VectorEvalMonitor, Tally]:
+        """Run the episodes; the first player's returns are the ones that count."""
+        self._require(env=self._env, policy=self._policy)
+        n_episode = n_episode if n_episode is not None else self._default_n_episode
+        if n_episode is None:
+            raise ConfigError("set env.n_evaluator_episode (or pass n_episode to eval())")
+        monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally().start()
+        rollout = self._new_rollout(policy_kwargs or {})
+        active = np.ones(self._env.env_num, bool)
+        while not monitor.is_finished():
+            if self.before_step is not None:
+                self.before_step()
+            if render:
+                monitor.update_video(self._env.ready_imgs)
+            episodes = rollout.step(tally, active)
+            for episode in episodes:
+                self._before_record(episode.env_id)
+                monitor.update_info(episode.env_id, episode.infos[0])
+                monitor.update_reward(episode.env_id, episode.returns[0])
+                active[episode.env_id] = not monitor.env_is_finished(episode.env_id)
+            self._report(episodes, envstep, train_iter)
+        tally.stop()
+        return monitor, tally
+
+    def _new_rollout(self, policy_kwargs: Mapping[str, Any]) -> Rollout:
+        """A rollout from the first steps of new episodes on, which keeps no transitions."""
+        if hasattr(self._env, "number_starts"):
+            self._env.number_starts()
+        freeze_statistics(self._env, self._policy)
+        self._env.reset()
+        self.reset_policy()
+        players = [Player(mode, policy_kwargs) for mode in self._policy]
+        # The batched core of an eval mode takes no arguments.
+        rows = bool(policy_kwargs)
+        return Rollout(self._env, players, battle=self.battle, keeps=False, rows=rows)
+
+    def _before_record(self, env_id: int) -> None:
+        """Called when an episode of ``env_id`` has ended."""
+
+    def _judge(
+        self,
+        returns: list[float],
+        tally: Tally,
+        save_ckpt_fn: SaveFn,
+        train_iter: int,
+        envstep: int,
+    ) -> bool:
+        """Log the result, keep it if it is the best, and tell whether it is good enough."""
+        row = {"train_iter": train_iter, **_log_row(returns, tally)}
+        self._log_row("evaluation", row, train_iter, envstep)
+        mean = row["reward_mean"]
+        # NaN is no result that another one could be better than.
+        is_best = mean == mean and (self._best is None or mean > self._best)
+        self._keep_best(mean, is_best, save_ckpt_fn)
+        stop = bool(mean >= self._stop_value and train_iter > 0)
+        if stop and self._logger is not None:
+            self._logger.info(
+                "mean return %.4g has reached stop_value %.4g: converged", mean, self._stop_value
+            )
+        return stop
+
+
+def _log_row(returns: list[float], tally: Tally) -> dict[str, float]:
+    episodes, seconds = len(returns), max(tally.seconds, 1e-9)
+    return {
+        "episode_count": episodes,
+        "envstep_count": tally.envsteps,
+        "avg_envstep_per_episode": tally.envsteps / episodes,
+        "evaluate_time": seconds,
+        "avg_envstep_per_sec": tally.envsteps / seconds,
+        "avg_time_per_episode": seconds / episodes,
+        **return_row(returns),
+    }
+
+
+@SERIAL_EVALUATOR_REGISTRY.register("interaction")
+class InteractionSerialEvaluator(EpisodeEvaluator):
+    """Judges one policy by its mean return over ``n_episode`` episodes."""
+
+    config: dict[str, Any] = dict(
+        eval_freq=1000,
+        render=dict(render_freq=-1, mode="train_iter"),
+        figure_path=None,
+    )
+    _last_render = 0
+
+    def eval(
+        self,
+        save_ckpt_fn: SaveFn = None,
+        train_iter: int = -1,
+        envstep: int = -1,
+        n_episode: int | None = None,
+        force_render: bool = False,
+        policy_kwargs: dict[str, Any] | None = {},
+    ) -> tuple[bool, dict[str, Any]]:
+        """Evaluate, and save a checkpoint if the mean return is the best so far.
+
+        Args:
+            save_ckpt_fn: Called with a file name when the result is the best so far.
+            train_iter: Training iteration of the policy.
+            envstep: Environment steps collected so far.
+            n_episode: Number of episodes; ``cfg.n_episode`` by default.
+            force_render: Log a video whatever ``render`` says.
+            policy_kwargs: Keyword arguments of the policy's ``forward``.
+
+        Returns:
+            Whether the mean return reaches ``stop_value`` (never at iteration 0), and by name the
+            values of all episodes' infos, ``eval_episode_return`` among them, and the means of
+            those that are numbers, ``eval_episode_return_mean`` among them.
+        """
+        stop, info = False, {}
+        if get_rank() == 0:
+            render = force_render or self._should_render(envstep, train_iter)
+            monitor, tally = self._run(n_episode, envstep, train_iter, policy_kwargs, render)
+            returns = monitor.get_episode_return()
+            stop = self._judge(returns, tally, save_ckpt_fn, train_iter, envstep)
+            info = {
+                **monitor.get_episode_info(),
+                **monitor.get_means(),
+                "eval_episode_return": returns,
+                "eval_episode_return_mean": self._last,
+            }
+            if render:
+                self._log_video(monitor, envstep, train_iter)
+        return self._share(stop, info)
+
+    def _before_record(self, env_id: int) -> None:
+        if self._cfg.get("figure_path"):
+            self._env.enable_save_figure(env_id, self._cfg.figure_path)
+
+    def _should_render(self, envstep: int, train_iter: int) -> bool:
+        render = self._cfg.get("render") or {}
+        if render.get("render_freq", -1) <= 0:
+            return False
+        now = envstep if render.get("mode", "train_iter") == "envstep" else train_iter
+        if now - self._last_render < render["render_freq"]:
+            return False
+        self._last_render = now
+        return True
+
+    def _log_video(self, monitor: VectorEvalMonitor, envstep: int, train_iter: int) -> None:
+        mode = (self._cfg.get("render") or {}).get("mode", "train_iter")
+        step = envstep if mode == "envstep" else train_iter
+        self._tb_logger.add_video(
+            f"{self._instance_name}/worst_median_best", monitor.get_video(), step
+        )
+
+
+@SERIAL_EVALUATOR_REGISTRY.register("battle_interaction")
+class BattleInteractionSerialEvaluator(EpisodeEvaluator):
+    """Runs several policies against each other; policy 0 is the one judged."""
+
+    battle = True
+    config: dict[str, Any] = dict(eval_freq=50)
+
+    def eval(
+        self,
+        save_ckpt_fn: SaveFn = None,
+        train_iter: int = -1,
+        envstep: int = -1,
+        n_episode: int | None = None,
+    ) -> tuple[bool, list[Any]]:
+        """Evaluate, and save a checkpoint if policy 0's mean return is the best so far.
+
+        Args:
+            save_ckpt_fn: Called with a file name when the result is the best so far.
+            train_iter: Training iteration of policy 0.
+            envstep: Environment steps collected so far.
+            n_episode: Number of episodes; ``cfg.n_episode`` by default.
+
+        Returns:
+            Whether policy 0's mean return reaches ``stop_value`` (never at iteration 0), and for
+            each policy the infos of its episodes.
+        """
+        stop, infos = False, []
+        if get_rank() == 0:
+            monitor, tally = self._run(n_episode, envstep, train_iter)
+            returns = monitor.get_episode_return()
+            stop = self._judge(returns, tally, save_ckpt_fn, train_iter, envstep)
+            infos = [list(own) for own in zip(*(episode.infos for episode in tally.episodes))]
+        return self._share(stop, infos)
+
+
+# ---------------------------------------------------------------------- by a metric
+
+
+class IMetric(ABC):
+    """How good outputs are, given labels."""
+
+    @abstractmethod
+    def eval(self, inputs: Any, label: Any) -> dict:
+        """Judge one batch of the policy's outputs."""
+
+    @abstractmethod
+    def reduce_mean(self, inputs: list[Any]) -> Any:
+        """Average results; those of larger batches come more than once, as each item counts."""
+
+    @abstractmethod
+    def gt(self, metric1: Any, metric2: Any) -> bool:
+        """Whether ``metric1`` is at least as good as ``metric2``; true if that is ``None``."""
+
+
+@SERIAL_EVALUATOR_REGISTRY.register("metric")
+class MetricSerialEvaluator(SerialEvaluator):
+    """Judges a policy on data; ``env`` is a pair of a data loader and an :class:`IMetric`.
+
+    The loader gives batches ``(inputs, label)``.
+    """
+
+    config: dict[str, Any] = dict(eval_freq=50)
+
+    def reset_env(self, _env: tuple[Any, IMetric] | None = None) -> None:
+        """Replace loader and metric."""
+        if _env is not None:
+            self._take_env(_env)
+            self._dataloader, self._metric = _env
+
+    def reset_policy(self, _policy: Any = None) -> None:
+        """Reset the policy, or replace it."""
+        if _policy is not None:
+            self._policy = _policy
+        self._policy.reset()
+
+    def eval(  # type: ignore[override]  # a data set has no episodes to count
+        self, save_ckpt_fn: SaveFn = None, train_iter: int = -1, envstep: int = -1
+    ) -> tuple[bool, Any]:
+        """Evaluate on the whole data set, and save a checkpoint if it is the best so far.
+
+        Returns:
+            Whether the metric reaches ``stop_value`` (never at iteration 0), and the metric.
+        """
+        stop, result = False, None
+        if get_rank() == 0:
+            self._require(env=self._env, policy=self._policy)
+            start = time.perf_counter()
+            device = self._policy.get_attribute("device")
+            results, sizes = [], []
+            for batch in self._dataloader:
+                if self.before_step is not None:
+                    self.before_step()
+                inputs, label = to_device(to_tensor(batch), device)
+                results.append(self._metric.eval(self._policy.forward(inputs), label))
+                sizes.append(_item_count(label))
+            if not results:
+                raise DataError(
+                    f"{self._instance_name}: the data loader gave no batch: there is nothing to "
+                    "judge the policy by"
+                )
+            result = self._metric.reduce_mean(_for_each_item(results, sizes))
+            duration = max(time.perf_counter() - start, 1e-9)
+            row = {
+                "train_iter": train_iter,
+                "data_length": sum(sizes),
+                "evaluate_time": duration,
+                "avg_time_per_data": duration / sum(sizes),
+                **({k: to_item(v) for k, v in result.items()} if isinstance(result, dict) else {}),
+            }
+            self._log_row("evaluation", row, train_iter, envstep)
+            self._keep_best(result, self._metric.gt(result, self._best), save_ckpt_fn)
+            stop = self._metric.gt(result, self._stop_value) and train_iter > 0
+        return self._share(bool(stop), result)
+
+
+def _item_count(label: Any) -> int:
+    """Items of a batch, by its labels; 1 if these do not tell."""
+    while isinstance(label, Mapping | list | tuple) and label:
+        first = next(iter(label.values())) if isinstance(label, Mapping) else label[0]
+        if not isinstance(first, torch.Tensor | np.ndarray | Mapping | list | tuple):
+            break  # a list of numbers or texts
+        label = first
+    has_items = not isinstance(label, torch.Tensor | np.ndarray) or label.ndim > 0
+    return max(len(label), 1) if has_items and hasattr(label, "__len__") else 1
+
+
+def _for_each_item(results: list[Any], sizes: list[int]) -> list[Any]:
+    """Each batch's result as often as the mean over all items needs it."""
+    unit = math.gcd(*sizes)
+    return [result for result, size in zip(results, sizes) for _ in range(size // unit)]

@@ -12,7 +12,9 @@ from ding.worker import (
     VectorEvalMonitor,
     create_serial_evaluator,
 )
-from ding.worker.collector.eval_rollout import EvalRollout
+from ding.worker.collector.rollout import Rollout
+from ding.worker.collector.steps import Player
+from ding.worker.collector.tally import Tally
 from tests.fakes import DuelLineEnv, LineEnv, RowPolicy, StepPolicy, line_manager
 from tests.worker.collector.test_serial_collectors import Writer
 
@@ -191,8 +193,8 @@ def test_each_player_gets_its_own_arguments():
     policies = [Heard(), Heard()]
     env = line_manager(2, DuelLineEnv)
     env.launch()
-    rollout = EvalRollout(env, [policy.eval_mode for policy in policies], battle=True)
-    rollout.step(np.ones(2, bool), [{"eps": 0.1}, {"eps": 0.2}])
+    players = [Player(p.eval_mode, {"eps": eps}) for p, eps in zip(policies, (0.1, 0.2))]
+    Rollout(env, players, battle=True, keeps=False).step(Tally())
     assert [policy.heard for policy in policies] == [{"eps": 0.1}, {"eps": 0.2}]
 
 

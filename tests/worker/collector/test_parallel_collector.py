@@ -16,6 +16,7 @@ from ding.worker import create_parallel_collector, get_parallel_collector_cls
 from ding.worker.collector import _step_watch
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
+from tests.fakes import RowPolicy
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.parallel_tasks import (
     FINISH_KEYS,
@@ -210,8 +211,6 @@ def test_evaluation_gives_each_env_its_share(link):
 
 
 def test_rows_of_a_user_s_policy_are_sent(link):
-    from tests.fakes import RowPolicy
-
     collector = _build(link)
     collector.policy = RowPolicy(["collect"]).collect_mode
     collector.env_manager = link.parts.env_manager(collector_cfg().env, False, 0)
@@ -334,15 +333,12 @@ def test_a_hanging_environment_is_found(link, monkeypatch, where):
 def test_a_hanging_policy_is_found(link, monkeypatch):
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
     tasks.RELEASE.clear()
-    collector = _build(link)
-    begin = collector._begin_collection
-
-    def begin_and_hang(env_cfg):
-        begin(env_cfg)
-        collector._watch._limit = 0.3
-        monkeypatch.setattr(collector._rollout, "_act", lambda *args: tasks.RELEASE.wait(30))
-
-    monkeypatch.setattr(collector, "_begin_collection", begin_and_hang)
+    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
+    collector = _build(link, policy_update_path=None, collect_setting={})
+    mode = RowPolicy(["collect"]).collect_mode
+    collector.policy = mode._replace(forward=lambda obs: tasks.RELEASE.wait(30))
+    collector.env_manager = link.parts.env_manager(collector_cfg().env, False, 0)
+    collector._watch._limit = 0.3
     thread = threading.Thread(target=collector.start, daemon=True)
     thread.start()
     error, pause = None, threading.Event()
@@ -351,7 +347,6 @@ def test_a_hanging_policy_is_found(link, monkeypatch):
         error = collector.overdue(thread.ident)
     assert "the environments or the policy, in" in str(error)
     collector.close()
-    monkeypatch.setattr(collector, "_step", lambda: False)
     monkeypatch.setattr(threading, "excepthook", lambda args: None)
     tasks.RELEASE.set()
     thread.join(10)

@@ -184,7 +184,7 @@ class TestSample:
             assert own == [i % 7 for i in range(len(own))]
         # What is missing waits in trajectories, or for the next call.
         assert collector.envstep - len(seen) < 8 * 2
-        assert collector._stats.total_sample == len(seen)
+        assert collector.sample_count == len(seen)
 
     @POLICIES
     def test_extra_samples_are_returned_when_asked(self, policy_cls, made):
@@ -233,8 +233,17 @@ class TestSample:
         collector = make(SampleSerialCollector, policy.collect_mode, env)
         made.append(collector)
         assert len(collector.collect(6)) == 6
-        stats = collector._stats
-        assert stats.total_envstep == stats.total_sample + stats.total_dropped
+        assert collector.envstep == collector.sample_count + collector.dropped_count
+
+    def test_a_reset_by_somebody_else_ends_what_ran(self, made):
+        env = line_manager(2, length=50)
+        collector = make(SampleSerialCollector, StepPolicy().collect_mode, env)
+        made.append(collector)
+        collector.collect(3)  # two steps of each, of which one sample waits
+        env.reset()
+        collector.collect(1)
+        rows = collector.collect(8)
+        assert all(int(row["next_obs"][1]) == int(row["obs"][1]) + 1 for row in rows)
 
     @POLICIES
     def test_a_larger_n_sample_later_loses_nothing(self, policy_cls, made):

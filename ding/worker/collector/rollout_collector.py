@@ -1,4 +1,4 @@
-"""Parallel collection over the serial collectors' rollout loop: any number of players."""
+"""The parallel collectors: the rollout of the serial ones, sent to a learner elsewhere."""
 
 import time
 from collections.abc import Mapping
@@ -10,25 +10,25 @@ from easydict import EasyDict
 from ding.envs.running_statistics import plain
 from ding.policy import Policy
 from ding.policy.fit import check_fit
-from ding.utils import durations
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
-from ding.worker.collector._collector_tally import CollectorTally
 from ding.worker.collector._parts_cache import LentPolicy, PartsCache
 from ding.worker.collector._policy_source import PolicySource
 from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
-from ding.worker.collector.base_serial_collector import INF
+from ding.worker.collector.base_serial_evaluator import fair_shares
 from ding.worker.collector.collector_link import MethodLink
-from ding.worker.collector.eval_rollout import EvalRollout
-from ding.worker.collector.rollout import FinishedEpisode, make_rollout
+from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import freeze_statistics, statistics_of
-from ding.worker.collector.sample_serial_collector import attribute, trajectory_length
-from ding.worker.collector.vector_eval_monitor import VectorEvalMonitor
+from ding.worker.collector.serial_collector import attribute, trajectory_length
+from ding.worker.collector.steps import Mode, Player, RowOptions
+from ding.worker.collector.tally import Episode, Tally
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
 NSTEP_SPANS = 4
-_ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
+#: Episodes that the report tells of one by one: the last ones.
+MAX_EPISODES = 1000
 
 
 class RolloutCollector(BaseParallelCollector):
@@ -49,10 +49,10 @@ class RolloutCollector(BaseParallelCollector):
     def __init__(self, cfg: dict) -> None:
         super().__init__(EasyDict(cfg))
         self._evaluate = bool(self._cfg.get("eval_flag", False))
-        self._tally = CollectorTally()
+        self._tally = Tally().start()
         self._monitor = TickMonitor(NaturalTime(), expire=60)
         self._sources: list[PolicySource] = []
-        self._modes: list[Any] = []
+        self._players: list[Player] = []
         self._done = False
         self._env_num = 0
         self._known_statistics: Any = None
@@ -100,31 +100,31 @@ class RolloutCollector(BaseParallelCollector):
             self._watch.rest()
         self._env_num = self._env_manager.env_num
         self._make_policies(parts)
-        self._battle = len(self._modes) > 1
-        if not self._battle:
+        modes = [player.mode for player in self._players]
+        if len(modes) == 1:
             check_fit(self._field("policy"), self._env_manager)
-        for mode in self._modes:
+        for mode in modes:
             mode.reset()
         self.waits_for = "policy"
         for source in self._sources:
             source.begin(self._ended, may_be_missing=not self._evaluate)
         self.waits_for = None
-        self._kwargs = [dict(self._of_player("collect_setting", p) or {}) for p in self._players()]
         self._active = np.ones(self._env_num, bool)
         if self._evaluate:
-            freeze_statistics(self._env_manager, self._modes)
+            freeze_statistics(self._env_manager, modes)
             if getattr(self._env_manager, "normalises", False):
                 self._env_manager.reset()
             self._begin_evaluation(env_cfg)
         else:
             self._use_statistics()
             self._begin_collection(env_cfg)
-        self._is_endless = not np.isfinite(self._predefined)
-        self._tally = CollectorTally(0 if self._is_endless else int(self._predefined))
+        asked_for = 0 if self._is_endless else int(self._predefined)
+        self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False).start()
         self._log_due = time.monotonic() + self._cfg.print_freq
 
-    def _players(self) -> range:
-        return range(self._player_num())
+    @property
+    def _is_endless(self) -> bool:
+        return not np.isfinite(self._predefined)
 
     def _field(self, name: str) -> Any:
         value = self._cfg.get(name)
@@ -148,74 +148,87 @@ class RolloutCollector(BaseParallelCollector):
             lent.append(parts.policy(cfg, field, f"{path} of player {player}"))
         policies = [one.policy for one in lent]
         self._policy = policies if len(policies) > 1 else policies[0]
-        self._modes = [
-            getattr(policy, f"{field}_mode") if isinstance(policy, Policy) else policy
-            for policy in policies
+        self._players = [
+            Player(
+                getattr(policy, f"{field}_mode") if isinstance(policy, Policy) else policy,
+                dict(self._of_player("collect_setting", player) or {}),
+            )
+            for player, policy in enumerate(policies)
         ]
         period = float(self._cfg.update_policy_second)
         if self._cfg.get("policy_update_path") is not None:
             self._sources = [
                 PolicySource(
-                    self._link,
+                    self._require_link(),
                     str(self._of_player("policy_update_path", player)),
-                    *(lent[player], self._modes[player], period),
+                    lent[player],
+                    self._players[player].mode,
+                    period,
                 )
-                for player in self._players()
+                for player in range(self._player_num())
             ]
-        self._refreshed = [source for p, source in enumerate(self._sources) if self._learns(p)]
+        self._wanted = [self._learns(player) for player in range(self._player_num())]
 
     def _begin_collection(self, env_cfg: Mapping[str, Any]) -> None:
-        self._episode_num = _episodes(env_cfg)
-        self._predefined = self._episode_num * self._env_num
-        self._left = np.full(self._env_num, self._episode_num)
-        n_sample = self._modes[0].get_attribute("n_sample")
+        per_env = _episodes(env_cfg)
+        self._predefined = per_env * self._env_num
+        self._left = np.full(self._env_num, per_env)
+        modes = [player.mode for player in self._players]
+        n_sample = modes[0].get_attribute("n_sample")
         # As many samples a chunk as the learner would get from one call of a serial collector.
-        per_call = n_sample or self._env_num
-        lengths = [trajectory_length(mode, self._env_num, per_call) for mode in self._modes]
-        self._rollout: Any = make_rollout(
+        lengths = [trajectory_length(m, self._env_num, n_sample or self._env_num) for m in modes]
+        self._rollout = Rollout(
             self._env_manager,
-            self._modes,
-            self._battle,
-            max(*lengths, *map(_nstep_length, self._modes)),
-            **{name: bool(self._cfg.get(name, False)) for name in _ROW_OPTIONS},
+            self._players,
+            battle=len(modes) > 1,
+            traj_len=max(*lengths, *map(_nstep_length, modes)),
+            rows=RowOptions.of(self._cfg),
         )
-        self._sender = SampleSender(self._link, n_sample)
+        self._sender = SampleSender(self._require_link(), n_sample)
         self._step_start = time.monotonic()
         self._step_count = 0
 
     def _begin_evaluation(self, env_cfg: Mapping[str, Any]) -> None:
         self._predefined = _eval_episodes(env_cfg, self._env_num)
-        self._shares = VectorEvalMonitor(self._env_num, int(self._predefined))
-        self._rollout = EvalRollout(self._env_manager, self._modes, self._battle)
+        self._left = fair_shares(self._env_num, int(self._predefined))
+        self._rollout = Rollout(
+            self._env_manager,
+            self._players,
+            battle=len(self._players) > 1,
+            keeps=False,
+            # The batched core of an eval mode takes no arguments.
+            rows=any(player.kwargs for player in self._players),
+        )
 
     # ------------------------------------------------------------------ step
 
     def _step(self) -> bool:
         if time.monotonic() >= self._log_due:
             self._log()
-        return self._evaluate_step() if self._evaluate else self._collect_step()
-
-    def _collect_step(self) -> bool:
-        for source in self._refreshed:
-            source.refresh()
-        self._use_statistics()
-        active = None if self._is_endless else self._active
+        if not self._evaluate:
+            self._refresh()
+        waited_for = self._rollout.waiting
         self._watch.stepping()
-        iters = [source.iter for source in self._sources] or [0] * len(self._modes)
-        result = self._rollout.step(iters, self._kwargs, active=active)
+        episodes = self._rollout.step(self._tally, None if self._is_endless else self._active)
         self._watch.rest()
         if self._ended.is_set():  # perhaps long ago, and the worker is at another task
             return False
-        self._step_count += 1
-        self._tally.steps += result.envsteps
-        self._tally.add_episodes(result.episodes)
-        if not self._is_endless:
-            for episode in result.episodes:
-                self._left[episode.env_id] -= 1
-                self._active[episode.env_id] = self._left[episode.env_id] > 0
-        if self._sender.add(result.samples):
-            self._send()
+        for episode in episodes:
+            self._left[episode.env_id] -= 1
+            self._active[episode.env_id] = self._left[episode.env_id] > 0
+        if not self._evaluate:
+            self._step_count += 1
+            if self._sender.add(self._rollout.waiting - waited_for):
+                self._send()
         return bool(self._active.any())
+
+    def _refresh(self) -> None:
+        """Have each player use the newest version of its policy, and what comes with that."""
+        for player, source, wanted in zip(self._players, self._sources, self._wanted):
+            if wanted:
+                source.refresh()
+            player.train_iter = source.iter
+        self._use_statistics()
 
     def _news(self) -> dict[str, Any]:
         """What normalising environments have seen since the last message, in plain numbers."""
@@ -231,7 +244,7 @@ class RolloutCollector(BaseParallelCollector):
 
     def _use_statistics(self) -> None:
         """Normalise as the policy that was loaded last has learned to."""
-        known = statistics_of(self._modes[0])
+        known = statistics_of(self._players[0].mode)
         if known is not None and known is not self._known_statistics:
             self._known_statistics = known
             self._env_manager.load_statistics(known)
@@ -239,14 +252,14 @@ class RolloutCollector(BaseParallelCollector):
     def _send(self) -> None:
         now = time.monotonic()
         self._monitor.step_time = (now - self._step_start) / max(1, self._step_count)
-        sent = 0
-        for player in self._players():
-            wanted = self._learns(player)
-            self._watch.stepping()
-            samples, _ = self._rollout.harvest(player, wanted)
-            self._watch.rest()
-            if wanted:
-                sent += self._sender.send(samples, self._facts)
+        self._watch.stepping()
+        harvests = self._rollout.harvest(self._wanted, train_samples=True)
+        self._watch.rest()
+        sent = sum(
+            self._sender.send(samples, self._facts)
+            for (samples, _), wanted in zip(harvests, self._wanted)
+            if wanted
+        )
         self._step_start, self._step_count = time.monotonic(), 0
         self._monitor.send_time = self._step_start - now
         self._monitor.sample_num = float(sent)
@@ -256,21 +269,7 @@ class RolloutCollector(BaseParallelCollector):
         self._tally.samples += sent
         train_iter = self._train_iter
         iters = {"policy_iter": train_iter, "collect_iter": train_iter}
-        return {**self._tally.progress(), **iters, **self._news()}
-
-    def _evaluate_step(self) -> bool:
-        self._watch.stepping()
-        steps, ended = self._rollout.step(self._active, self._kwargs)
-        self._watch.rest()
-        self._tally.steps += steps
-        for env_id, infos in ended.items():
-            returns = [float(np.sum(info["eval_episode_return"])) for info in infos]
-            length = self._rollout.take_length(env_id)
-            if not self._shares.env_is_finished(env_id):
-                self._tally.add_episodes([FinishedEpisode(env_id, returns, length, infos)])
-            self._shares.update_reward(env_id, returns[0])
-            self._active[env_id] = not self._shares.env_is_finished(env_id)
-        return not self._shares.is_finished()
+        return {**self._counts(), **iters, **self._news()}
 
     def _finish(self) -> None:
         if not self._evaluate:
@@ -284,30 +283,54 @@ class RolloutCollector(BaseParallelCollector):
     def _train_iter(self) -> int:
         return self._sources[0].iter if self._sources else 0
 
+    def _counts(self) -> dict[str, Any]:
+        tally = self._tally
+        return {
+            "cur_episode": tally.episode_count,
+            "cur_sample": tally.samples,
+            "cur_step": tally.envsteps,
+        }
+
     def progress(self) -> dict[str, Any]:
         """Counts of the task, the version of the policy, and what went wrong without ending it."""
-        facts = {**self._tally.progress(), "policy_iter": self._train_iter}
+        facts = {**self._counts(), "policy_iter": self._train_iter}
         warnings = [warning for s in self._sources if (warning := s.take_warning())]
         if warnings:
             facts["warning"] = "; ".join(warnings)
         return facts
 
     def get_finish_info(self) -> dict[str, Any]:
-        """The task's report; see the fields of `CollectorTally.finish_info`."""
+        """The task's report, plain JSON; what is an average of nothing is ``None``.
+
+        ``predefined_episode_count`` is ``None``, too, if the task has no end.
+        """
+        tally, seconds = self._tally, max(self._tally.elapsed(), 1e-8)
+        returns = list(tally.returns)  # a copy: the collecting thread adds to them
         return {
-            **self._tally.finish_info(
-                evaluate=self._evaluate,
-                env_num=self._env_num,
-                train_iter=self._train_iter,
-                done=self._done,
-                predefined=self._predefined,
-            ),
+            "eval_flag": self._evaluate,
+            "env_num": self._env_num,
+            "duration": seconds,
+            "train_iter": self._train_iter,
+            "collector_done": self._done,
+            "predefined_episode_count": None if self._is_endless else int(self._predefined),
+            "real_episode_count": tally.episode_count,
+            "step_count": tally.envsteps,
+            "sample_count": tally.samples,
+            "avg_time_per_episode": _ratio(seconds, tally.episode_count),
+            "avg_time_per_step": _ratio(seconds, tally.envsteps),
+            "avg_time_per_train_sample": _ratio(seconds, tally.samples),
+            "avg_step_per_episode": _ratio(tally.envsteps, tally.episode_count),
+            "avg_sample_per_episode": _ratio(tally.samples, tally.episode_count),
+            "reward_mean": float(np.mean(returns)) if returns else None,
+            "reward_std": float(np.std(returns)) if returns else None,
+            "reward_raw": returns,
+            "finish_time": time.monotonic(),
             "collect_setting": self._cfg.get("collect_setting"),
         }
 
     def episode_info(self) -> list[list[float]]:
         """Environment, return and length of each of the last episodes."""
-        return self._tally.episode_info()
+        return [[e.env_id, e.returns[0], e.length] for e in list(self._tally.episodes)]
 
     def close(self) -> None:
         """Stop after the step under way; environments that the worker lent stay open."""
@@ -317,15 +340,19 @@ class RolloutCollector(BaseParallelCollector):
     def _log(self) -> None:
         self._log_due = time.monotonic() + self._cfg.print_freq
         means = {name: get() for name, get in self._monitor.avg.items()}
-        returns = [episode.returns[0] for episode in list(self._tally.episodes)[-20:]]
+        returns = list(self._tally.returns)[-20:]
         self.info(
-            f"{self._tally.progress()}, policy_iter {self._train_iter}, "
+            f"{self._counts()}, policy_iter {self._train_iter}, "
             f"recent return {f'{np.mean(returns):.4g}' if returns else 'none'}, "
             + ", ".join(f"{name} {value:.4g}" for name, value in means.items())
         )
 
 
-def _nstep_length(mode: Any) -> int:
+def _ratio(amount: float, count: int) -> float | None:
+    return amount / count if count else None
+
+
+def _nstep_length(mode: Mode) -> int:
     nstep = attribute(mode, "nstep") or 1
     return NSTEP_SPANS * nstep if nstep > 1 else 1
 
@@ -348,3 +375,45 @@ def _eval_episodes(env_cfg: Mapping[str, Any], env_num: int) -> int:
     if not np.isfinite(per_env):
         per_env = _number(env_cfg.get("evaluator_episode_num", 1))
     return env_num * int(per_env)
+
+
+# ---------------------------------------------------------------------- the registered ones
+
+
+@PARALLEL_COLLECTOR_REGISTRY.register("zergling")
+class ZerglingParallelCollector(RolloutCollector):
+    """Collects with one policy, or evaluates it, and keeps it up to date meanwhile."""
+
+
+@PARALLEL_COLLECTOR_REGISTRY.register("marine")
+class MarineParallelCollector(RolloutCollector):
+    """Collects games of one or two policies.
+
+    There are ``agent_num`` players, or as many as ``policy_update_path`` lists. With one, the
+    environment is one for a single player. ``policy`` and ``collect_setting`` are for all, or
+    lists. A player whose ``policy_update_flag`` is false is frozen: its policy is loaded once, and
+    its data is not sent.
+    """
+
+    def _player_num(self) -> int:
+        given = self._cfg.get("agent_num")
+        if given is not None:
+            return int(given)
+        for name in ("policy_update_path", "policy"):
+            if isinstance(self._cfg.get(name), list | tuple):
+                return len(self._cfg[name])
+        return 1
+
+    def get_finish_info(self) -> dict[str, Any]:
+        """The task's report, with ``game_result``: the first player's, one per episode."""
+        results = [_result(episode) for episode in self._tally.episodes]
+        return {**super().get_finish_info(), "game_result": results}
+
+
+def _result(episode: Episode) -> str:
+    """How the game ended for the first player: as the environment says, or by the returns."""
+    result = episode.infos[0].get("result")
+    if result is not None:
+        return str(result)
+    own, other = episode.returns[0], episode.returns[1] if len(episode.returns) > 1 else 0.0
+    return "wins" if own > other else "losses" if own < other else "draws"

@@ -1,0 +1,136 @@
+"""What serial collectors and evaluators share: whose environments these are, and a log."""
+
+import contextlib
+import logging
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from ding.utils import build_logger, get_rank
+from ding.utils.errors import ConfigError, EnvError
+from ding.worker.collector.steps import Envs
+from ding.worker.collector.tally import Episode
+
+#: By env manager, who used it last: one that is deleted must not close it for others.
+_last_uses: weakref.WeakKeyDictionary[Any, object] = weakref.WeakKeyDictionary()
+
+
+class SerialPart:
+    """A part of a serial run that acts, until it is closed.
+
+    Args:
+        cfg: Config of the part.
+        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
+        exp_name: Folder of the run.
+        instance_name: Prefix of the log and its scalars.
+    """
+
+    on_episode: Callable[[str, int, float, int, int, int], None] | None
+
+    def __init__(
+        self, cfg: Mapping[str, Any], tb_logger: Any, exp_name: str | None, instance_name: str
+    ) -> None:
+        self._end_flag = False
+        self._cfg = cfg if isinstance(cfg, EasyDict) else EasyDict(cfg)
+        self._instance_name = instance_name
+        self._owns_writer = tb_logger is None
+        self._tb_logger = tb_logger
+        self._logger: logging.Logger | None = None
+        self._env: Envs = None
+        self._use = object()  # not this object, which would keep its own key alive
+        if get_rank() == 0:
+            path = os.path.join(exp_name or ".", "log", instance_name)
+            self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
+            self._tb_logger = writer if self._owns_writer else tb_logger
+
+    # ------------------------------------------------------------------ environments
+
+    def _take_env(self, env: Envs) -> None:
+        """Use an env manager, or whatever else a policy is judged in."""
+        self._env = env
+        if hasattr(env, "close"):
+            with contextlib.suppress(TypeError):  # of a kind that cannot be referred to weakly
+                _last_uses[env] = self._use
+
+    def _reset_env_manager(self, env: Envs | None) -> None:
+        """Reset the environments, or take others and launch them."""
+        if env is not None:
+            self._take_env(env)
+            if env.closed:
+                env.launch()
+                return
+        self._env.reset()
+
+    def _require(self, **parts: Any) -> None:
+        """Raise `ConfigError` if it is closed, or one of these is missing."""
+        if self._end_flag:
+            raise ConfigError(f"{self._instance_name} is closed")
+        for name, part in parts.items():
+            if part is None or (isinstance(part, list) and not part):
+                raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
+
+    def _env_state(self) -> dict[str, Any]:
+        """What the environments' seeds go on from, unless one of them has failed."""
+        if hasattr(self._env, "state_dict"):
+            with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
+                return {"env": self._env.state_dict()}
+        return {}
+
+    def _load_env_state(self, state_dict: Mapping[str, Any]) -> None:
+        if "env" in state_dict and hasattr(self._env, "load_state_dict"):
+            self._env.load_state_dict(state_dict["env"])
+
+    # ------------------------------------------------------------------ log
+
+    def _report(self, episodes: Iterable[Episode], envstep: int, train_iter: int) -> None:
+        if self.on_episode is not None:
+            for one in episodes:
+                facts = (one.env_id, one.returns[0], one.length, envstep, train_iter)
+                self.on_episode(self._instance_name, *facts)
+
+    def _log_row(self, title: str, row: Mapping[str, Any], train_iter: int, envstep: int) -> None:
+        """Log figures by name; scalars against iterations and against environment steps."""
+        if self._logger is None:
+            return
+        figures = (
+            f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in row.items()
+        )
+        self._logger.info("%s: %s", title, ", ".join(figures))
+        for name, value in row.items():
+            if name == "train_iter":
+                continue
+            self._tb_logger.add_scalar(f"{self._instance_name}_iter/{name}", value, train_iter)
+            if name != "total_envstep_count":
+                self._tb_logger.add_scalar(f"{self._instance_name}_step/{name}", value, envstep)
+
+    # ------------------------------------------------------------------ end
+
+    def close(self) -> None:
+        """Close the environments and the log. Closing twice does nothing."""
+        if self._end_flag:
+            return
+        self._end_flag = True
+        if hasattr(self._env, "close"):
+            self._env.close()
+        self._close_writer()
+
+    def __del__(self) -> None:
+        # Half-built objects and interpreters that end lack this and that; nobody waits here.
+        with contextlib.suppress(Exception):
+            if self._end_flag:
+                return
+            self._end_flag = True
+            env = self._env
+            # Unless somebody else has begun to use them since.
+            if hasattr(env, "close") and _last_uses.get(env) is self._use:
+                getattr(env, "abandon", env.close)()
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        if self._owns_writer and self._tb_logger is not None:
+            self._tb_logger.flush()
+            self._tb_logger.close()

@@ -1,0 +1,97 @@
+"""What a rollout needs of an adapter: to take steps, and to keep transitions."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ding.envs import VectorStep
+
+#: The ``seed`` of a transition for which none was given, where others have one.
+NO_SEED = -1
+
+#: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
+Mode: TypeAlias = Any
+#: A `BaseEnvManager`, or what offers as much of it as it says it does.
+Envs: TypeAlias = Any
+#: An array, or nested mappings of arrays.
+Tree: TypeAlias = Any
+#: Samples in `Columns`, or a list of rows; and how many of them belong to each trajectory.
+Harvest: TypeAlias = tuple[Sequence[Any], list[int]]
+
+
+@dataclass
+class Player:
+    """One policy's part in a rollout.
+
+    Attributes:
+        mode: The policy's collect or eval mode.
+        kwargs: Keyword arguments of its ``forward``.
+        train_iter: Training iteration of its weights; each transition carries it.
+    """
+
+    mode: Mode
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    train_iter: int = 0
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """What is done to transitions one by one, and so asks for rows.
+
+    Attributes:
+        transform_obs: Make tensors of observations before the policy sees them.
+        deepcopy_obs: Copy observations when they come from the environments.
+        reward_shaping: Let the env manager rewrite the rewards of each finished trajectory.
+    """
+
+    transform_obs: bool = False
+    deepcopy_obs: bool = False
+    reward_shaping: bool = False
+
+    @classmethod
+    def of(cls, cfg: Mapping[str, Any]) -> "RowOptions":
+        """Those that a collector's config sets."""
+        return cls(**{name: bool(cfg.get(name, False)) for name in cls.__dataclass_fields__})
+
+    def __bool__(self) -> bool:
+        return self.transform_obs or self.deepcopy_obs or self.reward_shaping
+
+
+class Steps(ABC):
+    """Takes steps, and keeps the transitions of running and complete trajectories.
+
+    Args:
+        envs: A launched env manager.
+        players: Their policies, arguments and iterations, which may change between steps.
+        battle: Whether observations, rewards and infos have a leading dimension of players.
+        keeps: Whether transitions are kept at all.
+    """
+
+    def __init__(self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool) -> None:
+        self._envs = envs
+        self._players = players
+        self._battle = battle
+        self._keeps = keeps
+
+    @abstractmethod
+    def take(self, active: np.ndarray | None, level_seeds: Sequence[int] | None) -> VectorStep:
+        """Act in all ready environments, or those `active`; ``obs`` and ``reward`` are optional."""
+
+    @abstractmethod
+    def complete(self, step: VectorStep, which: np.ndarray) -> None:
+        """With this step, trajectories of environments are complete: bool ``[n]`` as the step."""
+
+    @abstractmethod
+    def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
+        """Forget the running trajectories of environments."""
+
+    @abstractmethod
+    def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
+        """See :meth:`Rollout.harvest`."""
+
+    @abstractmethod
+    def reset_policies(self, env_ids: Sequence[int]) -> None:
+        """Tell the policies that episodes are over."""

@@ -1,0 +1,123 @@
+"""What acting brought: steps, samples, episodes, and the seconds that they took."""
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ding.utils import allreduce_data
+
+_COUNTS = ("envsteps", "samples", "episode_count", "dropped")
+
+
+@dataclass(slots=True)
+class Episode:
+    """An episode that has ended.
+
+    Attributes:
+        env_id: Environment in which it ran.
+        returns: Undiscounted return of each player.
+        length: Environment steps.
+        infos: Info dict of the last step, one per player.
+    """
+
+    env_id: int
+    returns: list[float]
+    length: int
+    infos: Sequence[Mapping[str, Any]]
+
+    def brief(self) -> "Episode":
+        """The episode without its infos, which may hold pictures, but for ``result``."""
+        slim = [{"result": info["result"]} if "result" in info else {} for info in self.infos]
+        return replace(self, infos=slim)
+
+
+class Tally:
+    """Counts of a task, a call of ``collect``, an evaluation, or all since some moment.
+
+    Args:
+        keep: Episodes, and returns, to remember: the newest. By default all.
+        infos: Whether episodes keep all that their infos hold, and not ``result`` alone.
+
+    Attributes:
+        envsteps: Environment steps that count (those that failed do not).
+        samples: Training samples that somebody was given.
+        dropped: Samples, and transitions of trajectories cut short, that nobody will learn from.
+        episode_count: Episodes that ended, also those not remembered.
+        seconds: Time of what was added or stopped; see :meth:`elapsed`.
+        returns: The first player's return of the newest episodes.
+        episodes: The newest ones that were counted here, not added from elsewhere.
+    """
+
+    def __init__(self, keep: int | None = None, infos: bool = True) -> None:
+        self.envsteps = 0
+        self.samples = 0
+        self.dropped = 0
+        self.episode_count = 0
+        self.seconds = 0.0
+        self.returns: deque[float] = deque(maxlen=keep)
+        self.episodes: deque[Episode] = deque(maxlen=keep)
+        self._since: float | None = None
+        self._infos = infos
+
+    # ------------------------------------------------------------------ counting
+
+    def start(self) -> "Tally":
+        """Let the time count from here on; returns itself."""
+        self._since = time.monotonic()
+        return self
+
+    def stop(self) -> None:
+        """From here on the time does not count."""
+        self.seconds, self._since = self.elapsed(), None
+
+    def end_episode(self, episode: Episode) -> None:
+        self.episode_count += 1
+        self.returns.append(episode.returns[0])
+        self.episodes.append(episode if self._infos else episode.brief())
+
+    def add(self, other: "Tally") -> None:
+        """Count what `other` has counted."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.seconds += other.seconds
+        self.returns.extend(other.returns)
+
+    def sum_over_ranks(self) -> None:
+        """Add the counts of all learners' ranks, and average the time; episodes stay one's own."""
+        for name in _COUNTS:
+            setattr(self, name, int(allreduce_data(getattr(self, name), "sum")))
+        self.seconds = float(allreduce_data(self.seconds, "avg"))
+
+    # ------------------------------------------------------------------ figures
+
+    def elapsed(self) -> float:
+        """Seconds so far, those of what runs among them."""
+        return self.seconds + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Counts and returns, in plain numbers."""
+        counts = {name: getattr(self, name) for name in (*_COUNTS, "seconds")}
+        return {**counts, "returns": list(self.returns)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state_dict` gave."""
+        for name in (*_COUNTS, "seconds"):
+            setattr(self, name, state[name])
+        self.returns.clear()
+        self.returns.extend(state["returns"])
+
+
+def return_row(returns: Sequence[float]) -> dict[str, float]:
+    """Mean, spread and extremes of at least one return, by the names of the scalars."""
+    return {
+        "reward_mean": float(np.mean(returns)),
+        "reward_std": float(np.std(returns)),
+        "reward_max": float(np.max(returns)),
+        "reward_min": float(np.min(returns)),
+    }

@@ -1,0 +1,47 @@
+"""What is counted while policies act."""
+
+import time
+
+import pytest
+
+from ding.worker.collector.tally import Episode, Tally
+
+
+def tally_of(*returns, **kwargs):
+    tally = Tally(**kwargs).start()
+    for value in returns:
+        tally.end_episode(Episode(0, [value], 5, [{"picture": 1, "result": "wins"}]))
+    return tally
+
+
+def test_sums_and_the_newest_episodes():
+    total = Tally(keep=2)
+    for returns in ((1.0, 3.0), (8.0,)):
+        call = tally_of(*returns)
+        call.envsteps, call.samples, call.dropped, call.seconds = 5, 4, 1, 2.0
+        total.add(call)
+    assert (total.envsteps, total.samples, total.dropped, total.seconds) == (10, 8, 2, 4.0)
+    assert total.episode_count == 3
+    assert list(total.returns) == [3.0, 8.0]
+
+
+def test_infos_may_hold_more_than_is_kept():
+    kept, brief = (tally_of(1.0, infos=infos).episodes[0].infos for infos in (True, False))
+    assert kept == [{"picture": 1, "result": "wins"}]
+    assert brief == [{"result": "wins"}]
+
+
+def test_the_state_goes_on():
+    first, second = tally_of(1.0, 3.0), Tally()
+    first.envsteps = 7
+    second.load_state_dict(first.state_dict())
+    assert (second.envsteps, second.episode_count, list(second.returns)) == (7, 2, [1.0, 3.0])
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_seconds(monkeypatch):
+    tally = Tally().start()
+    now = time.time()
+    monkeypatch.setattr("time.time", lambda: now - 3600)
+    tally.stop()
+    assert 0 <= tally.elapsed() < 100
+    assert tally.elapsed() == pytest.approx(tally.seconds)
