@@ -32,19 +32,7 @@ def write_weights(
         DataError: Something else is in there; names it. A bad name.
         CheckpointWriteError: Names the file and the cause; what was published before stays.
     """
-    tensors: dict[str, Leaf] = {}
-    tree: list[list[Any]] = []
-    for path, leaf in _flat(state, ()):
-        if isinstance(leaf, torch.Tensor | np.ndarray):
-            key = ".".join(map(str, path))
-            while key in tensors:
-                key += "_"
-            tensors[key] = leaf
-            tree.append([path, key])
-        elif isinstance(leaf, _PLAIN):
-            tree.append([path, None, leaf])
-        else:
-            tree.append([path, None, None, "empty"])
+    tensors, tree = weight_tensors(state)
     write_tensors(folder.file(name), tensors, {"facts": dict(facts), "tree": tree})
 
 
@@ -64,7 +52,7 @@ def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, A
         tensors, held = read_tensors(path)
         if "tree" not in held:
             return dict(tensors), held
-        return _grown(held["tree"], tensors), dict(held["facts"])
+        return grow_weights(held["tree"], tensors), dict(held["facts"])
     except FileNotFoundError as error:
         raise CheckpointNotFoundError(f"no weights have been published as {path}") from error
     except OSError as error:
@@ -73,6 +61,28 @@ def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, A
         raise CheckpointError(f"cannot read the weights {path}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CheckpointError(f"cannot read the weights {path}: their tree is damaged") from error
+
+
+def weight_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Leaf], list[list[Any]]]:
+    """Weights as named tensors and arrays, and the tree, plain JSON, to :func:`grow_weights` from.
+
+    Raises:
+        DataError: Something else is in there; names it.
+    """
+    tensors: dict[str, Leaf] = {}
+    tree: list[list[Any]] = []
+    for path, leaf in _flat(state, ()):
+        if isinstance(leaf, torch.Tensor | np.ndarray):
+            key = ".".join(map(str, path))
+            while key in tensors:
+                key += "_"
+            tensors[key] = leaf
+            tree.append([path, key])
+        elif isinstance(leaf, _PLAIN):
+            tree.append([path, None, leaf])
+        else:
+            tree.append([path, None, None, "empty"])
+    return tensors, tree
 
 
 def weights_pattern(name: str) -> re.Pattern[str]:
@@ -97,7 +107,8 @@ def _flat(state: Mapping[str, Any], path: tuple) -> Iterator[tuple[tuple, Any]]:
             )
 
 
-def _grown(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
+def grow_weights(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
+    """The weights that :func:`weight_tensors` was given."""
     state: dict[str, Any] = {}
     for path, key, *plain in tree:
         home = state

@@ -198,6 +198,7 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
     "engine": {
         "flask_fs": "ding.worker.engines.flask_fs",
         "local": "ding.worker.engines.local",
+        "ray": "ding.worker.engines.ray_engine",
     },
     "dataset": {
         "naive": "ding.data.offline.naive_dataset",

@@ -77,6 +77,9 @@ RESTART_WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 GOOD_LIFE = 600.0
 #: From one look at a process that is being started to the next.
 LAUNCH_LOOK = 0.2
+#: Between tries to start a worker for which there is no room yet, and until that is told.
+SPAWN_PAUSE = 0.1
+SPAWN_PATIENCE = 10.0
 #: A process that was killed is gone by then.
 KILLED_GONE = 5.0
 
@@ -211,6 +214,22 @@ AGGREGATOR_CLOSE = 15.0
 #: Ending the tasks of the others when one has failed, and looking for what made them fail.
 TEAM_ABORT = 16.0
 ROOT_CAUSE_WAIT = 1.0
+
+# ------------------------------------------------------------------ Ray
+
+#: Bringing objects to a node: one that just died does not answer, and a request still has to.
+RAY_FETCH = 4.0
+#: Between looks of a worker at its run folder.
+RAY_FOLDER_LOOK = 1.0
+#: Between looks of the driver at its workers and the cluster's head, an attempt to reach that, and
+#: until a head that does not answer is taken for dead. (Ray itself would end the process later.)
+RAY_LOOK = 1.0
+RAY_PROBE = 1.0
+RAY_HEAD_TOLERANCE = 4.0
+#: A worker is waited for this long at a time, while Ray looks for a node with room for it.
+RAY_PLACE = 1.0
+#: Leaving a cluster.
+RAY_LEAVE = 5.0
 
 # ------------------------------------------------------------------ HTTP
 

@@ -60,7 +60,7 @@ def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, 
     columns = as_columns(data)
     if columns is not None:
         try:
-            return _write_columns(path, columns)
+            return write_tensors(path, *chunk_tensors(columns))
         except DataError:
             pass  # columns of times, texts or complex numbers: rows can hold them
     try:
@@ -89,7 +89,7 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
         content = read_content(path)
         if content[:1] in _OF_TORCH and not looks_like_tensors(content):
             return _as_rows(safe_serial.loads(bytes(content)))
-        return _as_columns(*parse_tensors(content))
+        return chunk_columns(*parse_tensors(content))
     except FileNotFoundError as error:
         raise ChunkError(name, "the file is missing") from error
     except OSError as error:
@@ -106,7 +106,13 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
 # ---------------------------------------------------------------------- columns
 
 
-def _write_columns(path: str, columns: Columns) -> int:
+def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
+    """Columns as named tensors and arrays, big observations once; and what :func:`chunk_columns`
+    has to know beside them, plain JSON.
+
+    Raises:
+        DataError: A column's name is no text.
+    """
     leaves = dict(_leaves(columns.columns, ()))
     names = _names(leaves)
     facts: dict[str, Any] = {
@@ -130,7 +136,7 @@ def _write_columns(path: str, columns: Columns) -> int:
             rows = _free_name(f"{name}.rows", {*names.values(), *tensors})
             tensors[name], tensors[rows] = repeat.rest, repeat.rows
             facts["repeats"].append([names[first], name, rows, repeat.step])
-    return write_tensors(path, tensors, facts)
+    return tensors, facts
 
 
 def _names(leaves: Iterable[tuple]) -> dict[tuple, str]:
@@ -159,7 +165,12 @@ def _leaves(columns: Mapping[str, Any], place: tuple) -> Iterator[tuple[tuple, A
             yield (*place, name), column
 
 
-def _as_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
+def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
+    """The columns that :func:`chunk_tensors` was given.
+
+    Raises:
+        DataError: The parts do not fit each other.
+    """
     places, ids = facts.get("places"), facts.get("ids") or {}
     tensors = _with_repeats(dict(tensors), facts.get("repeats") or [])
     columns: dict[str, Any] = {}

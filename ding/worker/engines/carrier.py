@@ -35,6 +35,13 @@ Answer = TypeVar("Answer")
 Handle = TypeVar("Handle")
 
 
+class NotYetError(OSError):
+    """A worker cannot be started yet, such as for want of room; it will be when that has changed.
+
+    Its next try does not count as another start.
+    """
+
+
 @dataclass(frozen=True)
 class EndWorker(Request[None]):
     """The run is over: end your task and close your environments."""
@@ -102,6 +109,7 @@ class Carrier(ABC, Generic[Handle]):
 
         Raises:
             TaskFail: It cannot be built; no other try would change that.
+            NotYetError: It cannot be started yet.
             OSError: It cannot be started now, or it died.
         """
 

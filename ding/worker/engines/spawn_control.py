@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.restart_limit import RestartLimit
-from ding.worker.engines.carrier import Carrier, EndWorker, WorkerSpec
+from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
 from ding.worker.engines.status_server import StatusServer
 from ding.worker.messages import Kind, Request, ResourceRequest
 from ding.worker.seams import Arrival, Arrivals, Awaited, WorkerBusy, WorkerFailed, WorkerLost
@@ -145,7 +145,7 @@ class _Keeper:
         """
         spec = self._spec
         try:
-            handle = self._carrier.spawn(spec, life.end)
+            handle = self._spawn(life, arrivals)
         except OSError as error:
             arrivals.warn(spec.name, life.end(_words(error)))
             return
@@ -164,6 +164,23 @@ class _Keeper:
                 arrivals.lost(arrival, life.cause or "it has ended")
         finally:
             self._carrier.drop(handle)
+
+    def _spawn(self, life: "_Life", arrivals: Arrivals) -> Any:
+        """Start the worker; waits as long as it cannot be started yet.
+
+        Raises:
+            OSError: It cannot be started, or the run is over.
+        """
+        begun, is_news = time.monotonic(), True
+        while True:
+            try:
+                return self._carrier.spawn(self._spec, life.end)
+            except NotYetError as error:
+                if is_news and time.monotonic() - begun > durations.SPAWN_PATIENCE:
+                    arrivals.warn(self._spec.name, str(error))
+                    is_news = False
+                if self._closing.wait(durations.SPAWN_PAUSE):
+                    raise
 
     def _arrive(self, handle: Any, life: "_Life") -> Arrival | None:
         """Wait until the worker answers; ``None`` if it has ended instead.

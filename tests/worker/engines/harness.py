@@ -1,5 +1,8 @@
 """Each engine in the same hands, so that one suite of tests holds for all."""
 
+import importlib.util
+import os
+import signal
 import threading
 import time
 
@@ -73,4 +76,31 @@ class LocalHarness:
         self.carrier.close()
 
 
+class RayHarness:
+    """`ray`: actors and the object store of the Ray that the fixture `ray_node` has started."""
+
+    def __init__(self, folder):
+        from ding.worker.engines.ray_engine import RayCarrier
+
+        self.carrier = RayCarrier({}, str(folder))
+        self.carrier.open()
+        self.stores = Stores.of(self.carrier)
+        self._controls = []
+
+    def control(self, names=("collector0",), build=fake_service, max_restart=5):
+        specs = [WorkerSpec(name, "collector", build) for name in names]
+        self._controls.append(SpawnControl(self.carrier, specs, max_restart))
+        return self._controls[-1]
+
+    def kill(self, name):
+        os.kill(self.carrier.pid_of(name), signal.SIGKILL)
+
+    def close(self):
+        for control in self._controls:
+            control.close(5.0)
+        self.carrier.close()
+
+
 HARNESSES = {"local": LocalHarness}
+if importlib.util.find_spec("ray") is not None:
+    HARNESSES["ray"] = RayHarness

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(30)
 
 
 @pytest.fixture(params=HARNESSES)
-def engine(request, tmp_path):
+def engine(request, ray_node, tmp_path):
     harness = HARNESSES[request.param](tmp_path)
     yield harness
     harness.close()

@@ -1,0 +1,172 @@
+"""Reaching a Ray cluster, or starting one for a run, and leaving it again."""
+
+import contextlib
+import importlib.util
+import logging
+import os
+import signal
+import socket
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import ray
+
+from ding.utils import durations
+from ding.utils.errors import ConfigError
+
+_logger = logging.getLogger(__name__)
+
+
+class RayCluster:
+    """The driver's connection to Ray.
+
+    The address is always an explicit one: `ray.init` without would join whatever it finds.
+
+    Args:
+        cfg: The engine's section: ``address``, ``modules``, ``runtime_env``,
+            ``object_store_memory``.
+        namespace: Names of this run's actors are its own.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any], namespace: str) -> None:
+        self._cfg, self._namespace = cfg, namespace
+        self._joined = False
+        self._head: tuple[str, int] | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the cluster is started for the run, and ends with it."""
+        return self._cfg["address"] is None
+
+    def connect(self) -> None:
+        """Start or reach the cluster.
+
+        Raises:
+            ConfigError: There is none, it refuses this process, or a module cannot be found.
+        """
+        if ray.is_initialized():
+            self._check_joined()
+        else:
+            self._init()
+        address = str(ray.get_runtime_context().gcs_address)
+        host, _, port = address.rpartition(":")
+        self._head = host, int(port)
+
+    def _init(self) -> None:
+        given = self._cfg["address"]
+        arguments: dict[str, Any] = {
+            "namespace": self._namespace,
+            "log_to_driver": False,
+            "logging_level": logging.ERROR,
+            "runtime_env": _runtime_env(self._cfg, given is not None),
+        }
+        if given is None:
+            # What listens is behind Ray's token, where this Ray has one.
+            if "ray._raylet" not in sys.modules:
+                os.environ.setdefault("RAY_AUTH_MODE", "token")
+            arguments.update(address="local", include_dashboard=False)
+            if self._cfg["object_store_memory"]:
+                arguments["object_store_memory"] = int(self._cfg["object_store_memory"])
+        else:
+            arguments["address"] = given
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            with _own_signals():
+                ray.init(**arguments)
+        except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            what = "Ray cannot be started" if given is None else f"no Ray cluster at {given!r}"
+            raise ConfigError(
+                f"system_config.engine: {what}: {type(error).__name__}: {error}"
+            ) from error
+        self._joined = True
+
+    def _check_joined(self) -> None:
+        """A process has one connection to Ray: the user's own is taken."""
+        given, found = self._cfg["address"], str(ray.get_runtime_context().gcs_address)
+        if given not in (None, "auto", found):
+            raise ConfigError(
+                f"system_config.engine.address is {given!r}, and this process is connected to Ray "
+                f"at {found}: call ray.shutdown() first, or give that address"
+            )
+
+    def answers(self) -> bool:
+        """Whether the cluster's head can be reached."""
+        if self._head is None:
+            return True
+        with contextlib.suppress(OSError):
+            socket.create_connection(self._head, durations.RAY_PROBE).close()
+            return True
+        return False
+
+    @property
+    def head(self) -> str:
+        return "Ray" if self._head is None else f"{self._head[0]}:{self._head[1]}"
+
+    def leave(self) -> bool:
+        """Disconnect, and end a cluster that was started for the run; whether that was done within
+        `durations.RAY_LEAVE`."""
+        if not self._joined:
+            return True
+        self._joined = False
+        # Without a head, Ray waits for it far longer than a run may take for its end.
+        leaving = threading.Thread(target=ray.shutdown, name="leave-ray", daemon=True)
+        leaving.start()
+        leaving.join(durations.RAY_LEAVE)
+        return not leaving.is_alive()
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what this process does at SIGTERM: Ray would have it exit at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+
+
+def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | None:
+    """What workers need beside what is installed on their nodes.
+
+    Args:
+        elsewhere: Whether nodes may be other hosts. On this one, paths of modules are the same.
+    """
+    env = dict(cfg["runtime_env"] or {})
+    paths = {_path_of(name) for name in cfg["modules"] if elsewhere} - {None}
+    if paths:
+        env["py_modules"] = [*env.get("py_modules", []), *sorted(map(str, paths))]
+    return env or None
+
+
+def _path_of(module: str) -> str | None:
+    """The file or folder to ship of a module; ``None`` for what is installed.
+
+    Raises:
+        ConfigError: There is no such module here.
+    """
+    top = module.partition(".")[0]
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        raise ConfigError(f"import_names: there is no module {module!r} on this host")
+    places = list(spec.submodule_search_locations or [])
+    path = places[0] if places else spec.origin
+    if path is None or not os.path.exists(path):
+        return None
+    installed = {sysconfig.get_path(kind) for kind in ("purelib", "platlib", "stdlib")}
+    path = os.path.realpath(path)
+    if any(
+        os.path.commonpath([path, os.path.realpath(home)]) == os.path.realpath(home)
+        for home in installed
+        if home
+    ):
+        return None
+    return path

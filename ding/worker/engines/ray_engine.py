@@ -1,0 +1,414 @@
+"""The engine for clusters, and for hosts that share no folder: workers are Ray actors, samples and
+weights lie in Ray's object store.
+
+The driver owns all that has to last: chunks and weights are return values of the calls that it
+makes, so that they survive the actor that made them; what it drops, Ray frees. A copy of the newest
+weights is held on the driver's node. Files that workers write in their run folder come along with
+answers. Restarts are the run's own (`ding.worker.engines.spawn_control`), not Ray's, so that they
+count against ``max_restart`` and have a cause.
+"""
+
+import contextlib
+import itertools
+import os
+import re
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import ray
+
+from ding.interaction.slave import TaskFail
+from ding.utils import ENGINE_REGISTRY, durations
+from ding.utils.errors import ChunkError, DingError
+from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
+from ding.worker.engines.ray_cluster import RayCluster
+from ding.worker.engines.ray_folder import apply_changes, read_files
+from ding.worker.engines.ray_messages import Life, Parcel, Place, Reply
+from ding.worker.engines.ray_payload import (
+    Arrays,
+    pack_samples,
+    pack_weights,
+    unpack_samples,
+    unpack_weights,
+)
+from ding.worker.engines.ray_worker import RayWorker, clean_host, fetch, first_line
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import Request, StartTask, TrainRequest
+from ding.worker.seams import Samples, Weights
+
+Answer = TypeVar("Answer")
+
+#: Errors that another node may not have.
+_OF_NODE = frozenset({"ImportError", "ModuleNotFoundError", "MissingNameError"})
+#: Calls that an actor answers at the same time: requests, the question for its end, and the others.
+_GROUPS = {"ask": 1, "watch": 1, "other": 1}
+_DEATH = re.compile(r"exit detail: (.+)|actor is dead because (.+)", re.IGNORECASE)
+
+
+@dataclass
+class RayHandle:
+    """One life of a worker.
+
+    Attributes:
+        watch: Becomes ready at its end.
+        life: Where it lives, once it does.
+        known: Samples whose places it was told.
+        versions: Of weights that it was told of.
+        gone: Samples and weights of these that nobody needs any more.
+        ending: Whether it was asked to end.
+    """
+
+    spec: WorkerSpec
+    actor: Any
+    on_death: OnDeath
+    first: ray.ObjectRef
+    watch: ray.ObjectRef | None = None
+    life: Life | None = None
+    known: set[str] = field(default_factory=set)
+    gone: list[str] = field(default_factory=list)
+    ending: bool = False
+    versions: dict[str, int] = field(default_factory=dict)
+
+
+@ENGINE_REGISTRY.register("ray")
+class RayCarrier(Carrier[RayHandle]):
+    """Workers are actors, samples and weights are objects that the driver owns."""
+
+    config: dict[str, Any] = dict(
+        # None: a Ray of this run's own, on this host. 'auto': the cluster that this host is in.
+        # Else 'host:port' of the head.
+        address=None,
+        # What each worker asks of a node. Without: one CPU on a cluster, none on a Ray of its own.
+        collector=dict(num_cpus=None, num_gpus=0, resources=dict()),
+        learner=dict(num_cpus=None, num_gpus=None, resources=dict()),
+        # Modules of the experiment that nodes do not have, and what else Ray shall set up there.
+        modules=[],
+        runtime_env=dict(),
+        # Bytes of a node's object store where the run starts Ray; Ray chooses.
+        object_store_memory=None,
+    )
+
+    def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
+        super().__init__(cfg, exp_name)
+        self._run = secrets.token_hex(8)
+        self._cluster = RayCluster(self.cfg, f"ding-{self._run}")
+        self._lock = threading.Lock()
+        self._samples: dict[str, tuple[Place, int]] = {}
+        self._weights: dict[str, tuple[int, Place, Mapping[str, Arrays]]] = {}
+        self._versions, self._lives = itertools.count(1), itertools.count()
+        self._handles: dict[str, RayHandle] = {}
+        self._waiting: dict[str, RayHandle] = {}
+        self._hosts: set[str] = set()
+        self._closing = threading.Event()
+        self._lost_head: str | None = None
+        self._watcher = threading.Thread(target=self._watch, name="watch-ray", daemon=True)
+
+    def open(self) -> None:
+        self._cluster.connect()
+        self._watcher.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._watcher.ident is not None:
+            self._watcher.join(2 * durations.RAY_LOOK + durations.RAY_PROBE)
+        with self._lock:
+            left = [*self._handles.values(), *self._waiting.values()]
+        for handle in left:
+            self.drop(handle)
+        self._samples.clear()
+        self._weights.clear()
+        if self._lost_head is None:
+            clean_host(self._run, self._hosts)
+        self._cluster.leave()
+
+    # ------------------------------------------------------------------ workers
+
+    def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
+        self._check_head()
+        with self._lock:
+            handle = self._waiting.pop(worker.name, None)
+        if handle is None:
+            handle = self._begin(worker, on_death)
+        handle.on_death = on_death
+        try:
+            life, failure = ray.get(handle.first, timeout=durations.RAY_PLACE)
+        except ray.exceptions.GetTimeoutError as error:
+            with self._lock:
+                self._waiting[worker.name] = handle  # Ray goes on to look for a node
+            raise NotYetError(f"no node has room for it yet: {self._asks(worker)}") from error
+        except ray.exceptions.RuntimeEnvSetupError as error:
+            raise TaskFail(message=f"its runtime_env: {first_line(error)}") from error
+        except ray.exceptions.RayError as error:
+            raise OSError(death_of(error)) from error
+        handle.life = life
+        self._hosts.add(life.node)
+        if failure is not None:
+            self._kill(handle)
+            raise self._fail(failure, life)
+        handle.watch = handle.actor.watch.remote()
+        with self._lock:
+            self._handles[worker.name] = handle
+        return handle
+
+    def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
+        options = self._options(worker)
+        kind = ray.remote(concurrency_groups=_GROUPS)(RayWorker)
+        try:
+            actor = kind.options(
+                name=f"{worker.name}-{next(self._lives)}", max_restarts=0, **options
+            ).remote()
+            return RayHandle(worker, actor, on_death, actor.build.remote(worker, self._run))
+        except (ray.exceptions.RayError, ValueError) as error:
+            raise OSError(first_line(error)) from error
+
+    def _options(self, worker: WorkerSpec) -> dict[str, Any]:
+        """What a worker asks of a node."""
+        given = self.cfg[worker.kind]
+        cpus, gpus = given.get("num_cpus"), given.get("num_gpus")
+        if cpus is None:
+            cpus = 0 if self._cluster.is_own else 1
+        if gpus is None:
+            gpus = min(1, ray.cluster_resources().get("GPU", 0))
+        return {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
+
+    def _asks(self, worker: WorkerSpec) -> str:
+        def words(amounts: Mapping[str, float]) -> str:
+            shown = {key: amounts[key] for key in sorted(amounts) if ":" not in key}
+            return ", ".join(f"{key} {shown[key]:g}" for key in shown if "memory" not in key)
+
+        options = self._options(worker)
+        asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
+        free = words(ray.available_resources()) or "nothing"
+        return f"it asks for {words({k: v for k, v in asked.items() if v})}, free are {free}"
+
+    def call(self, handle: RayHandle, request: Request[Answer], timeout: float) -> Answer:
+        if isinstance(request, EndWorker):
+            self._end(handle, timeout)
+            return None  # type: ignore[return-value]
+        self._check_head()
+        try:
+            refs = handle.actor.ask.remote(self._parcel(handle, request))
+            reply: Reply = ray.get(refs[0], timeout=timeout)
+        except ray.exceptions.GetTimeoutError as error:
+            raise TimeoutError from error
+        except ray.exceptions.RayError as error:
+            raise OSError(death_of(error)) from error
+        if handle.ending:
+            raise OSError("the run is over")
+        self._take(handle, reply, refs[1], refs[2])
+        if reply.failure is not None:
+            raise self._fail(reply.failure, handle.life)
+        answer: Answer = reply.answer  # type: ignore[assignment]
+        return answer
+
+    def drop(self, handle: RayHandle) -> None:
+        with self._lock:
+            if self._handles.get(handle.spec.name) is handle:
+                del self._handles[handle.spec.name]
+        self._kill(handle)
+
+    def address(self, handle: RayHandle) -> tuple[str, int | None]:
+        life = handle.life
+        return ("ray", None) if life is None else (str(life), life.pid)
+
+    def pid_of(self, name: str) -> int:
+        """The process of a worker that is there."""
+        life = self._handles[name].life
+        assert life is not None
+        return life.pid
+
+    def _end(self, handle: RayHandle, timeout: float) -> None:
+        handle.ending = True
+        try:
+            files = ray.get(handle.actor.end.remote(), timeout=timeout)
+        except ray.exceptions.GetTimeoutError as error:
+            raise TimeoutError from error
+        except ray.exceptions.RayError as error:
+            raise OSError(death_of(error)) from error
+        apply_changes(self.exp_name, files)
+
+    def _kill(self, handle: RayHandle) -> None:
+        if self._lost_head is not None or not ray.is_initialized():
+            return
+        with contextlib.suppress(ray.exceptions.RayError, ValueError):
+            life = handle.life
+            if life is not None and life.node == ray.get_runtime_context().get_node_id():
+                # One that is stopped does not hear Ray, which then waits for some seconds.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(life.pid, signal.SIGKILL)
+            ray.kill(handle.actor, no_restart=True)
+
+    def _fail(self, failure: ErrorReport, life: Life | None) -> TaskFail:
+        fail = failure.task_fail()
+        if failure.type in _OF_NODE:
+            fail.message = f"{failure} (on {life})"
+        return fail
+
+    # ------------------------------------------------------------------ what goes with a request
+
+    def _parcel(self, handle: RayHandle, request: Request[Answer]) -> Parcel:
+        places: dict[str, Place] = {}
+        files: dict[str, bytes] = {}
+        with self._lock:
+            if isinstance(request, TrainRequest):
+                for batch in request.batches:
+                    for name in batch.chunks:
+                        if name not in handle.known and name in self._samples:
+                            places[name] = self._samples[name][0]
+                handle.known.update(places)
+            gone, handle.gone = handle.gone, []
+            weights: dict[str, tuple[int, Place]] = {}
+            # A learner reads no weights, and would keep old ones of its own from being freed.
+            for name, found in self._weights.items() if handle.spec.kind == "collector" else ():
+                if found[0] != handle.versions.get(name):
+                    handle.versions[name] = found[0]
+                    weights[name] = found[0], found[1]
+        if isinstance(request, StartTask):
+            files = read_files(self.exp_name, _files_of(request))
+        return Parcel(request, places, tuple(gone), weights, files)
+
+    def _take(
+        self, handle: RayHandle, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef
+    ) -> None:
+        with self._lock:
+            for name, size in reply.chunks.items():
+                self._samples[name] = Place(freight, name), size
+        for name in reply.removed:
+            self.remove(name)
+        try:
+            for name in reply.weights:
+                self._add_weights(name, Place(freight, name))
+            for name, place in reply.kept.items():
+                self._add_weights(name, place)
+            if reply.files:
+                apply_changes(self.exp_name, ray.get(files, timeout=durations.RAY_FETCH))
+        except (LookupError, ray.exceptions.RayError) as error:
+            # Its node is going: what came with the answer is lost with it.
+            raise OSError(f"what came with its answer is lost: {first_line(error)}") from error
+
+    def _add_weights(self, name: str, place: Place) -> None:
+        """Take in a version, and hold a copy of it on this node.
+
+        Raises:
+            LookupError: It cannot be fetched; what was there before stays.
+        """
+        copied = fetch(place, durations.RAY_FETCH)
+        with self._lock:
+            self._weights[name] = next(self._versions), place, copied
+
+    # ------------------------------------------------------------------ ends
+
+    def _watch(self) -> None:
+        """Tell of workers that end, and see whether the cluster's head still answers."""
+        seen = time.monotonic()
+        while not self._closing.is_set():
+            with self._lock:
+                watched = {h.watch: h for h in self._handles.values() if h.watch is not None}
+            if watched:
+                ended, _ = ray.wait(list(watched), timeout=durations.RAY_LOOK, fetch_local=False)
+            else:
+                ended = []
+                self._closing.wait(durations.RAY_LOOK)
+            for ref in ended:
+                self._note_end(watched[ref], ref)
+            now = time.monotonic()
+            if self._cluster.answers():
+                seen = now
+            elif now - seen > durations.RAY_HEAD_TOLERANCE:
+                self._lose_head(f"the head of the Ray cluster at {self._cluster.head} is gone")
+                return
+
+    def _note_end(self, handle: RayHandle, ref: ray.ObjectRef) -> None:
+        try:
+            cause = ray.get(ref, timeout=durations.RAY_LOOK) or "it has ended"
+        except ray.exceptions.RayError as error:
+            cause = death_of(error)
+        with self._lock:
+            if self._handles.get(handle.spec.name) is not handle:
+                return
+            del self._handles[handle.spec.name]
+        handle.on_death(cause)
+
+    def _lose_head(self, cause: str) -> None:
+        self._lost_head = cause
+        with self._lock:
+            handles, self._handles = list(self._handles.values()), {}
+        for handle in handles:
+            handle.on_death(cause)
+
+    def _check_head(self) -> None:
+        """
+        Raises:
+            TaskFail: The cluster's head is gone, and with it all that goes over Ray.
+        """
+        if self._lost_head is not None:
+            raise TaskFail(message=self._lost_head)
+        if self._closing.is_set():
+            raise OSError("the run is over")
+
+    # ------------------------------------------------------------------ samples and weights
+
+    def put(self, name: str, samples: Samples) -> int:
+        packed = pack_samples(name, samples)
+        with self._lock:
+            self._samples[name] = Place(ray.put({name: packed}), name), packed.size
+        return packed.size
+
+    def get(self, name: str) -> Samples:
+        found = self._samples.get(name)
+        if found is None:
+            raise ChunkError(name, "it is not there")
+        try:
+            return unpack_samples(fetch(found[0], durations.RAY_FETCH)[name])
+        except LookupError as error:
+            raise ChunkError(name, str(error)) from error
+
+    def size(self, name: str) -> int | None:
+        found = self._samples.get(name)
+        return None if found is None else found[1]
+
+    def names(self) -> Iterable[str]:
+        with self._lock:
+            return list(self._samples)
+
+    def remove(self, name: str) -> None:
+        with self._lock:
+            self._samples.pop(name, None)
+            self._weights.pop(name, None)
+            for handle in self._handles.values():
+                if name in handle.known or handle.versions.pop(name, None) is not None:
+                    handle.known.discard(name)
+                    handle.gone.append(name)
+
+    def publish(self, name: str, weights: Weights) -> None:
+        self._add_weights(name, Place(ray.put({name: pack_weights(weights)}), name))
+
+    def newest(self, name: str) -> Weights | None:
+        found = self._weights.get(name)
+        return None if found is None else unpack_weights(found[2][found[1].key])
+
+    def version(self, name: str) -> int | None:
+        found = self._weights.get(name)
+        return None if found is None else found[0]
+
+
+def death_of(error: BaseException) -> str:
+    """Why an actor is gone, in one line."""
+    match = _DEATH.search(str(error))
+    words = first_line(error) if match is None else (match[1] or match[2]).strip()[:300]
+    return words if isinstance(error, DingError) else f"{type(error).__name__}: {words}"
+
+
+def _files_of(request: StartTask) -> list[str]:
+    """Files of the run folder that a task goes on from."""
+    found = [request.info.get("state_path")]
+    cfg = request.info.get("learner_cfg")
+    hook = cfg.get("hook") if isinstance(cfg, Mapping) else None
+    if isinstance(hook, Mapping):
+        found.append(hook.get("load_ckpt_before_run"))
+    return [path for path in found if isinstance(path, str) and path]

@@ -1,0 +1,134 @@
+"""The run folder of workers on other hosts: what they write there comes to the driver's."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO
+
+from ding.utils import durations
+from ding.utils.errors import DataError
+from ding.utils.file_helper import TEMPORARY_NAME, write_atomically
+from ding.worker.engines.ray_messages import FileChange
+
+#: Bytes of one file in one message; the rest of it comes with the next.
+_MOST_BYTES = 64 << 20
+
+
+class WorkerFolder:
+    """A folder for one worker, and what has changed in it. Safe for threads.
+
+    Args:
+        path: It is made; what was in it, of a worker that was killed, is removed.
+    """
+
+    def __init__(self, path: str) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path, mode=0o700)
+        self.path = path
+        self._lock = threading.Lock()
+        self._seen: dict[str, tuple[int, int, int]] = {}  # inode, time of change, bytes sent
+        self._due = 0.0
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Lay down files of the driver's; they do not count as changed."""
+        with self._lock:
+            for name, content in files.items():
+                path = _inside(self.path, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                _replace(path, content)
+                found = os.stat(path)
+                self._seen[name] = found.st_ino, found.st_mtime_ns, found.st_size
+
+    def changes(self, at_once: bool = False) -> list[FileChange]:
+        """What has changed since the last call; nothing if that was a moment ago.
+
+        Args:
+            at_once: Look however short a time ago that was.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if now < self._due and not at_once:
+                return []
+            self._due = now + durations.RAY_FOLDER_LOOK
+            names = set(self._names())
+            gone = [FileChange(name, None) for name in self._seen if name not in names]
+            for change in gone:
+                del self._seen[change.path]
+            changed = (self._change(name) for name in sorted(names))
+            return [*gone, *(change for change in changed if change is not None)]
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _names(self) -> Iterator[str]:
+        for folder, _, files in os.walk(self.path):
+            for file in files:
+                if not TEMPORARY_NAME.fullmatch(file):
+                    yield os.path.relpath(os.path.join(folder, file), self.path)
+
+    def _change(self, name: str) -> FileChange | None:
+        try:
+            with open(os.path.join(self.path, name), "rb") as stream:
+                found = os.fstat(stream.fileno())
+                inode, changed, sent = self._seen.get(name, (0, 0, 0))
+                if (found.st_ino, found.st_mtime_ns, found.st_size) == (inode, changed, sent):
+                    return None
+                # Logs grow, all other files are replaced.
+                start = sent if found.st_ino == inode and found.st_size > sent else 0
+                stream.seek(start)
+                content = stream.read(_MOST_BYTES)
+        except OSError:
+            return None  # it was replaced or removed meanwhile
+        self._seen[name] = found.st_ino, found.st_mtime_ns, start + len(content)
+        return FileChange(name, content, start)
+
+
+def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
+    """Do in the driver's run folder what a worker has done in its own.
+
+    Raises:
+        OSError: A file cannot be written.
+        DataError: A path leads out of the folder.
+    """
+    for change in changes:
+        path = _inside(root, change.path)
+        if change.content is None:
+            if os.path.isfile(path):
+                os.remove(path)
+            continue
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if change.start and os.path.isfile(path):
+            with open(path, "r+b") as stream:
+                stream.seek(change.start)
+                stream.write(change.content)
+        else:
+            _replace(path, change.content)
+
+
+def read_files(root: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """Those of the files that are there, by their paths in the folder."""
+    found = {}
+    for given in paths:
+        path = os.path.realpath(os.path.join(root, given))
+        name = os.path.relpath(path, os.path.realpath(root))
+        if not name.startswith(os.pardir) and os.path.isfile(path):
+            with open(path, "rb") as stream:
+                found[name] = stream.read()
+    return found
+
+
+def _replace(path: str, content: bytes) -> None:
+    def write(stream: IO[bytes]) -> None:
+        stream.write(content)
+
+    write_atomically(path, write, durable=False)
+
+
+def _inside(root: str, name: str) -> str:
+    root = os.path.realpath(root)
+    path = os.path.realpath(os.path.join(root, name))
+    if os.path.commonpath([root, path]) != root or path == root:
+        raise DataError(f"{name!r} does not lie in the run folder {root}")
+    return path

@@ -1,0 +1,23 @@
+"""A Ray for the tests of a module, which takes longer to come up than most of them do."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def ray_node(request):
+    """A Ray of one node, if a test of the module runs on it."""
+    of_module = [item for item in request.session.items if item.path == request.path]
+    if not any("ray" in item.name for item in of_module):
+        yield
+        return
+    ray = pytest.importorskip("ray")
+    ray.init(
+        address="local",
+        num_cpus=4,
+        include_dashboard=False,
+        object_store_memory=200 * 2**20,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()
