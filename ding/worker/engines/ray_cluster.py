@@ -12,12 +12,15 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import ray
-
 from ding.utils import durations
 from ding.utils.errors import ConfigError
 
-_logger = logging.getLogger(__name__)
+try:
+    import ray
+except ImportError as error:
+    raise ConfigError(
+        f"the engine 'ray' needs the package ray: pip install 'ding[ray]' ({error})"
+    ) from error
 
 
 class RayCluster:
