@@ -12,7 +12,9 @@ from ding.config.engines import DEFAULT_ENGINE, engine_keys
 from ding.config.known_keys import COUNTS
 from ding.config.notes import Notes
 from ding.utils import deep_merge_dicts
+from ding.utils.errors import ConfigError
 from ding.worker import Coordinator
+from ding.worker.replay_buffer.rate_limiter import RateLimiter, sample_ratio
 
 #: What holds for the coordinator, with defaults.
 COORDINATOR_DEFAULTS: dict[str, Any] = {
@@ -52,6 +54,7 @@ _TYPES = {
     "coordinator": {
         "port": None,
         **{key: 1.0 for key in COORDINATOR_DEFAULTS if key.endswith("timeout")},
+        "samples_per_insert": None,
     }
 }
 
@@ -92,6 +95,7 @@ def complete_system(
             merged[key] = os.path.join(main["exp_name"], folder)
         merged.coordinator[key] = merged[key]
     _check_ranges(merged, problems)
+    _check_sample_ratio(merged.coordinator, main, problems)
     problems.raise_if_any()
     return merged
 
@@ -125,6 +129,18 @@ def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
     for name, section in system.items():
         if isinstance(section, Mapping) and "port" in section:
             _check_port(f"system_config.{name}.port", section["port"], problems)
+
+
+def _check_sample_ratio(
+    coordinator: Mapping[str, Any], main: Mapping[str, Any], problems: Problems
+) -> None:
+    given = [coordinator[key] for key in ("samples_per_insert", "samples_per_insert_tolerance")]
+    try:
+        ratio = sample_ratio(main.get("policy", {}), *given)
+        if ratio is not None:
+            RateLimiter(ratio)
+    except ConfigError as err:
+        problems.add(str(err))
 
 
 def _check_port(path: str, port: Any, problems: Problems) -> None:

@@ -117,6 +117,8 @@ CAUSE_WAIT = 0.5
 WORKER_END = 4.0
 #: A worker of ours may wait so long before it says that there is nothing new.
 POLL = 0.5
+#: A collector that has to wait for the learner is asked so often what it has to tell.
+RATE_LOOK = 0.1
 #: Between questions to a worker that answers at once that there is nothing new.
 FOREIGN_PAUSES = (0.01, 0.25)
 #: A cause that comes again and again in this span is there to stay, progress or not.

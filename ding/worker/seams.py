@@ -338,6 +338,17 @@ class Batches(Protocol):
     def release(self, batch: Mapping[str, Json] | Sequence[Mapping[str, Json]]) -> None:
         """A batch, or its rows, are not needed any more."""
 
+    def wait_for_room(self, timeout: float) -> bool:
+        """Wait until collectors may go on, which the learner is behind of; whether they may,
+        within so many seconds."""
+
+    def paces(self, worker: str) -> bool:
+        """Whether it is for the learner's sake, not for lack of space, if a collector may not write
+        more."""
+
+    def holds_learner(self, batch_size: int) -> bool:
+        """Whether a batch that is there may not be drawn until collectors have brought more."""
+
     def grant(self, worker: str, written: int, need: int) -> int:
         """Bytes that a collector may have written since it came; it has written so many, and a
         chunk of ``need`` bytes waits for space."""

@@ -261,6 +261,16 @@ def test_unknown_types(configs, spoil, words):
             "heartbeat_tolerance=.* must be greater than .*heartbeat_span=9",
         ),
         (lambda m, c, s: s.update(max_restart=-1), "system_config.max_restart must be 0 or more"),
+        (
+            lambda m, c, s: s.update(coordinator=dict(samples_per_insert="as_serial")),
+            "system_config.coordinator.samples_per_insert is 'as_serial': expected a positive",
+        ),
+        (
+            lambda m, c, s: s.update(
+                coordinator=dict(samples_per_insert=8, samples_per_insert_tolerance=2)
+            ),
+            "samples_per_insert_tolerance=2.0: expected at least samples_per_insert=8",
+        ),
     ],
 )
 def test_contradictions(configs, spoil, words):

@@ -15,9 +15,16 @@ from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.reference_buffer import ReferenceBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
+from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio
 from ding.worker.seams import SampleStore
 
 _logger = logging.getLogger(__name__)
+
+#: Part of what the rate limiter leaves room for that collectors who had none wait for, so that
+#: they are not asked for each sample.
+_WORTHWHILE = 0.25
+#: Bytes that a collector expects its next file to have beside the samples.
+_FILE_SLACK = 8192
 
 
 class ChunkBuffer:
@@ -33,6 +40,7 @@ class ChunkBuffer:
         exp_name: Folder of the run.
         instance_name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
+        ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
 
     Raises:
         ConfigError: A buffer that samples something other than single rows.
@@ -46,6 +54,7 @@ class ChunkBuffer:
         exp_name: str,
         instance_name: str = "buffer",
         tb_logger: Any = None,
+        ratio: SampleRatio | None = None,
     ) -> None:
         self._name = instance_name
         self._lock = threading.Condition()
@@ -54,6 +63,9 @@ class ChunkBuffer:
         self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
         self._quota = max_bytes if isinstance(max_bytes, SpaceQuota) else SpaceQuota(max_bytes)
         self._quota.join(self)
+        self._limiter = None if ratio is None else RateLimiter(ratio)
+        self._collectors: set[str] = set()
+        self._paced: set[str] = set()  # collectors who may write less than there is space for
         self._in_flight: dict[int, np.ndarray] = {}
         self._next_id = 0
         self._push_count = 0
@@ -87,6 +99,8 @@ class ChunkBuffer:
                 self._rows.push(chunk, columns, envstep)
                 self._largest = max(self._largest, size)
                 self._push_count += rows
+                if self._limiter is not None:
+                    self._limiter.insert(rows)
                 self._lock.notify_all()
         finally:
             self._files.remove_unused()
@@ -142,14 +156,18 @@ class ChunkBuffer:
                 columns = None
                 # A buffer that is asked too early complains in the log; here that is usual.
                 if self._has_enough(batch_size):
+                    if not self._may_sample(batch_size):
+                        return None
                     columns = self._rows.draw(batch_size, cur_iter, train_iter)
                 if columns is None:
                     self._refused_at = self._push_count
+                    self._note_lack()
                     self._rows.settle()
                     if self._is_starved(batch_size):
                         raise self._too_little_space(batch_size)
                     return None
                 self._evicted_unseen = 0
+                self._count_drawn(batch_size)
                 numbers, _, index = distinct(columns["chunk"])
                 self._ledger.pin(numbers)
                 batch_id, self._next_id = self._next_id, self._next_id + 1
@@ -193,19 +211,80 @@ class ChunkBuffer:
             self.release({"id": batch_id})
 
     def wait(self, batch_size: int, timeout: float) -> bool:
-        """Wait until :meth:`sample` may succeed: enough is there, and more than when it did not.
+        """Wait until :meth:`sample` may succeed: enough is there, and more than when it did not,
+        and collectors are not too far behind.
 
         Returns:
             Whether that is so; False after `timeout` seconds.
         """
 
         def ready() -> bool:
-            unasked = self._push_count != self._refused_at
-            return self._is_starved(batch_size) or (unasked and self._has_enough(batch_size))
+            if self._is_starved(batch_size):
+                return True
+            if self._push_count == self._refused_at or not self._has_enough(batch_size):
+                self._note_lack()
+                return False
+            return self._may_sample(batch_size)
 
         with self._lock:
             self._lock.wait_for(lambda: self._closed or ready(), timeout)
             return not self._closed and ready()
+
+    # ------------------------------------------------------------------ sampling against collecting
+
+    def wait_for_room(self, timeout: float) -> bool:
+        """Wait until it is worth while for a collector to go on, which the learner is behind of.
+
+        Returns:
+            Whether it is; False after `timeout` seconds.
+        """
+        limiter = self._limiter
+        if limiter is None:
+            return True
+        least = max(1, int(_WORTHWHILE * limiter.span))
+        with self._lock:
+            self._lock.wait_for(lambda: self._closed or limiter.room >= least, timeout)
+            return limiter.room >= least
+
+    def paces(self, worker: str) -> bool:
+        """Whether it is for the learner's sake, not for lack of space, if a collector may not write
+        more."""
+        with self._lock:
+            return worker in self._paced
+
+    def holds_learner(self, batch_size: int) -> bool:
+        """Whether there are samples that may not be drawn until collectors have brought more."""
+        with self._lock:
+            return self._has_enough(batch_size) and not self._may_sample(batch_size)
+
+    def _may_sample(self, batch_size: int) -> bool:
+        return self._limiter is None or self._limiter.can_sample(batch_size)
+
+    def _count_drawn(self, batch_size: int) -> None:
+        if self._limiter is not None:
+            had_room = self._limiter.room
+            self._limiter.sample(batch_size)
+            if self._limiter.room > had_room:
+                self._lock.notify_all()
+
+    def _note_lack(self) -> None:
+        """There are too few rows to draw from, whatever collectors have put in."""
+        if self._limiter is not None and self._limiter.balance > 0:
+            self._limiter.starve()
+            self._lock.notify_all()
+
+    def _allowed(self, worker: str, written: int, need: int) -> int | None:
+        """Bytes that a collector may have written for the learner's pace; None for no limit."""
+        with self._lock:
+            self._collectors.add(worker)
+            self._paced.add(worker)
+            if self._limiter is None or not self._ledger.file_rows:
+                return None
+            rows = -(-self._limiter.room // len(self._collectors))
+            if not rows:
+                return written
+            size = rows * self._ledger.bytes // self._ledger.file_rows
+            return written + max(size + _FILE_SLACK, need)
 
     # ------------------------------------------------------------------ changes
 
@@ -246,7 +325,7 @@ class ChunkBuffer:
         """The bytes that a collector may have written since it came, reported ones included.
 
         When the limit binds, and not the buffer's capacity, the oldest samples leave, so that
-        nobody waits for ever.
+        nobody waits for ever. While the learner has to draw more first, nothing may be written.
 
         Args:
             written: Bytes of all its chunks that were reported (pushed) since it came.
@@ -262,13 +341,23 @@ class ChunkBuffer:
                 f"{self._name}: {worker} has a chunk of {need} bytes, path_data_limit={limit} is "
                 f"less: raise the limit, or collect fewer samples at a time"
             )
-        return self._quota.grant(worker, written, need, self._largest)
+        allowed = self._allowed(worker, written, need)
+        if allowed == written:
+            return written
+        granted = self._quota.grant(worker, written, need, self._largest)
+        if allowed is None or granted < allowed:
+            self._paced.discard(worker)
+            return granted
+        return allowed
 
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts anew: what it had written and not reported is removed,
         and what it had not used is free."""
         self._files.remove_strangers(chunk_pattern(self._name, worker))
         self._quota.forget(worker)
+        with self._lock:
+            self._collectors.discard(worker)
+            self._paced.discard(worker)
 
     def evict(self, n_bytes: int) -> None:
         """Let the oldest samples leave, until their files make up so many bytes."""
@@ -315,6 +404,20 @@ class ChunkBuffer:
         return self._push_count
 
     @property
+    def samples_per_insert(self) -> dict[str, float | None] | None:
+        """How often samples are drawn: ``target``, ``reached`` and ``balance``, how many are still
+        to be drawn for those that were put in; None without a target."""
+        with self._lock:
+            if self._limiter is None:
+                return None
+            return {
+                "target": self._limiter.ratio.samples_per_insert,
+                "reached": self._limiter.reached,
+                "balance": self._limiter.balance,
+                "tolerance": self._limiter.ratio.tolerance,
+            }
+
+    @property
     def files(self) -> int:
         """Files that samples or batches on the way refer to."""
         return len(self._ledger)
@@ -336,6 +439,7 @@ class ChunkBuffer:
                 "push_count": self._push_count,
                 "largest": self._largest,
                 "evicted": self._evicted,
+                **({} if self._limiter is None else {"limiter": self._limiter.state_dict()}),
             }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> list[str]:
@@ -352,6 +456,8 @@ class ChunkBuffer:
             self._push_count = int(state["push_count"])
             self._largest, self._evicted = int(state["largest"]), int(state["evicted"])
             self._refused_at = -1
+            if self._limiter is not None and "limiter" in state:
+                self._limiter.load_state_dict(state["limiter"])
             there = [c for c in self._ledger.by_age() if c.data_id in self._ledger]
             gone = [chunk for chunk in there if not self._files.is_whole(chunk)]
             for chunk in gone:

@@ -20,6 +20,7 @@ from ding.utils.run_log import RunLog
 from ding.utils.run_mark import RunMark
 from ding.worker.engines.flask_fs import FlaskFsEngine
 from ding.worker.messages import Json
+from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine, Events, TaskFailure
 
 from .base_parallel_commander import create_parallel_commander
@@ -70,6 +71,10 @@ class Coordinator(Events):
         max_task_retry=3,
         # Bytes that collected data may take in path_data.
         path_data_limit=2 * 1024**3,
+        # How often a sample is drawn on average: a number, 'auto' as in serial mode, or None for as
+        # often as the learner can; and by how many samples that may be missed, None: 32 batches.
+        samples_per_insert="auto",
+        samples_per_insert_tolerance=None,
         # Seconds between saves of the state.
         save_state_second=durations.COORDINATOR_SAVE_INTERVAL,
     )
@@ -110,6 +115,7 @@ class Coordinator(Events):
             int(self._cfg.path_data_limit),
             self._exp_name,
             None if run_log is None else run_log.writer,
+            self._sample_ratio(),
         )
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(int(self._cfg.max_task_retry))
@@ -138,6 +144,15 @@ class Coordinator(Events):
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
+
+    def _sample_ratio(self) -> SampleRatio | None:
+        cfg = self._cfg
+        given = cfg.samples_per_insert, cfg.samples_per_insert_tolerance
+        ratio = sample_ratio(self._main.get("policy", {}), *given)
+        if ratio is not None:
+            text = "%.4g samples are drawn for each one that is collected (%s), within %.0f samples"
+            _logger.info(text, ratio.samples_per_insert, ratio.origin, ratio.tolerance)
+        return ratio
 
     # ------------------------------------------------------------------ life
 

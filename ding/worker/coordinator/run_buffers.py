@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
 
 from .chunk_buffer import ChunkBuffer
@@ -17,13 +18,19 @@ class RunBuffers:
         limit: Bytes that the data of all buffers together may take.
         exp_name: The run's folder.
         tb_logger: Where buffers write scalars.
+        ratio: Of samples drawn to samples put in, for each of them; None for no limit.
     """
 
     def __init__(
-        self, store: SampleStore | None, limit: int, exp_name: str, tb_logger: Any = None
+        self,
+        store: SampleStore | None,
+        limit: int,
+        exp_name: str,
+        tb_logger: Any = None,
+        ratio: SampleRatio | None = None,
     ) -> None:
         self._store, self._space = store, SpaceQuota(limit)
-        self._exp_name, self._tb_logger = exp_name, tb_logger
+        self._exp_name, self._tb_logger, self._ratio = exp_name, tb_logger, ratio
         self._buffers: dict[str, ChunkBuffer] = {}
         self._cfgs: dict[str, Any] = {}
 
@@ -39,7 +46,8 @@ class RunBuffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
         self._buffers[buffer_id] = ChunkBuffer(
-            cfg, self._store, self._space, self._exp_name, buffer_id, self._tb_logger
+            *(cfg, self._store, self._space, self._exp_name, buffer_id, self._tb_logger),
+            ratio=self._ratio,
         )
 
     def close(self, buffer_id: str | None = None) -> None:

@@ -12,6 +12,7 @@ from .run_facts import RunFacts
 from .task_table import TaskTable
 from .worker_session import WorkerSession
 
+_RATIO = "samples_per_insert"
 #: Lines for workers that the live display has room for.
 MAX_LINES = 12
 
@@ -52,6 +53,7 @@ def buffer_status(buffer: Any) -> dict[str, Any]:
         "bytes": buffer.bytes,
         "max_bytes": buffer.max_bytes,
         "files": buffer.files,
+        _RATIO: buffer.samples_per_insert,
     }
 
 
@@ -75,7 +77,13 @@ def who_waits(workers: Mapping[str, Mapping[str, Any]]) -> str:
     return "; ".join(waits) or "nobody waits"
 
 
-_WHAT = {"task": "a task", "space": "space in path_data", "disk": "space on the disk"}
+_WHAT = {
+    "task": "a task",
+    "space": "space in path_data",
+    "disk": "space on the disk",
+    "learner": "the learner (samples per insert)",
+    "collectors": "collectors (samples per insert)",
+}
 
 
 def run_status(
@@ -116,12 +124,18 @@ def brief_facts(status: Mapping[str, Any]) -> list[str]:
     used = sum(buffer["bytes"] for buffer in status["buffers"].values())
     if used:
         out.append(f"data files {used / 1e6:,.1f} MB")
+    out += [_ratio_words(ratio) for b in status["buffers"].values() if (ratio := b.get(_RATIO))]
     for kind in ("collector", "learner"):
         mine = [w["state"] for w in status["workers"].values() if w["kind"] == kind]
         working = sum(state in ("starting", "running", "closing") for state in mine)
         out.append(f"{kind}s {working}/{len(mine)}")
     out.append(status["waits"])
     return out
+
+
+def _ratio_words(ratio: Mapping[str, float | None]) -> str:
+    reached = "no" if ratio["reached"] is None else f"{ratio['reached']:.3g}"
+    return f"{reached} of {ratio['target']:.3g} samples/insert"
 
 
 def worker_lines(status: Mapping[str, Any]) -> list[str]:

@@ -159,6 +159,8 @@ class CollectorJob(Job):
         return {**self.task, "collector_cfg": {**cfg, "compressor": "none"}}
 
     def work(self) -> bool:
+        if not self._may_go_on():
+            return False
         request = SamplesRequest(durations.POLL, self._quota()) if self.ours else SamplesRequest()
         answer = self._worker.ask(request)
         for chunk in answer.chunks:
@@ -169,6 +171,20 @@ class CollectorJob(Job):
             self._idle = 0
             return False
         return self._take_progress(progress, nothing_new=not answer.chunks)
+
+    def _may_go_on(self) -> bool:
+        """Whether to ask for what was collected; waits a little if the learner is behind.
+
+        What foreign collectors are not asked for they do not collect. Ours know how much they may
+        collect, and are asked all the same: they have progress to tell.
+        """
+        buffer = self._events.learner_buffer(self.buffer_id)
+        if buffer is None or self.is_eval or (self.ours and self.waits_for != "learner"):
+            return True
+        if buffer.wait_for_room(durations.RATE_LOOK) or self.ours:
+            return True
+        self.waits_for = "learner"
+        return self._worker.pause(0.0)
 
     def _quota(self) -> int | None:
         """Bytes that the worker may have written in this task by now."""
@@ -191,6 +207,9 @@ class CollectorJob(Job):
         """Whether the task is done."""
         self.info, self._waiting_bytes = progress.info, progress.waiting_bytes
         self.waits_for = _short(progress.waiting)
+        buffer = self._events.learner_buffer(self.buffer_id)
+        if self.waits_for == "space" and buffer is not None and buffer.paces(self._worker.name):
+            self.waits_for = "learner"
         self._events.collector_progress(self.task_id, progress.info)
         if progress.warning:
             self._events.warn(self._worker.name, progress.warning)
@@ -271,7 +290,8 @@ class LearnerJob(Job):
             if request is not None:
                 self.waits_for = None
                 return request
-            self.waits_for = "data"
+            is_held = buffer is not None and buffer.holds_learner(demand.batch_size)
+            self.waits_for = "collectors" if is_held else "data"
             if self._worker.pause(durations.POLL if buffer is None else 0.0):
                 return None
             if (

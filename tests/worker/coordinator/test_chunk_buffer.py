@@ -30,6 +30,7 @@ from ding.utils import BUFFER_REGISTRY, ConfigError, DataError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.replay_buffer import IBuffer
+from ding.worker.replay_buffer.rate_limiter import SampleRatio
 
 KINDS = ["advanced", "naive", "deque"]
 NAME = "buffer_7"
@@ -45,9 +46,9 @@ class NoWriter:
         pass
 
 
-def make(folder, kind="advanced", size=40, max_bytes=None, **cfg) -> ChunkBuffer:
+def make(folder, kind="advanced", size=40, max_bytes=None, ratio=None, **cfg) -> ChunkBuffer:
     cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
-    return ChunkBuffer(cfg, folder, max_bytes, "exp", NAME, NoWriter())
+    return ChunkBuffer(cfg, folder, max_bytes, "exp", NAME, NoWriter(), ratio)
 
 
 def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -> dict:
@@ -490,6 +491,121 @@ def test_waiting_for_enough(folder):
     waiter.join(10)
     closer.join(10)
     assert waiter_says == [False]
+
+
+# ---------------------------------------------------------------------- sampling against collecting
+
+
+def limited(folder, per_insert=2.0, tolerance=32.0, **more) -> ChunkBuffer:
+    """Batches of 8: 8 samples begin, then 16 more may come before any is drawn."""
+    return make(folder, ratio=SampleRatio(per_insert, tolerance, min_size=8), **more)
+
+
+def test_a_learner_waits_for_collectors_that_are_behind(folder):
+    buffer = limited(folder)
+    buffer.push(chunk(folder, 0), 0)
+    assert [buffer.sample(8, 0) is None for _ in range(5)] == [False] * 4 + [True]
+    assert not buffer.wait(8, 0.0)
+    assert buffer.holds_learner(8)
+    assert buffer.wait_for_room(0.0)
+    buffer.push(chunk(folder, 1, n=4), 0)
+    assert buffer.wait(8, 0.0)
+    assert not buffer.holds_learner(8)
+    assert buffer.sample(8, 0) is not None
+    assert buffer.sample(8, 0) is None
+    assert buffer.samples_per_insert == {
+        "target": 2.0,
+        "reached": 40 / 12,
+        "balance": -32.0,
+        "tolerance": 32.0,
+    }
+
+
+def test_a_waiting_learner_goes_on_as_soon_as_samples_come(folder):
+    buffer = limited(folder)
+    buffer.push(chunk(folder, 0), 0)
+    while buffer.sample(8, 0):
+        pass
+    waited = []
+    waiter = threading.Thread(target=lambda: waited.append(buffer.wait(8, 10)))
+    waiter.start()
+    buffer.push(chunk(folder, 1), 0)
+    waiter.join(5)
+    assert waited == [True]
+
+
+def test_collectors_wait_for_a_learner_that_is_behind(folder):
+    buffer, told = limited(folder), 0
+    for i in range(3):
+        assert buffer.wait_for_room(0.0)
+        meta = chunk(folder, i)
+        assert buffer.grant("collector0", told, meta["size"]) >= told + meta["size"]
+        buffer.push(meta, 0)
+        told += meta["size"]
+    assert buffer.grant("collector0", told) == told  # nothing more
+    assert buffer.grant("collector0", told, need=100) == told
+    assert buffer.paces("collector0")
+    assert not buffer.wait_for_room(0.0)
+    waited = []
+    waiter = threading.Thread(target=lambda: waited.append(buffer.wait_for_room(10)))
+    waiter.start()
+    while not waited:
+        assert buffer.sample(8, 0) is not None
+        waiter.join(0.1)
+    assert waited == [True]
+    assert buffer.grant("collector0", told, need=100) >= told + 100
+
+
+def test_room_is_shared_among_collectors(folder):
+    buffer = limited(folder, tolerance=20_000.0, size=50_000)
+    size = chunk(folder, 10**6)["size"]
+    buffer.push(chunk(folder, 0), 0)
+    alone = buffer.grant("a", 0)
+    buffer.grant("b", 0)
+    shared = buffer.grant("a", 0)
+    assert 0.4 * alone < shared < 0.6 * alone
+    assert alone > 1000 * size
+    buffer.forget_worker("b")
+    assert buffer.grant("a", 0) == alone
+
+
+def test_a_buffer_that_lost_its_samples_unused_does_not_hold_collectors(folder):
+    buffer = limited(folder, size=400, max_staleness=1)
+    for i in range(3):
+        buffer.push(chunk(folder, i), 0)
+    assert not buffer.wait_for_room(0.0)
+    assert buffer.wait(8, 0.0)
+    assert buffer.sample(8, 100) is None  # they are too old
+    assert buffer.wait_for_room(0.0)
+
+
+def test_samples_that_may_be_used_once_do_not_hold_collectors_for_ever(folder):
+    buffer = limited(folder, per_insert=8.0, tolerance=64.0, size=400, max_use=1)
+    drawn = 0
+    for i in range(40):
+        if buffer.wait_for_room(0.0):
+            buffer.push(chunk(folder, i), 0)
+        while buffer.wait(8, 0.0) and buffer.sample(8, 0):
+            drawn += 8
+    assert drawn >= 8 * 30
+
+
+def test_the_ratio_goes_on_after_a_resume(folder):
+    first = limited(folder)
+    first.push(chunk(folder, 0), 0)
+    while first.sample(8, 0):
+        pass
+    second = limited(folder)
+    second.load_state_dict(first.state_dict())
+    assert second.samples_per_insert == first.samples_per_insert
+    assert second.holds_learner(8)
+    third = make(folder)  # turned off meanwhile
+    third.load_state_dict(first.state_dict())
+    assert third.samples_per_insert is None
+    assert third.sample(8, 0) is not None
+    fourth = limited(folder)  # turned on meanwhile
+    fourth.load_state_dict(third.state_dict())
+    assert fourth.wait_for_room(0.0)
 
 
 # ---------------------------------------------------------------------- space

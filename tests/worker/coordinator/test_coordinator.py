@@ -103,6 +103,63 @@ def test_data_go_from_collector_to_learner(ours):
     assert not os.path.exists("exp/ckpt/coordinator_state.pth.tar")
 
 
+# The first sample lets batches of 4 begin, 31 more may come before any is drawn, and 16 batches may
+# be drawn ahead.
+LIMITS = dict(samples_per_insert=2.0, samples_per_insert_tolerance=64.0)
+
+
+def ratio(run):
+    return run.status()["buffers"][BUFFER]["samples_per_insert"]
+
+
+def slow(learner, seconds):
+    learner.on["learn"] = lambda task: learner.released.wait(seconds) or learner._learn(task)
+    return learner
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_learner_waits_for_collectors_that_are_behind(ours):
+    collector, learner = FakeCollector(), FakeLearner(iterations=1e9, ours=ours)
+
+    def data(task):
+        if collector.sent < 2:
+            return [collector.chunk(8)]
+        time.sleep(0.02)
+        return [{**collector.ids(), "collector_done": False}]
+
+    collector.on["data"] = data
+    with Run({"c": collector, "l": learner}, **LIMITS) as run:
+        words = "learner waits for collectors (samples per insert)"
+        eventually(lambda: words in run.status()["waits"])
+        assert learner.step == (2 * 15 + 64) // 4
+        assert ratio(run) == {
+            "target": 2.0,
+            "reached": 4 * learner.step / 16,
+            "balance": 2.0 * 15 - 4 * learner.step,
+            "tolerance": 64.0,
+        }
+        step, collector.sent = learner.step, 1  # one chunk more
+        eventually(lambda: learner.step == step + 4)
+
+
+def test_collectors_wait_for_a_learner_that_is_behind():
+    collector, learner = endless(ours=False), slow(FakeLearner(iterations=1e9), 0.5)
+    with Run({"c": collector, "l": learner}, **LIMITS) as run:
+        words = "collector waits for the learner (samples per insert)"
+        eventually(lambda: words in run.status()["waits"])
+        assert ratio(run)["balance"] <= 64.0
+        sent = collector.sent
+        eventually(lambda: collector.sent > sent)
+        assert ratio(run)["balance"] <= 64.0
+
+
+def test_the_ratio_can_be_turned_off():
+    collector, learner = endless(), slow(FakeLearner(iterations=1e9), 30)
+    with Run({"c": collector, "l": learner}, samples_per_insert=None) as run:
+        eventually(lambda: collector.sent > 50)
+        assert ratio(run) is None
+
+
 def test_converged_run_tells_so():
     with Run(
         {"c": FakeCollector(), "l": FakeLearner(iterations=1e9)}, commander={"converge_after": 3}

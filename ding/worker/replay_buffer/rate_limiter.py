@@ -1,0 +1,169 @@
+"""Keeps the number of samples drawn in proportion to the number of samples put in."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ding.utils.errors import ConfigError
+
+#: Batches that a learner may be ahead of collectors, or behind them, if no tolerance is given.
+_BATCHES = 32
+#: The same in calls of all collectors for ``n_sample``, if that is more.
+_CALLS = 2
+
+
+@dataclass(frozen=True)
+class SampleRatio:
+    """What a `RateLimiter` keeps to.
+
+    Attributes:
+        samples_per_insert: How often each sample is drawn, on average.
+        tolerance: Samples by which the number of drawn ones may differ from that.
+        min_size: Samples that are put in before any is drawn; they count as drawn.
+        origin: Where the ratio comes from, in words.
+    """
+
+    samples_per_insert: float
+    tolerance: float
+    min_size: int = 1
+    origin: str = ""
+
+
+class RateLimiter:
+    """Says how much may be put into a buffer, or drawn from it, now (Cassirer et al. 2021, Reverb).
+
+    With ``balance = samples_per_insert * (inserted - min_size) - sampled``, samples may be put in
+    while the balance stays at most ``tolerance``, and drawn while it stays at least ``-tolerance``;
+    one of both is always allowed. It waits for nobody and is not safe for threads: its owner has a
+    lock.
+
+    Args:
+        ratio: What to keep to.
+
+    Raises:
+        ConfigError: A tolerance with which neither side could go on.
+    """
+
+    def __init__(self, ratio: SampleRatio) -> None:
+        if not ratio.samples_per_insert > 0 or math.isinf(ratio.samples_per_insert):
+            raise ConfigError(
+                f"samples_per_insert={ratio.samples_per_insert!r}: expected a positive number"
+            )
+        if not ratio.tolerance >= ratio.samples_per_insert:
+            raise ConfigError(
+                f"samples_per_insert_tolerance={ratio.tolerance!r}: expected at least "
+                f"samples_per_insert={ratio.samples_per_insert:g}, what one sample allows to draw"
+            )
+        self.ratio = ratio
+        self._inserted = self._sampled = 0
+        # Of what left the buffer before it was drawn as often as it should: nobody can draw it now.
+        self._forgiven = 0.0
+
+    # ------------------------------------------------------------------ what happens
+
+    def insert(self, n: int) -> None:
+        """So many samples were put in, whether or not there was room."""
+        self._inserted += n
+
+    def sample(self, n: int) -> None:
+        """So many samples were drawn."""
+        self._sampled += n
+
+    def starve(self) -> None:
+        """The buffer has too little to draw from, whatever was put in: what it lost unused (for its
+        age, its use, for lack of space) is not to be made up for."""
+        self._forgiven += max(self.balance, 0.0)
+
+    # ------------------------------------------------------------------ what may happen
+
+    def can_sample(self, n: int) -> bool:
+        """Whether so many samples may be drawn now."""
+        if self._inserted < self.ratio.min_size:
+            return False
+        tolerance = self.ratio.tolerance
+        # A batch too large for that is drawn when nothing more may be put in.
+        return self.balance >= min(n - tolerance, tolerance - self.ratio.samples_per_insert)
+
+    @property
+    def room(self) -> int:
+        """How many samples may be put in now."""
+        first = self.ratio.min_size - self._inserted
+        spare = (self.ratio.tolerance - self.balance) / self.ratio.samples_per_insert
+        return max(first, math.floor(spare), 0)
+
+    @property
+    def span(self) -> int:
+        """The `room` of those who are as far behind as the tolerance allows."""
+        return math.floor(2 * self.ratio.tolerance / self.ratio.samples_per_insert)
+
+    @property
+    def balance(self) -> float:
+        """Samples that are still to be drawn; negative: that were drawn ahead."""
+        paid = max(self._inserted - self.ratio.min_size, 0) * self.ratio.samples_per_insert
+        return paid - self._sampled - self._forgiven
+
+    @property
+    def reached(self) -> float | None:
+        """Samples drawn for each one that was put in, so far; ``None`` before the first."""
+        return self._sampled / self._inserted if self._inserted else None
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, float]:
+        return {
+            "inserted": self._inserted,
+            "sampled": self._sampled,
+            "balance": self.balance,
+        }
+
+    def load_state_dict(self, state: Mapping[str, float]) -> None:
+        """Go on where the other one stood; after a change of the ratio, from its balance on."""
+        self._inserted, self._sampled = int(state["inserted"]), int(state["sampled"])
+        self._forgiven = 0.0
+        self._forgiven = self.balance - float(state["balance"])
+
+
+def sample_ratio(
+    policy: Mapping[str, Any], samples_per_insert: Any = "auto", tolerance: Any = None
+) -> SampleRatio | None:
+    """The ratio for a policy's buffer; ``None`` if nothing is to be kept to.
+
+    Without a number it is that of serial mode: there, ``learn.update_per_collect`` updates on
+    ``learn.batch_size`` samples follow each call for ``collect.n_sample`` samples. A policy that
+    collects episodes has none.
+
+    Args:
+        policy: The policy's config.
+        samples_per_insert: A number, ``'auto'``, or ``None`` to keep to nothing.
+        tolerance: Samples; ``None``: 32 batches, or what two calls of all collectors bring.
+
+    Raises:
+        ConfigError: Something else.
+    """
+    if samples_per_insert is None:
+        return None
+    learn, collect = policy.get("learn") or {}, policy.get("collect") or {}
+    batch_size, n_sample = learn.get("batch_size"), collect.get("n_sample")
+    if samples_per_insert != "auto":
+        ratio, origin = _positive("samples_per_insert", samples_per_insert), "as configured"
+    elif isinstance(batch_size, int) and isinstance(n_sample, int) and batch_size and n_sample:
+        updates = learn.get("update_per_collect") or 1
+        ratio = updates * batch_size / n_sample
+        origin = f"update_per_collect {updates} * batch_size {batch_size} / n_sample {n_sample}"
+    else:
+        return None
+    size = batch_size if isinstance(batch_size, int) else 1
+    if tolerance is None:
+        collectors = (collect.get("collector") or {}).get("collector_num") or 1
+        per_call = n_sample if isinstance(n_sample, int) else 1
+        least = _CALLS * collectors * per_call * ratio
+        return SampleRatio(ratio, max(_BATCHES * size, least), size, origin)
+    return SampleRatio(ratio, _positive("samples_per_insert_tolerance", tolerance), size, origin)
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        expected = "a positive number, 'auto' or None" if "tol" not in name else "a positive number"
+        raise ConfigError(f"system_config.coordinator.{name} is {value!r}: expected {expected}")
+    return float(value)
