@@ -300,7 +300,7 @@ class SerialRun:
         # Before the last evaluation: a resumed run goes on as if that had not been.
         self._keeper.save()
         self._keeper.run_last_hooks()
-        problems = [self._keeper.error]
+        problems = [self._keeper.problem]
         if (
             self._limit_reached
             and self._stop.number is None

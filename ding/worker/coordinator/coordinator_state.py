@@ -3,12 +3,13 @@
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ding.utils import read_file, remove_file, save_file
-from ding.utils.errors import CheckpointError, CheckpointNotFoundError, CheckpointWriteError
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError
+from ding.utils.state_saver import StateSaver
 
 STATE_NAME = "coordinator_state.pth.tar"
 #: Share of the time that saving may take.
@@ -31,9 +32,15 @@ class CoordinatorState:
         self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
         text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
         self._run = hashlib.sha256(text.encode()).hexdigest()
-        self._seconds, self._tell = seconds, tell
-        self._due = time.monotonic() + seconds
-        self._failing = False
+        self._tell = tell
+        self._is_failing = False
+        self._saver = StateSaver[dict[str, Any]](
+            lambda: {"run": self._run, "state": self._collect()},
+            partial(save_file, self.path),
+            self._warn_once,
+            seconds,
+            MAX_SHARE,
+        )
 
     def load(self, wanted: bool | None) -> dict[str, Any] | None:
         """The state to go on from, if there is one.
@@ -62,22 +69,19 @@ class CoordinatorState:
         return saved["state"] if wanted or saved["run"] == self._run else None
 
     def save_if_due(self, collect: Callable[[], dict[str, Any]]) -> None:
-        if time.monotonic() >= self._due:
-            self.save(collect)
+        self._collect = collect
+        if self._saver.save_if_due():
+            self._is_failing = self._saver.error is not None
 
     def save(self, collect: Callable[[], dict[str, Any]]) -> None:
         """Save what `collect` gives. A failure is told once, and the run goes on."""
-        begin = time.monotonic()
-        try:
-            save_file(self.path, {"run": self._run, "state": collect()})
-        except (CheckpointWriteError, TypeError) as err:
-            if not self._failing:
-                self._tell(f"the coordinator's state is not saved: {err}")
-            self._failing = True
-        else:
-            self._failing = False
-        end = time.monotonic()
-        self._due = end + max(self._seconds, (end - begin) / MAX_SHARE)
+        self._collect = collect
+        self._saver.save()
+        self._is_failing = self._saver.error is not None
+
+    def _warn_once(self, error: Exception) -> None:
+        if not self._is_failing:
+            self._tell(f"the coordinator's state is not saved: {error}")
 
     def remove(self) -> None:
         """The run has reached its end; there is nothing to go on from."""

@@ -4,7 +4,6 @@ import copy
 import glob
 import math
 import os
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from easydict import EasyDict
 from ding.torch_utils import to_device
 from ding.utils import allreduce_data, durations, get_world_size
 from ding.utils.errors import CheckpointError, DataError
+from ding.utils.state_saver import StateSaver
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.learner_hook import LearnerHook, LoadCkptHook
 from ding.worker.seams import Artifacts, State
@@ -49,25 +49,30 @@ class StateKeeper(LearnerHook):
                 self._state = artifacts.load(path)
             except CheckpointError as error:
                 self._damage = error
-        self._due = time.monotonic() + durations.LEARNER_SAVE_INTERVAL
+        self._saver = StateSaver[State](
+            self._take,
+            lambda state: artifacts.save(str(path), state),
+            lambda error: warn(f"the learner's state cannot be saved: {error}"),
+            durations.LEARNER_SAVE_INTERVAL,
+            MAX_SHARE,
+        )
 
     def save_if_due(self, learner: BaseLearner) -> None:
         """Save, unless it was done a short time ago; between updates only."""
-        if self._writes and time.monotonic() >= self._due:
-            self.save(learner)
+        if self._writes:
+            self._learner = learner
+            self._saver.save_if_due()
 
     def save(self, learner: BaseLearner) -> None:
         """Save; between updates only. A file that cannot be written is a warning."""
-        if not self._writes or self._path is None:
-            return
-        start = time.monotonic()
+        if self._writes:
+            self._learner = learner
+            self._saver.save()
+
+    def _take(self) -> State:
+        learner = self._learner
         state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
-        try:
-            self._artifacts.save(self._path, to_device(state, "cpu"))
-        except OSError as error:
-            self._warn(f"the learner's state cannot be saved: {error}")
-        took = time.monotonic() - start
-        self._due = start + took + max(durations.LEARNER_SAVE_INTERVAL, took / MAX_SHARE)
+        return to_device(state, "cpu")
 
     def __call__(self, engine: BaseLearner) -> None:
         """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.
