@@ -196,8 +196,7 @@ def worker_entry(
     coordinator = system["coordinator"]
     entry = EasyDict(
         name=name,
-        type=comm["type"],
-        import_names=list(comm.get("import_names", [])),
+        **{**comm, "import_names": list(comm.get("import_names", []))},  # a user's type has more
         host=None,
         port="auto",
         path_data=system["path_data"],

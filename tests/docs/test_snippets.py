@@ -16,26 +16,6 @@ LIMITS = {
     "serial_pipeline_onpolicy": "max_train_iter",
     "serial_pipeline_bc": "max_iter",
 }
-#: What blocks that are pieces of a whole take from around them.
-AROUND = {
-    "task = worker.begin_task(task_info)": "worker, task_info = _worker, None",
-}
-
-
-class _Task:
-    def poll(self, wait):
-        return [{"collector_done": True}]
-
-    def finish_info(self):
-        return {"real_episode_count": 1}
-
-
-class _Worker:
-    def begin_task(self, task_info):
-        return _Task()
-
-    def end_task(self):
-        pass
 
 
 @pytest.fixture
@@ -61,8 +41,4 @@ def test_block(page, text, monkeypatch):
     for name, limit in LIMITS.items():
         short = functools.partial(getattr(ding.entry, name), **{limit: 1})
         monkeypatch.setattr(ding.entry, name, short)
-    names = {"__name__": "snippet", "_worker": _Worker()}
-    for first, before in AROUND.items():
-        if text.startswith(first):
-            exec(before, names)
-    exec(compile(text, page, "exec"), names)
+    exec(compile(text, page, "exec"), {"__name__": "snippet"})

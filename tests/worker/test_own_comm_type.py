@@ -1,7 +1,4 @@
-"""A comm type of a user's own, in one file: everything stays in one process.
-
-``docs/comm_types.md`` shows the class.
-"""
+"""A comm type of a user's own without a coordinator: everything stays in one process."""
 
 import queue
 

@@ -55,6 +55,10 @@ class LinkDefaults:
 
     def new_data_id(self) -> str:
         """A name that no other samples of the run have."""
+        return self._next_serial()
+
+    def _next_serial(self) -> str:
+        """Unlike any other of the run."""
         return f"{self._collector_uid}_{next(self._numbers)}"
 
     def backlog(self) -> int:

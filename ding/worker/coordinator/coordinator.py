@@ -18,6 +18,7 @@ from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.utils.run_mark import RunMark
+from ding.worker.collector.comm.comm_type_samples import samples_of_comm_type
 from ding.worker.engines.flask_fs import FlaskFsEngine
 from ding.worker.messages import Json
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
@@ -111,7 +112,7 @@ class Coordinator(Events):
             marks = folders.marks
         self._files = RunFiles(engine.weights, marks, self._tell)
         self._buffers = RunBuffers(
-            engine.samples,
+            samples_of_comm_type(cfg["system"]) or engine.samples,
             int(self._cfg.path_data_limit),
             self._exp_name,
             None if run_log is None else run_log.writer,

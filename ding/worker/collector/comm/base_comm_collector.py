@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import torch
 from easydict import EasyDict
 
+from ding.data.chunks import chunk_name
 from ding.utils import COMM_COLLECTOR_REGISTRY, durations, get_task_uid, import_module
 from ding.utils.errors import ConfigError, DingError, EnvError
 from ding.worker.collector.base_parallel_collector import (
@@ -57,7 +58,8 @@ class BaseCommCollector(LinkDefaults, ABC):
     def __init__(self, cfg: Mapping[str, object]) -> None:
         self._cfg = EasyDict(cfg)
         uid = get_task_uid()
-        super().__init__(uid, str(self._cfg.get("name", uid)))
+        self._name = str(self._cfg.get("name") or uid)
+        super().__init__(uid, self._name)
         self._end_flag = True
         self._ended = threading.Event()
         self._failed: str | None = None
@@ -93,6 +95,23 @@ class BaseCommCollector(LinkDefaults, ABC):
 
         Define it as ``send_stepdata(path, stepdata)``: it is called with their name and with them.
         """
+
+    @classmethod
+    def remove_stepdata(cls, cfg: Mapping[str, Any], path: str) -> None:
+        """Remove samples that nobody needs any more; those that are not there are no error.
+
+        Called in the coordinator's process as well, which tells when that is. Samples whose type
+        does not define it are never removed.
+
+        Args:
+            cfg: The worker's config.
+            path: Their name.
+        """
+
+    def new_data_id(self) -> str:
+        """A name that no other samples of the run have; it tells buffer and worker."""
+        buffer_id = None if self._task is None else self._task.buffer_id
+        return chunk_name(buffer_id or "", self._name, self._next_serial())
 
     def backlog(self) -> int:
         """Messages that the coordinator has not asked for yet."""
@@ -217,6 +236,7 @@ class BaseCommCollector(LinkDefaults, ABC):
 
     def _drop(self, metadata: Mapping[str, object]) -> None:
         """Samples were sent that the coordinator will never be told of."""
+        self.remove_stepdata(self._cfg, str(metadata.get("data_id", "")))
 
     def _give_up_task(self, cause: str) -> None:
         with self._tasks_change:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ding.data import Columns, tree_map
-from ding.data.chunks import chunk_name
 from ding.utils import get_data_decompressor
 from ding.utils.errors import DataError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
@@ -100,18 +99,13 @@ class CollectorService(BaseCommCollector):
             return None
         if self._kept_policy is not None or path != _first_policy(task.collector_cfg):
             return None
-        name = f"{path}.{super().new_data_id()}"
+        name = f"{path}.{self._next_serial()}"
         if not self._weights.keep(path, name):
             return None
         self._kept_policy = name
         return name
 
     # ------------------------------------------------------------------ samples
-
-    def new_data_id(self) -> str:
-        buffer_id = None if self._task is None else self._task.buffer_id
-        name = str(self._cfg.get("name", "collector"))
-        return chunk_name(buffer_id or "", name, super().new_data_id())
 
     def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
         """Put samples into the store.

@@ -1,0 +1,27 @@
+"""A whole run whose samples and weights travel by comm types of a user's own."""
+
+import pytest
+
+from tests.parallel.runs import parallel_run
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def test_it_converges_and_nothing_is_in_the_shared_folders(tmp_path):
+    comm = dict(type="numpy", import_names=["tests.worker.numpy_comm"], depot=str(tmp_path / "own"))
+    env = dict(type="side_walk", import_names=["tests.worker.numpy_comm"])
+    create = dict(comm_collector=comm, comm_learner=comm, env=env)
+    with parallel_run(tmp_path, stop_value=9, create=create) as run:
+        files = set()
+
+        def learns(status):
+            files.update(name for name in run.data_files() if "/." not in name)
+            return status["train_iter"] >= 50
+
+        run.wait_for("50 updates", learns)
+        assert run.end() == 0, run.output
+        assert run.last_line.startswith("converged: mean return")
+        run.wait_until_alone(0.5)
+    assert not files
+    # What nobody needs any more is removed, as of any run.
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["weights.sqlite"]
