@@ -41,6 +41,30 @@ def settle_engine(system: EasyDict, create: EasyDict) -> None:
         raise ConfigError(f"{_WHERE} must be a dict with 'type', or a name, got {given!r}")
 
 
+def has_own_engine(system: Mapping[str, Any]) -> bool:
+    """Whether a compiled ``system`` names another engine than the default one."""
+    return bool(at(system, "engine.type") not in (None, DEFAULT_ENGINE))
+
+
+def choose_engine(system: dict[str, Any], type_: str | None, address: str | None) -> set[str]:
+    """Set an engine, or its address, in a user's system config, in place.
+
+    What another engine's section says is left out, but for the modules to import.
+
+    Returns:
+        Paths of keys that the engine has to know.
+    """
+    given = system.get("engine") or {}
+    section = {"type": given} if isinstance(given, str) else dict(given)
+    if type_ is not None and section.get("type") != type_:
+        section = {key: section[key] for key in section if key == "import_names"} | {"type": type_}
+    if address is not None:
+        section["address"] = address
+    if section:
+        system["engine"] = section
+    return set() if address is None else {f"{_WHERE}.address"}
+
+
 def engine_keys(system: Mapping[str, Any]) -> dict[str, Any]:
     """The known keys of the engine's section, with defaults.
 

@@ -42,6 +42,8 @@ _OPTIONS = (
     click.option("-clp", "--collector-port", type=_PORT, help="Port of a collector."),
     click.option("-agh", "--aggregator-host", metavar="HOST", help="Host of an aggregator."),
     click.option("-agp", "--aggregator-port", type=_PORT, help="Its port."),
+    click.option("--engine", metavar="TYPE", help="What carries the run (-m parallel)."),
+    click.option("--address", help="Where the engine is, such as auto for a Ray cluster."),
     click.option(
         "--enable-total-log",
         **_SWITCH,
@@ -104,6 +106,9 @@ def check_usage(mode: str | None, own: dict[str, Any], config: str | None) -> No
         click.UsageError: It does not.
     """
     replicas = [name for name in ("add", "delete", "restart") if own[name]]
+    for name in ("engine", "address"):
+        if own[name] and mode not in (None, "parallel"):
+            raise click.UsageError(f"--{name} is for -m parallel")
     if mode != "dist":
         known = ("coordinator_host", "coordinator_port") if mode == "parallel" else ()
         wrong = [n for n in own if n.endswith(("_host", "_port")) and own[n] and n not in known]

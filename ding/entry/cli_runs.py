@@ -14,6 +14,7 @@ from ding.config import read_config, read_config_directly, read_config_with_syst
 from ding.config.check import at
 from ding.config.compile import Strict, new_folder
 from ding.config.compile_parallel import move_folders
+from ding.config.engines import choose_engine
 from ding.config.parts import default_config, find_parts
 from ding.config.source import plain
 from ding.entry.application_entry import evaluate
@@ -49,6 +50,8 @@ def run(
     strict: bool,
     coordinator_host: str | None,
     coordinator_port: int | None,
+    engine: str | None,
+    address: str | None,
     enable_total_log: bool,
     disable_flask_log: bool,
 ) -> int:
@@ -84,6 +87,9 @@ def run(
         ):
             if value is not None:
                 apply_overrides(configs, [f"{path}={value!r}"])
+        written |= choose_engine(configs[2], engine, address)
+    elif engine or address:
+        raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
     if mode in OFFLINE_MODES and limits.pop("max_env_step") is not None:
         raise ConfigError("--env-step: a run from a data set takes no environment steps")
     if mode == "serial_bc":

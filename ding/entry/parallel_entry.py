@@ -15,10 +15,12 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.compile import Strict
 from ding.config.compile_parallel import compile_joining, save_parallel
+from ding.config.engines import has_own_engine
 from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.system import kind_of
 from ding.entry.end_report import print_ending
+from ding.entry.engine_run import run_on_engine
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator
 from ding.entry.processes import start_method
@@ -71,12 +73,14 @@ def parallel_pipeline(
     resume = bool(at(config.main, "policy.learn.resume_training"))
     with StopSignal() as stop:
 
-        def supervise(key: str) -> Ending:
+        def run(key: str) -> Ending:
             save_parallel(config)
+            if has_own_engine(config.system):
+                return run_on_engine(config, resume)
             return Supervisor(config, key, resume).run(stop)
 
         try:
-            ending = run_in_folders(config, "parallel", supervise)
+            ending = run_in_folders(config, "parallel", run)
         except StopNow as signalled:
             ending = signalled.ending
     ending.raise_if_bad()

@@ -28,6 +28,7 @@ from ding.worker import (
     create_comm_collector,
     create_comm_learner,
 )
+from ding.worker.seams import Engine
 
 #: With few cores the learner comes first: samples that nobody has time to learn from are waste.
 COLLECTOR_NICENESS = 5
@@ -35,12 +36,15 @@ COLLECTOR_NICENESS = 5
 RELEASED = Ending("finished", "the coordinator has let it go")
 
 
-def run_coordinator(handle: PartHandle, config: EasyDict, key: str | None) -> Ending:
+def run_coordinator(
+    handle: PartHandle, config: EasyDict, key: str | None, engine: Engine | None = None
+) -> Ending:
     """Build and run the coordinator of a compiled config, in this process, until its verdict.
 
     Args:
         config: ``main`` and ``system``.
         key: The run's key.
+        engine: What carries the run, if not processes that join over HTTP.
 
     Returns:
         How the run ended.
@@ -56,7 +60,7 @@ def run_coordinator(handle: PartHandle, config: EasyDict, key: str | None) -> En
         RunLog(main.exp_name, name="coordinator", seed=main.seed, **config.get("notes", {})) as log,
         Console(main.exp_name, goal if isinstance(goal, int | float) else None) as console,
     ):
-        coordinator = Coordinator(config, run_log=log, console=console)
+        coordinator = Coordinator(config, run_log=log, console=console, engine=engine)
         try:
             coordinator.start()
             handle.on_worker_ended(coordinator.worker_ended)

@@ -5,6 +5,7 @@ import os
 
 from easydict import EasyDict
 
+from ding.config.engines import has_own_engine
 from ding.data.chunks import chunk_pattern
 from ding.entry.ask_status import is_answering
 from ding.entry.run_files import COORDINATOR_FILE, clean_run_folder, coordinator_address
@@ -28,9 +29,8 @@ class RunFolders:
     def __init__(self, config: EasyDict) -> None:
         self._config = config
         self._exp = config.main.exp_name
-        self._shared = {
-            key: os.path.abspath(config.system[key]) for key in ("path_data", "path_policy")
-        }
+        keys = () if has_own_engine(config.system) else ("path_data", "path_policy")
+        self._shared = {key: os.path.abspath(config.system[key]) for key in keys}
         self._made: list[str] = []
         self._open = contextlib.ExitStack()
 

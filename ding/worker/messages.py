@@ -124,6 +124,18 @@ class CollectProgress:
     warning: str | None
     info: Mapping[str, Json]
 
+    def as_json(self) -> dict[str, Json]:
+        """All of it as one JSON object, which is what a commander is given."""
+        warning: dict[str, Json] = {"warning": self.warning} if self.warning else {}
+        return {
+            **self.info,
+            **warning,
+            "task_id": self.task_id,
+            "collector_done": self.done,
+            "waiting": self.waiting,
+            "waiting_bytes": self.waiting_bytes,
+        }
+
 
 @dataclass(frozen=True)
 class SamplesAnswer:
@@ -227,6 +239,26 @@ class TrainAnswer:
     bad_chunks: tuple[tuple[str, str], ...]
     priority_info: Mapping[str, Json]
     info: Mapping[str, Json]
+
+    def as_json(self) -> dict[str, Json]:
+        """All of it but the ids as one JSON object, which is what a commander is given."""
+        optional = {
+            "trained": self.trained,
+            "batch_num": self.batch_num,
+            "policy_iter": self.policy_iter,
+            "error": self.error,
+        }
+        return {
+            **self.info,
+            "learner_step": self.learner_step,
+            "learner_done": self.learner_done,
+            "waiting": self.waiting,
+            "trouble": self.trouble,
+            "warnings": list(self.warnings),
+            "bad_chunks": [[name, cause] for name, cause in self.bad_chunks],
+            "priority_info": dict(self.priority_info),
+            **{key: value for key, value in optional.items() if value is not None},
+        }
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The commander of a serial pipeline: it sets the collector's exploration."""
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from easydict import EasyDict
 
@@ -29,7 +28,7 @@ class BaseSerialCommander:
 
     def __init__(
         self,
-        cfg: Mapping[str, Any],
+        cfg: dict,
         learner: Any,
         collector: Any,
         evaluator: Any,
@@ -46,7 +45,7 @@ class BaseSerialCommander:
     def step(self) -> dict[str, Any]:
         """Collect settings for now, such as ``{"eps": 0.9}``: keyword arguments of ``forward``."""
         facts = {"learner_step": self._learner.train_iter, "envstep": self._collector.envstep}
-        return cast("dict[str, Any]", self._policy.get_setting_collect(facts))
+        return self._policy.get_setting_collect(facts)
 
     @property
     def policy(self) -> Any:

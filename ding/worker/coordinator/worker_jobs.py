@@ -198,20 +198,22 @@ class CollectorJob(Job):
     def _take(self, chunk: ChunkReport) -> None:
         self._worker.reported_bytes += chunk.size
         buffer_id = chunk.buffer_id or self.buffer_id
-        send_data = self._events.deal_with_collector_send_data
-        send_data(self.task_id, buffer_id, chunk.data_id, chunk.meta)
+        events = self._events
+        events.deal_with_collector_send_data(self.task_id, buffer_id, chunk.data_id, chunk.meta)
+        if "cur_step" in chunk.meta:
+            events.collector_progress(self.task_id, chunk.meta)
 
     def _take_progress(self, progress: CollectProgress, nothing_new: bool) -> bool:
         """Whether the task is done."""
-        self.info, self._waiting_bytes = progress.info, progress.waiting_bytes
+        self.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
         self.waits_for = _short(progress.waiting)
         buffer = self._events.learner_buffer(self.buffer_id)
         if self.waits_for == "space" and buffer is not None and buffer.paces(self._worker.name):
             self.waits_for = "learner"
-        self._events.collector_progress(self.task_id, progress.info)
+        self._events.collector_progress(self.task_id, self.info)
         if progress.warning:
             self._events.warn(self._worker.name, progress.warning)
-        if self._events.deal_with_collector_judge_finish(self.task_id, progress.info):
+        if self._events.deal_with_collector_judge_finish(self.task_id, self.info):
             return True
         if nothing_new and not self.ours:
             shortest, longest = durations.FOREIGN_PAUSES
@@ -337,10 +339,10 @@ class LearnerJob(Job):
         """Whether the task is done."""
         self._release(len(self._held) if answer.trained is None else answer.trained)
         if answer.error:
-            raise WorkerFailed(answer.error, answer.info, told=True)
-        self.info, self.waits_for = answer.info, _short(answer.waiting)
-        self._events.deal_with_learner_send_info(self.task_id, buffer_id, answer.info)
-        return bool(self._events.deal_with_learner_judge_finish(self.task_id, answer.info))
+            raise WorkerFailed(answer.error, answer.as_json(), told=True)
+        self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
+        self._events.deal_with_learner_send_info(self.task_id, buffer_id, self.info)
+        return bool(self._events.deal_with_learner_judge_finish(self.task_id, self.info))
 
     def _default_report(self) -> dict[str, Json]:
         keys = ("learner_step", "learner_done")

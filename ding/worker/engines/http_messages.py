@@ -209,7 +209,7 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
             assert isinstance(answer, SamplesAnswer)
             items: list[Json] = [_chunk_json(chunk) for chunk in answer.chunks]
             if answer.progress is not None:
-                items.append(_progress_json(answer.progress))
+                items.append(answer.progress.as_json())
             return items[0] if request.wait is None and request.quota is None else items
     match answer:
         case Resources():
@@ -219,7 +219,7 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
         case Demand():
             return _demand_json(answer)
         case TrainAnswer():
-            return {**_ids(answer.task_id, answer.buffer_id), "info": _train_json(answer)}
+            return {**_ids(answer.task_id, answer.buffer_id), "info": answer.as_json()}
     raise TypeError(f"{type(answer).__name__} is no answer to {type(request).__name__}")
 
 
@@ -227,18 +227,6 @@ def _chunk_json(chunk: ChunkReport) -> dict[str, Json]:
     size: dict[str, Json] = {"size": chunk.size} if chunk.size else {}
     ids = _ids(chunk.task_id, chunk.buffer_id)
     return {**chunk.meta, **size, **ids, "data_id": chunk.data_id}
-
-
-def _progress_json(progress: CollectProgress) -> dict[str, Json]:
-    warning: dict[str, Json] = {"warning": progress.warning} if progress.warning else {}
-    return {
-        **progress.info,
-        **warning,
-        "task_id": progress.task_id,
-        "collector_done": progress.done,
-        "waiting": progress.waiting,
-        "waiting_bytes": progress.waiting_bytes,
-    }
 
 
 def _demand_json(demand: Demand) -> dict[str, Json]:
@@ -252,22 +240,6 @@ def _demand_json(demand: Demand) -> dict[str, Json]:
         body.update(batch_num=demand.batch_num, ours=1)
     if demand.learners != 1:
         body["learners"] = demand.learners
-    return body
-
-
-def _train_json(answer: TrainAnswer) -> dict[str, Json]:
-    body: dict[str, Json] = {
-        **answer.info,
-        "learner_step": answer.learner_step,
-        "learner_done": answer.learner_done,
-        "waiting": answer.waiting,
-        "trouble": answer.trouble,
-        "warnings": list(answer.warnings),
-        "bad_chunks": [[name, cause] for name, cause in answer.bad_chunks],
-        "priority_info": dict(answer.priority_info),
-    }
-    _put(body, trained=answer.trained, batch_num=answer.batch_num)
-    _put(body, policy_iter=answer.policy_iter, error=answer.error)
     return body
 
 

@@ -5,19 +5,43 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.restart_limit import RestartLimit
-from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
+from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, Stores, WorkerSpec
 from ding.worker.engines.status_server import StatusServer
 from ding.worker.messages import Kind, Request, ResourceRequest
-from ding.worker.seams import Arrival, Arrivals, Awaited, WorkerBusy, WorkerFailed, WorkerLost
+from ding.worker.seams import (
+    Arrival,
+    Arrivals,
+    Awaited,
+    Control,
+    WorkerBusy,
+    WorkerFailed,
+    WorkerLost,
+)
 
 Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CarrierEngine(Stores):
+    """A carrier as an `Engine`, for the coordinator's process."""
+
+    control: Control
+
+    @classmethod
+    def of_run(
+        cls, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
+    ) -> "CarrierEngine":
+        """The engine of a run; see `SpawnControl`."""
+        stores, control = Stores.of(carrier), SpawnControl(carrier, specs, max_restart)
+        return cls(stores.samples, stores.weights, stores.artifacts, control)
 
 
 class SpawnControl:
