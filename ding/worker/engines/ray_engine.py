@@ -9,6 +9,7 @@ count against ``max_restart`` and have a cause.
 """
 
 import contextlib
+import dataclasses
 import itertools
 import os
 import re
@@ -28,7 +29,7 @@ from ding.utils.errors import ChunkError, DingError
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
 from ding.worker.engines.ray_cluster import RayCluster
 from ding.worker.engines.ray_folder import apply_changes, read_files
-from ding.worker.engines.ray_messages import Life, Parcel, Place, Reply
+from ding.worker.engines.ray_messages import Life, Parcel, Place, Reply, RunPath
 from ding.worker.engines.ray_payload import (
     Arrays,
     pack_samples,
@@ -61,6 +62,7 @@ class RayHandle:
         versions: Of weights that it was told of.
         gone: Samples and weights of these that nobody needs any more.
         ending: Whether it was asked to end.
+        silent: Whether it did not answer in time.
     """
 
     spec: WorkerSpec
@@ -72,6 +74,7 @@ class RayHandle:
     known: set[str] = field(default_factory=set)
     gone: list[str] = field(default_factory=list)
     ending: bool = False
+    silent: bool = False
     versions: dict[str, int] = field(default_factory=dict)
 
 
@@ -140,7 +143,7 @@ class RayCarrier(Carrier[RayHandle]):
         except ray.exceptions.GetTimeoutError as error:
             with self._lock:
                 self._waiting[worker.name] = handle  # Ray goes on to look for a node
-            raise NotYetError(f"no node has room for it yet: {self._asks(worker)}") from error
+            raise NotYetError(f"Ray has not started it yet: {self._asks(worker)}") from error
         except ray.exceptions.RuntimeEnvSetupError as error:
             raise TaskFail(message=f"its runtime_env: {first_line(error)}") from error
         except ray.exceptions.RayError as error:
@@ -184,7 +187,8 @@ class RayCarrier(Carrier[RayHandle]):
         options = self._options(worker)
         asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
         free = words(ray.available_resources()) or "nothing"
-        return f"it asks for {words({k: v for k, v in asked.items() if v})}, free are {free}"
+        asks = words({key: amount for key, amount in asked.items() if amount}) or "nothing"
+        return f"it asks for {asks}, free are {free}"
 
     def call(self, handle: RayHandle, request: Request[Answer], timeout: float) -> Answer:
         if isinstance(request, EndWorker):
@@ -195,6 +199,7 @@ class RayCarrier(Carrier[RayHandle]):
             refs = handle.actor.ask.remote(self._parcel(handle, request))
             reply: Reply = ray.get(refs[0], timeout=timeout)
         except ray.exceptions.GetTimeoutError as error:
+            handle.silent = True
             raise TimeoutError from error
         except ray.exceptions.RayError as error:
             raise OSError(death_of(error)) from error
@@ -227,6 +232,7 @@ class RayCarrier(Carrier[RayHandle]):
         try:
             files = ray.get(handle.actor.end.remote(), timeout=timeout)
         except ray.exceptions.GetTimeoutError as error:
+            handle.silent = True
             raise TimeoutError from error
         except ray.exceptions.RayError as error:
             raise OSError(death_of(error)) from error
@@ -237,8 +243,12 @@ class RayCarrier(Carrier[RayHandle]):
             return
         with contextlib.suppress(ray.exceptions.RayError, ValueError):
             life = handle.life
-            if life is not None and life.node == ray.get_runtime_context().get_node_id():
-                # One that is stopped does not hear Ray, which then waits for some seconds.
+            if (
+                handle.silent
+                and life is not None
+                and life.node == ray.get_runtime_context().get_node_id()
+            ):
+                # One that is stopped does not hear Ray, which would wait for some seconds.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(life.pid, signal.SIGKILL)
             ray.kill(handle.actor, no_restart=True)
@@ -269,7 +279,10 @@ class RayCarrier(Carrier[RayHandle]):
                     handle.versions[name] = found[0]
                     weights[name] = found[0], found[1]
         if isinstance(request, StartTask):
-            files = read_files(self.exp_name, _files_of(request))
+            paths: list[str] = []
+            info = _neutral(request.info, "", self.exp_name, paths)
+            request = dataclasses.replace(request, info=info)
+            files = read_files(self.exp_name, paths)
         return Parcel(request, places, tuple(gone), weights, files)
 
     def _take(
@@ -404,11 +417,15 @@ def death_of(error: BaseException) -> str:
     return words if isinstance(error, DingError) else f"{type(error).__name__}: {words}"
 
 
-def _files_of(request: StartTask) -> list[str]:
-    """Files of the run folder that a task goes on from."""
-    found = [request.info.get("state_path")]
-    cfg = request.info.get("learner_cfg")
-    hook = cfg.get("hook") if isinstance(cfg, Mapping) else None
-    if isinstance(hook, Mapping):
-        found.append(hook.get("load_ckpt_before_run"))
-    return [path for path in found if isinstance(path, str) and path]
+def _neutral(value: Any, key: str, folder: str, paths: list[str]) -> Any:
+    """Part of a task with a `RunPath` for each path in the run folder, which ``paths`` gets."""
+    if isinstance(value, Mapping):
+        return {name: _neutral(item, name, folder, paths) for name, item in value.items()}
+    is_path = isinstance(value, str) and (os.sep in value or key == "exp_name")
+    if not is_path:
+        return value
+    inside = os.path.relpath(value, folder)
+    if inside.startswith(os.pardir):
+        return value
+    paths.append(inside)
+    return RunPath(inside)

@@ -33,6 +33,13 @@ class Place:
 
 
 @dataclass(frozen=True)
+class RunPath:
+    """A path in the run folder, which is another on each host."""
+
+    path: str
+
+
+@dataclass(frozen=True)
 class Parcel:
     """A request and what its worker has to know for it.
 

@@ -13,16 +13,16 @@ import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import ray
 
 from ding.interaction.slave import TaskFail
-from ding.utils import durations
+from ding.utils import durations, set_pkg_seed
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ChunkError
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder
-from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply
+from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply, RunPath
 from ding.worker.engines.ray_payload import (
     Arrays,
     pack_samples,
@@ -36,6 +36,8 @@ from ding.worker.messages import CloseTask, Request, StartTask
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
+#: With few cores the learner comes first: samples that nobody has time to learn from are waste.
+COLLECTOR_NICENESS = 5
 #: Objects with samples that stay mapped, as more of what is in them may be needed.
 _MAPPED = 16
 
@@ -50,12 +52,20 @@ class RayWorker:
 
     @ray.method(concurrency_group="other")
     def build(self, spec: WorkerSpec, run: str) -> tuple[Life, ErrorReport | None]:
-        """Build the worker; returns where it lives, and why it cannot be built."""
+        """Build the worker; returns where it lives, and why it cannot be built.
+
+        Args:
+            run: Unlike that of any other run.
+        """
         context = ray.get_runtime_context()
         life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
         self._folder = WorkerFolder(folder_of(run, spec.name))
         _redirect(os.path.join(self._folder.path, "log", spec.name, "output.txt"))
         os.environ.update(spec.environ)
+        # Workers differ in their draws, and draw the same in each run.
+        set_pkg_seed(spec.seed, use_cuda=False)
+        if spec.kind == "collector" and hasattr(os, "nice"):
+            os.nice(COLLECTOR_NICENESS)
         artifacts = FolderArtifacts(self._folder.path)
         entry = {**spec.entry, "exp_name": self._folder.path}
         try:
@@ -83,7 +93,7 @@ class RayWorker:
         self._weights.note(parcel.weights, parcel.gone)
         answer, failure = None, None
         try:
-            answer = self._worker.answer(_in_folder(parcel.request, self._folder.path))
+            answer = self._worker.answer(self._settled(parcel.request))
         except TaskFail as fail:
             failure = _report(fail)
         chunks, weights = self._samples.take(), self._weights.take()
@@ -99,6 +109,12 @@ class RayWorker:
             bool(files),
         )
         return reply, {**chunks, **weights}, files
+
+    def _settled(self, request: Request[Answer]) -> Request[Answer]:
+        """A request whose task has paths in this worker's run folder."""
+        if not isinstance(request, StartTask):
+            return request
+        return dataclasses.replace(request, info=_settled(request.info, self._folder.path))
 
     @ray.method(concurrency_group="other")
     def end(self) -> list[FileChange]:
@@ -293,16 +309,13 @@ def _clean(run: str) -> None:
     shutil.rmtree(folder_of(run), ignore_errors=True)
 
 
-def _in_folder(request: Request[Answer], folder: str) -> Request[Answer]:
-    """A request whose task has this worker's run folder instead of the run's."""
-    if not isinstance(request, StartTask):
-        return request
-    info = dict(request.info)
-    for key in ("learner_cfg", "collector_cfg"):
-        cfg = info.get(key)
-        if isinstance(cfg, Mapping) and "exp_name" in cfg:
-            info[key] = {**cfg, "exp_name": folder}
-    return dataclasses.replace(request, info=info)
+def _settled(value: Any, folder: str) -> Any:
+    """Part of a task with the paths that it has on this host."""
+    if isinstance(value, Mapping):
+        return {key: _settled(item, folder) for key, item in value.items()}
+    if isinstance(value, RunPath):
+        return os.path.normpath(os.path.join(folder, value.path))
+    return value
 
 
 def first_line(error: BaseException) -> str:
