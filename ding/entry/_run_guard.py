@@ -1,7 +1,8 @@
 """A process that ends a run whose interpreter stands still: ``python -I -S _run_guard.py ...``.
 
 Code in C that never returns and keeps the interpreter's lock stops every thread of a process, so
-that a signal can only be heeded from outside. This file imports nothing but what Python brings.
+that only another process can end it after a signal. This file imports nothing but what Python
+brings.
 """
 
 import json

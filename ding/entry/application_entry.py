@@ -195,7 +195,7 @@ def episode_to_transitions(
         expert_data_path: File to write.
         nstep: Steps that a transition spans; those at an episode's end span fewer.
         gamma: Discount factor; by default the one of the policy that collected the episodes, or
-            0.99 if the file does not tell.
+            0.99 if the file does not say.
 
     Raises:
         DataError: The file holds no episodes.
@@ -241,9 +241,9 @@ def _save_transitions(
 ) -> None:
     rows: list[dict[str, Any]] = []
     for episode in episodes:
-        told = episode[0].get(_GAMMA, _DEFAULT_GAMMA) if episode else _DEFAULT_GAMMA
+        stored = episode[0].get(_GAMMA, _DEFAULT_GAMMA) if episode else _DEFAULT_GAMMA
         plain = [{name: row[name] for name in row if name != _GAMMA} for row in episode]
-        rows += get_nstep_return_data(plain, nstep, gamma=told if gamma is None else gamma)
+        rows += get_nstep_return_data(plain, nstep, gamma=stored if gamma is None else gamma)
     _save(path, rows, f"{len(rows)} transitions")
 
 

@@ -109,8 +109,8 @@ def _ask(
     except subprocess.TimeoutExpired as error:
         raise RunError(f"kubectl gave no answer in {durations.KUBECTL_TIMEOUT:.0f} s") from error
     if done.returncode:
-        told = done.stderr.strip() or done.stdout.strip() or "it says nothing"
-        raise RunError(f"kubectl failed with status {done.returncode}: {told}")
+        output = done.stderr.strip() or done.stdout.strip() or "it says nothing"
+        raise RunError(f"kubectl failed with status {done.returncode}: {output}")
     _check_answer(done.stdout)
 
 

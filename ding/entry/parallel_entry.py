@@ -140,7 +140,7 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
 
 
 def run_learner(config: EasyDict, seed: int, start_learner_event: Any, close_learner_event: Any):
-    """Run one learner until it is told to close; what :func:`launch_learner` starts.
+    """Run one learner until it has to close; what :func:`launch_learner` starts.
 
     Args:
         config: The learner's entry in a compiled config (``config.system.learner0``).
@@ -174,7 +174,7 @@ def launch_learner(
 def run_collector(
     config: EasyDict, seed: int, start_collector_event: Any, close_collector_event: Any
 ):
-    """Run one collector until it is told to close; arguments as for :func:`run_learner`."""
+    """Run one collector until it has to close; arguments as for :func:`run_learner`."""
     _run_worker("collector", config, seed, start_collector_event, close_collector_event)
 
 

@@ -1,4 +1,4 @@
-"""The processes of a run, as their parent sees them: started, watched, told to stop, killed."""
+"""The processes of a run, as their parent sees them: started, watched, asked to stop, killed."""
 
 import contextlib
 import math
@@ -60,7 +60,7 @@ class Processes(Protocol):
         """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
 
     def is_alive(self, name: str) -> bool:
-        """Whether it was started, and its death was not told."""
+        """Whether it was started, and its death was not reported."""
 
     def identity(self, name: str) -> dict[str, Any] | None:
         """A `process_identity`, if it is a process of this machine that lives."""

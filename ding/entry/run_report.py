@@ -43,14 +43,14 @@ def report(exp_name: str, as_json: bool = False) -> str:
 
 def _ended(exp_name: str, record: Mapping[str, Any]) -> str:
     lines = [f"{exp_name}: {record.get('status')}: {record.get('reason')}"]
-    for key, words in (
+    for key, label in (
         ("best_return", "best mean return"),
         ("envstep", "environment steps"),
         ("train_iter", "updates"),
         ("seconds", "seconds"),
     ):
         if record.get(key) is not None:
-            lines.append(f"  {words:<18}{_number(record[key])}")
+            lines.append(f"  {label:<18}{_number(record[key])}")
     return "\n".join(lines)
 
 
@@ -79,7 +79,7 @@ def _running(status: Mapping[str, Any]) -> str:
         iters, age, lag = (_number(policy.get(key)) for key in ("iter", "age_s", "lag_iters"))
         lines.append(f"  policy {name}: iter {iters}, {age} s old, collectors lag {lag} iters")
     tasks = ", ".join(f"{count} {state}" for state, count in (get("tasks") or {}).items() if count)
-    lines += [f"  {name}: {words}" for name, words in (get("troubles") or {}).items()]
+    lines += [f"  {name}: {trouble}" for name, trouble in (get("troubles") or {}).items()]
     lines += [f"  tasks: {tasks or 'none'}", f"  waits: {get('waits') or 'nobody'}", ""]
     lines += _table([_WORKER_COLUMNS, *map(_worker_row, (get("workers") or {}).items())])
     failures = get("failures") or []
@@ -91,7 +91,7 @@ def _running(status: Mapping[str, Any]) -> str:
 
 def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
     name, worker = item
-    rates = [f"{_number(worker[key])} {words}" for key, words in _RATES if worker.get(key)]
+    rates = [f"{_number(worker[key])} {unit}" for key, unit in _RATES if worker.get(key)]
     return (
         *(name, str(worker.get("state")), worker.get("task_id") or "-"),
         *(f"{_number(worker.get('since_s'))} s", worker.get("waits_for") or "-"),

@@ -1,4 +1,4 @@
-"""Looks after the main thread of a serial run: what hangs is told, left, and ended."""
+"""Looks after the main thread of a serial run: what hangs is reported, left, and ended."""
 
 import contextlib
 import multiprocessing
@@ -165,7 +165,7 @@ class RunWatch:
         self._phase, self._phase_since = "start", time.monotonic()
         self._report = ""
         self._left: tuple[float, EnvTimeoutError] | None = None
-        self._warn_from = {"env": durations.TELL_ENV, "update": durations.TELL_UPDATE}
+        self._warn_from = {"env": durations.WARN_ENV, "update": durations.WARN_UPDATE}
         self._main = threading.get_ident()
         self._signalled_at = 0.0
         self._thread = threading.Thread(target=self._look_on, name="run-watch", daemon=True)
@@ -292,7 +292,7 @@ class RunWatch:
         since_update = self._update_since
         if since_update is not None:
             seconds = now - since_update
-            if self._is_news("update", seconds):
+            if self._is_longest("update", seconds):
                 self.run.warn(f"the policy has been at one update for {seconds:.0f} s")
             return
         delay = self._steps.delay(self._main)
@@ -304,13 +304,13 @@ class RunWatch:
             error = overdue_error(place, limit)
             self._left = now, error
             self._stop.leave(error)
-        elif self._is_news("env", seconds):
+        elif self._is_longest("env", seconds):
             ends = limit < float("inf") and self._stop.is_master
             end = f"; after {limit:g} s the run ends" if ends else ""
             self.run.warn(f"{place}: no answer for {seconds:.0f} s{end}")
 
-    def _is_news(self, kind: str, seconds: float) -> bool:
-        """Whether to tell of a delay: of those that are longer than any before."""
+    def _is_longest(self, kind: str, seconds: float) -> bool:
+        """Whether to warn of a delay: of those that are longer than any before."""
         if seconds < self._warn_from[kind]:
             return False
         self._warn_from[kind] = 2 * seconds

@@ -95,7 +95,7 @@ def train_to_end(
     prepare: Callable[[Components], None] | None = None,
     outfit: Callable[[Components], None] = lambda parts: None,
 ) -> tuple[Policy, bool]:
-    """What all serial pipelines do: build, train, close, and tell how it ended.
+    """What all serial pipelines do: build, train, close, and return how it ended.
 
     Args:
         mode: Name of the pipeline on the command line.

@@ -201,7 +201,7 @@ class SerialRun:
             parts.collector.envstep = parts.learner.collector_envstep
         else:
             changed = load_run_state(parts, self._keeper.journal, self.warn)
-            other_seed = next((words for words in changed if words.startswith("seed: ")), None)
+            other_seed = next((change for change in changed if change.startswith("seed: ")), None)
             if other_seed is not None:
                 raise ConfigError(
                     f"{other_seed}: a run that is resumed goes on with its own random numbers; "

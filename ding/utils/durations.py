@@ -36,9 +36,9 @@ LEAVE_HANG = 2.0
 #: waits a little longer than the env manager itself.
 ENV_LIMIT = 60.0
 ENV_LIMIT_GRACE = 2.0
-#: When the user is told what takes so long: an environment, an update.
-TELL_ENV = 5.0
-TELL_UPDATE = 60.0
+#: When the user is warned of what takes so long: an environment, an update.
+WARN_ENV = 5.0
+WARN_UPDATE = 60.0
 #: From one look of the watch to the next; the guard hears of it each time.
 WATCH_LOOK = 0.25
 #: The guard, a process, ends a run whose interpreter has stood still for so long: after a look

@@ -82,15 +82,15 @@ class StateSaver(Generic[State]):
             return False
         taken = time.monotonic() - begin
         if not self._in_background:
-            error = self._written(state)
-            self._end(time.monotonic() - begin, error)
+            problem = self._written(state)
+            self._end(time.monotonic() - begin, problem)
             return True
 
         def write() -> None:
             cpu = time.thread_time()
-            error = self._written(state)
+            problem = self._written(state)
             # It goes on beside the work, on another core if there is one.
-            self._outcome = taken + (time.thread_time() - cpu) / _cores(), error
+            self._outcome = taken + (time.thread_time() - cpu) / _cores(), problem
 
         self._writer = threading.Thread(target=write, name="save-state", daemon=True)
         self._writer.start()

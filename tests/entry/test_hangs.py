@@ -20,7 +20,7 @@ from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from tests.entry.runs import walk_config
 options = json.loads(sys.argv[1])
 if "limit" in options:
-    durations.TELL_ENV, durations.ENV_LIMIT = 0.5, options["limit"]
+    durations.WARN_ENV, durations.ENV_LIMIT = 0.5, options["limit"]
 hanging.HANG.update(options["hang"])
 config = walk_config(manager=options["manager"], policy=options.get("policy", "dqn"))
 config[0].env.manager.update(options.get("settings", {}))

@@ -17,7 +17,7 @@ CHAINS = {
     ),
     "closing is looked at before its limit": (d.CLOSE_LOOK, d.CLOSE_LIMIT),
     "the guard hears of a run that lives": (d.WATCH_LOOK, d.GUARD_LOOK, d.GUARD_SILENCE),
-    "a slow env is told before it ends the run": (d.TELL_ENV, d.ENV_LIMIT),
+    "the user is warned of a slow env before it ends the run": (d.WARN_ENV, d.ENV_LIMIT),
     # Processes of a parallel run.
     "one request is not taken for two": (d.SAME_REQUEST, d.COORDINATOR_STOPPING),
     "workers hear of a stop from their parent at last": (
@@ -31,7 +31,7 @@ CHAINS = {
     "goodbyes fit into the coordinator's end": (d.SERVER_STOP, d.MASTER_STOP, d.COMM_CLOSE),
     "a forked process comes up sooner": (d.FORK_START, d.SPAWN_START),
     "a crash loop ends before its deaths are forgotten": (sum(d.RESTART_WAITS), d.GOOD_LIFE),
-    # A step of a task: the innermost gives up first, so that its cause is the one that is told.
+    # A step of a task: the innermost gives up first, so that its cause is the one that is reported.
     "an env process, its collector, the coordinator": (
         *(d.ENV_PROCESS_LIMIT + d.ENV_REPORT_GRACE, d.COLLECTOR_STEP_LIMIT, d.STEP_TIMEOUT),
     ),
