@@ -207,6 +207,7 @@ class Policy(RowAdapter):
                 self._overrides("_reset_collect"),
                 self._recurrent,
                 self._count_train_samples,
+                getattr(self._get_train_columns, "takes_indexed", False),
             )
         return mode
 
@@ -373,6 +374,7 @@ class Policy(RowAdapter):
         """
         raise NotImplementedError(f"{type(self).__name__} cannot collect: no _forward_collect")
 
+    @modes.takes_indexed
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         """Turn trajectories into training samples.
 

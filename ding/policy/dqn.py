@@ -21,6 +21,7 @@ from ding.policy.common_utils import (
     nstep_train_columns,
     set_noise_mode,
 )
+from ding.policy.modes import takes_indexed
 from ding.policy.optimizer_state import load_optimizer
 from ding.policy.quick_actor import QuickActor
 from ding.rl_utils import (
@@ -246,6 +247,7 @@ class DQNPolicy(Policy):
             set_noise_mode(self._model, True)
         return one_action(self._collect_model.forward(obs, eps=eps))
 
+    @takes_indexed
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 

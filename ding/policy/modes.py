@@ -3,9 +3,11 @@
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _STATE = ("get_attribute", "set_attribute", "state_dict", "load_state_dict")
 
@@ -22,6 +24,7 @@ class BatchedCollect:
         resets: Whether ``reset`` does anything; without, collectors need not call it.
         recurrent: Whether ``forward`` takes ``env_ids``, those of the observations, besides.
         count_samples: See :meth:`Policy._count_train_samples`.
+        takes_indexed: Whether `get_train_columns` takes observations as `IndexedColumn`.
     """
 
     forward: Callable[..., dict[str, Any]]
@@ -30,6 +33,7 @@ class BatchedCollect:
     resets: bool
     recurrent: bool
     count_samples: Callable[[np.ndarray], np.ndarray]
+    takes_indexed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,16 @@ class BatchedEval:
     forward: Callable[..., dict[str, Any]]
     resets: bool
     recurrent: bool
+
+
+def takes_indexed(method: _Method) -> _Method:
+    """Marks a ``_get_train_columns`` that hands observations on, at most with other indices.
+
+    Then ``obs`` and ``next_obs`` may come as `IndexedColumn`, and are copied only where they are
+    kept. A method that overrides it and needs arrays gets arrays, unless it is marked itself.
+    """
+    method.takes_indexed = True  # type: ignore[attr-defined]
+    return method
 
 
 def _mode(name: str, fields: Sequence[str]) -> type:

@@ -10,6 +10,7 @@ from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, require_mode, to_floats
 from ding.policy.common_utils import default_preprocess_learn, nstep_train_columns
+from ding.policy.modes import takes_indexed
 from ding.policy.optimizer_state import load_optimizer
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
@@ -211,6 +212,7 @@ class PDQNPolicy(Policy):
         arguments = self._model(obs, mode="compute_continuous")["action_args"]
         return {"state": obs, "action_args": arguments}
 
+    @takes_indexed
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 

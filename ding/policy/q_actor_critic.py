@@ -10,6 +10,7 @@ from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import default_preprocess_learn, nstep_train_columns
+from ding.policy.modes import takes_indexed
 from ding.policy.optimizer_state import load_optimizer
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
@@ -220,6 +221,7 @@ class QActorCritic(Policy):
         self._unroll_len = self._cfg.collect.unroll_len
         self._set_horizon()
 
+    @takes_indexed
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data import tree_map
+from ding.data import IndexedColumn, tree_map
 
 #: Columns that stay Python scalars in rows; every other array becomes a tensor.
 _SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag", "step_id"})
@@ -65,4 +65,6 @@ def _is_number(name: str, col: Any) -> bool:
 
 
 def _as_tensor(leaf: Any) -> Any:
+    if isinstance(leaf, IndexedColumn):
+        return IndexedColumn(torch.from_numpy(leaf.source), leaf.index)
     return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

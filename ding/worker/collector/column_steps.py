@@ -1,11 +1,11 @@
 """Acting on arrays: one call of each policy and one of the env manager for a step."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ding.data import Columns, tree_map, tree_take
+from ding.data import Columns, IndexedColumn, tree_map, tree_take
 from ding.envs import PlayerActions, VectorStep, composite_actions
 from ding.policy import as_train_columns
 from ding.utils.errors import DataError
@@ -20,7 +20,8 @@ class ColumnSteps(Steps):
     """Transitions go, in time, into one log per player; trajectories are told apart by a number.
 
     An observation is written once: a transition's ``next_obs`` is the ``obs`` of its trajectory's
-    next row, but for the last one's, which is kept aside when the trajectory is complete.
+    next row. When a trajectory is complete, a row with its last observation ends it, which is no
+    transition.
     """
 
     def __init__(self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool) -> None:
@@ -29,7 +30,6 @@ class ColumnSteps(Steps):
         self._trajectory = np.arange(envs.env_num)  # number of each env's running trajectory
         self._next_trajectory = envs.env_num
         self._completed: list[np.ndarray] = []  # numbers, in the order of completion
-        self._finals: list[list[Tree]] = [[] for _ in players]  # last observations, likewise
 
     # ------------------------------------------------------------------ acting
 
@@ -106,8 +106,9 @@ class ColumnSteps(Steps):
             return
         env_ids = step.env_ids[which]
         self._completed.append(self._trajectory[env_ids])
-        for player, finals in enumerate(self._finals):
-            finals.append(tree_take(self._of_player(step.obs, player), which))
+        for player, log in enumerate(self._logs):
+            last = tree_take(self._of_player(step.obs, player), which)
+            log.append_part(len(env_ids), {"obs": last, _TRAJECTORY: self._trajectory[env_ids]})
         self.forget(env_ids)
 
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
@@ -126,20 +127,16 @@ class ColumnSteps(Steps):
     def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
         if not self._completed:
             return [([], []) for _ in self._players]
-        index, lengths, running = self._places()
-        harvests: list[Harvest] = []
-        for player, (log, finals) in enumerate(zip(self._logs, self._finals)):
-            harvests.append(([], []))
-            if wanted[player]:
-                columns = _transitions(log.gather(index), finals, lengths)
-                harvests[player] = self._packed(player, columns, lengths, train_samples)
-            log.keep(running)
-        self._completed, self._finals = [], [[] for _ in self._players]
-        return harvests
+        rows = self._complete_rows()
+        self._completed = []
+        return [
+            self._harvest_one(player, rows, train_samples)
+            if is_wanted
+            else self._discard(player, rows)
+            for player, is_wanted in enumerate(wanted)
+        ]
 
-    def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the log in complete trajectories, in the order of completion, and how many each
-        has; and the rows in running ones, in time."""
+    def _complete_rows(self) -> "_Rows":
         order = np.concatenate(self._completed)
         number = self._logs[0].column(_TRAJECTORY)
         oldest = number.min()
@@ -152,18 +149,52 @@ class ColumnSteps(Steps):
         row_rank = rank[number]
         index = np.argsort(row_rank, kind="stable")
         index = index[np.searchsorted(row_rank[index], 0) :]
-        lengths = np.bincount(row_rank[index], minlength=len(order))
-        return index, lengths, np.flatnonzero(is_running[number])
+        lengths = np.bincount(row_rank[index], minlength=len(order)) - 1
+        is_transition = np.ones(len(index), bool)
+        is_transition[np.cumsum(lengths + 1) - 1] = False
+        following = index[1:][is_transition[:-1]]
+        return _Rows(index[is_transition], following, lengths, np.flatnonzero(is_running[number]))
 
-    def _packed(
-        self, index: int, columns: dict[str, Tree], lengths: np.ndarray, train_samples: bool
-    ) -> Harvest:
+    def _discard(self, index: int, rows: "_Rows") -> Harvest:
+        self._logs[index].keep(rows.running)
+        return [], []
+
+    def _harvest_one(self, index: int, rows: "_Rows", train_samples: bool) -> Harvest:
+        log, batched = self._logs[index], self._players[index].mode.batched
+        names = [name for name in log.names() if name not in ("obs", _TRAJECTORY)]
+        columns = log.gather(rows.at, names)
+        obs = log.whole("obs")
+        indexed = not train_samples or batched.takes_indexed
+        pick = IndexedColumn if indexed else _rows_at
+        columns["obs"] = tree_map(lambda leaf: pick(leaf, rows.at), obs)
+        columns["next_obs"] = tree_map(lambda leaf: pick(leaf, rows.following), obs)
+        log.keep(rows.running, given=("obs",) if indexed else ())
+        lengths = rows.lengths
         if not train_samples:
             columns["reward"] = columns["reward"][:, None]
             return Columns(as_train_columns(columns)), lengths.tolist()
-        batched = self._players[index].mode.batched
         samples = Columns(as_train_columns(batched.get_train_columns(columns, lengths)))
         return samples, batched.count_samples(lengths).tolist()
+
+
+class _Rows(NamedTuple):
+    """Rows of the logs.
+
+    Attributes:
+        at: Transitions of complete trajectories, in the order of completion.
+        following: The row after each of these in its trajectory.
+        lengths: Transitions of each of the complete trajectories.
+        running: All of the running ones, in time.
+    """
+
+    at: np.ndarray
+    following: np.ndarray
+    lengths: np.ndarray
+    running: np.ndarray
+
+
+def _rows_at(leaf: np.ndarray, index: np.ndarray) -> np.ndarray:
+    return leaf.take(index, axis=0)
 
 
 def _arrays(value: Any) -> Tree:
@@ -172,23 +203,3 @@ def _arrays(value: Any) -> Tree:
     if isinstance(value, Mapping):
         return {name: _arrays(part) for name, part in value.items()}
     return value.numpy()
-
-
-def _transitions(
-    columns: dict[str, Tree], finals: Sequence[Tree], lengths: np.ndarray
-) -> dict[str, Tree]:
-    """Columns of complete trajectories, with ``next_obs``."""
-    del columns[_TRAJECTORY]
-    columns["next_obs"] = _next_obs(columns["obs"], finals, np.cumsum(lengths) - 1)
-    return columns
-
-
-def _next_obs(obs: Tree, finals: Sequence[Tree], ends: np.ndarray) -> Tree:
-    """The observations one row later; at the `ends` of trajectories their last ones."""
-    if isinstance(obs, Mapping):
-        return {k: _next_obs(v, [final[k] for final in finals], ends) for k, v in obs.items()}
-    last = finals[0] if len(finals) == 1 else np.concatenate(finals)
-    following = np.empty(obs.shape, np.promote_types(obs.dtype, last.dtype))
-    following[:-1] = obs[1:]
-    following[ends] = last
-    return following

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ding.data import Columns
+from ding.data import Columns, tree_take
 from ding.data.packing import packed, unpacked
 
 
@@ -30,8 +30,8 @@ class SampleStock:
             return []
         n = len(self) if n is None else n
         taken, left = self._samples[:n], self._samples[n:]
-        if isinstance(left, Columns) and left.is_columnar:
-            left = left.take(slice(None))  # what becomes of the others is no concern of these
+        if len(left) and isinstance(left, Columns):
+            left = _apart(left)  # what becomes of the others is no concern of these
         self._lengths = _after(self._lengths, n)
         self._samples = left if len(left) else None
         return taken
@@ -77,6 +77,16 @@ class SampleStock:
         """Hold what :meth:`state_dict` gave, and nothing else."""
         self._samples = None if state is None else unpacked(state["samples"])
         self._lengths = [] if state is None else list(state["lengths"])
+
+
+def _apart(samples: Columns) -> Columns:
+    """The same samples in a container of their own: they do not become rows with others."""
+    window = samples.window()
+    if window is None:
+        return samples
+    columns, span = window
+    part = slice(span.start, span.stop)
+    return Columns({name: tree_take(column, part) for name, column in columns.items()})
 
 
 def _after(lengths: Sequence[int], n: int) -> list[int]:

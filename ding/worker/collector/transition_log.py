@@ -1,6 +1,6 @@
 """Transitions in the order in which they happened, in preallocated columns."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -14,7 +14,8 @@ class TransitionLog:
 
     Columns are allocated with the first rows and double when they are full. What is appended is
     copied here; what leaves by ``gather`` is a copy again, so that the table can be reused while
-    its past contents are learned from.
+    its past contents are learned from. Large columns leave by ``whole`` and ``keep(given=...)``,
+    without a copy.
     """
 
     def __init__(self) -> None:
@@ -38,11 +39,15 @@ class TransitionLog:
         Raises:
             DataError: There are other columns than in the rows so far.
         """
+        if columns.keys() != self._columns.keys():
+            self._allocate(columns)
+        self.append_part(count, columns)
+
+    def append_part(self, count: int, columns: Mapping[str, Tree]) -> None:
+        """Copy rows that have nothing to say in other columns; see :meth:`append`."""
         start, stop = self._length, self._length + count
         if stop > self._capacity:
             self._grow(stop)
-        if columns.keys() != self._columns.keys():
-            self._allocate(columns)
         for name, values in columns.items():
             store = self._columns[name]
             if (
@@ -65,23 +70,37 @@ class TransitionLog:
         column: np.ndarray = self._columns[name][: self._length]
         return column
 
-    def gather(self, index: np.ndarray) -> dict[str, Tree]:
-        """Copies of the rows ``index`` (int64 ``[m]``) of all columns."""
+    def names(self) -> list[str]:
+        return list(self._columns)
+
+    def gather(self, index: np.ndarray, names: Iterable[str]) -> dict[str, Tree]:
+        """Copies of the rows ``index`` (int64 ``[m]``) of some columns."""
         return {
-            name: tree_map(lambda leaf: leaf.take(index, axis=0), column)
-            for name, column in self._columns.items()
+            name: tree_map(lambda leaf: leaf.take(index, axis=0), self._columns[name])
+            for name in names
         }
 
-    def keep(self, index: np.ndarray) -> None:
-        """Forget all rows but ``index``, which must ascend."""
-        if len(index):
+    def whole(self, name: str) -> Tree:
+        """View of one column's rows so far, nested or not."""
+        return tree_map(lambda leaf: leaf[: self._length], self._columns[name])
 
-            def move(leaf: np.ndarray) -> None:
-                leaf[: len(index)] = leaf.take(index, axis=0)
+    def keep(self, index: np.ndarray, given: Collection[str] = ()) -> None:
+        """Forget all rows but ``index``, which must ascend.
 
-            for column in self._columns.values():
-                tree_map(move, column)
-        self._length = len(index)
+        Args:
+            given: Columns whose arrays others have now: they are not written to any more.
+        """
+        count = len(index)
+        for name in self._columns if count else given:
+            is_given = name in given
+
+            def kept(leaf: np.ndarray, is_given: bool = is_given) -> np.ndarray:
+                to = np.empty_like(leaf) if is_given else leaf
+                to[:count] = leaf.take(index, axis=0)
+                return to
+
+            self._columns[name] = tree_map(kept, self._columns[name])
+        self._length = count
 
     def _allocate(self, columns: Mapping[str, Tree]) -> None:
         if self._length:

@@ -23,7 +23,7 @@ def test_a_column_becomes_as_wide_as_its_values_need(first, later, nested):
     log = TransitionLog()
     for values in (first, later, first):
         put(log, obs={"x": values} if nested else values, other=np.zeros(2))
-    found = log.gather(np.arange(6))["obs"]
+    found = log.gather(np.arange(6), ["obs"])["obs"]
     found = found["x"] if nested else found
     np.testing.assert_array_equal(found, [*first, *later, *first])
 
