@@ -6,18 +6,30 @@ import time
 import uuid
 from abc import abstractmethod
 from dataclasses import asdict, replace
-from typing import Any
 
 from ding.envs import env_seeds
 from ding.utils import durations
 from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._collect_scalars import write_scalars
-from ding.worker.coordinator._command_settings import command_settings
-from ding.worker.coordinator._task_builder import collector_task, learner_task, section, task_env
-from ding.worker.coordinator._task_space import TaskSpace
-from ding.worker.coordinator._trainee import Job, Trainee
-from ding.worker.coordinator.base_parallel_commander import BaseCommander, commander_section
-from ding.worker.coordinator.reported_values import mean_return
+from ding.worker.coordinator._commander_tasks import (
+    Config,
+    Job,
+    TaskSpace,
+    Trainee,
+    collector_task,
+    command_settings,
+    learner_task,
+    section,
+    task_env,
+)
+from ding.worker.coordinator.base_parallel_commander import (
+    BaseCommander,
+    CommanderState,
+    Info,
+    commander_section,
+)
+from ding.worker.coordinator.reported_values import as_count, mean_return
+from ding.worker.messages import Task
 
 _LAST_EVAL_TRIES = 3
 
@@ -32,11 +44,11 @@ class PolicyCommander(BaseCommander):
         cfg: The main config.
     """
 
-    config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    config: CommanderState = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
     #: Whether the first task of a collector is an evaluation.
     _begins_with_eval = False
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: Config) -> None:
         self._cfg = cfg
         self._own = commander_section(cfg, type(self))
         self._lock = threading.RLock()
@@ -57,14 +69,10 @@ class PolicyCommander(BaseCommander):
         self._next_eval: float | None = None
         self._eval_failures = 0
         self._is_trained_out = False
-        self._episodes = 0
-        self._envstep = 0
-        self.best_return: float | None = None
-        self.last_eval_return: float | None = None
 
     # ------------------------------------------------------------------ learners
 
-    def get_learner_task(self) -> dict | None:
+    def get_learner_task(self) -> Task | None:
         """A task for a learner that is idle now, or None."""
         with self._lock:
             if not self._learners.has_room or self._is_over:
@@ -81,14 +89,14 @@ class PolicyCommander(BaseCommander):
                     self._next_eval += self._own.eval_interval
             return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
 
-    def update_learner_info(self, task_id: str, info: dict) -> None:
+    def update_learner_info(self, task_id: str, info: Info) -> None:
         """Take in what a learner reports: ``learner_step``."""
         with self._lock:
             trainee = self._learners.opened.get(task_id)
             if trainee is not None:
                 self._update_step(trainee, info)
 
-    def finish_learner_task(self, task_id: str, finished_task: dict) -> str:
+    def finish_learner_task(self, task_id: str, finished_task: Info) -> str:
         """Take in the end of a learner's task.
 
         Returns:
@@ -97,7 +105,7 @@ class PolicyCommander(BaseCommander):
         with self._lock:
             trainee = self._learners.close(task_id)
             if trainee is None:
-                return finished_task.get("buffer_id", "")
+                return str(finished_task.get("buffer_id") or "")
             self._update_step(trainee, finished_task)
             buffer_id = trainee.buffer_id
             if trainee.learner_step >= self._train_iterations:
@@ -106,19 +114,19 @@ class PolicyCommander(BaseCommander):
                 self._let_go(trainee)
             return buffer_id
 
-    def notify_fail_learner_task(self, task: dict) -> None:
+    def notify_fail_learner_task(self, task: Task) -> None:
         """Its policy waits for another learner, which goes on where this one was."""
         with self._lock:
             trainee = self._learners.close(task.get("task_id"))
             if trainee is not None:
                 self._waiting.append(trainee)
 
-    def _update_step(self, trainee: Trainee, info: dict) -> None:
-        trainee.learner_step = max(trainee.learner_step, _count(info.get("learner_step")))
+    def _update_step(self, trainee: Trainee, info: Info) -> None:
+        trainee.learner_step = max(trainee.learner_step, as_count(info.get("learner_step")))
 
     # ------------------------------------------------------------------ collectors
 
-    def get_collector_task(self) -> dict | None:
+    def get_collector_task(self) -> Task | None:
         with self._lock:
             if not self._current or not self._collectors.has_room or self.converged_reason:
                 return None
@@ -145,7 +153,7 @@ class PolicyCommander(BaseCommander):
                 },
             )
 
-    def judge_collector_finish(self, task_id: str, info: dict) -> bool:
+    def judge_collector_finish(self, task_id: str, info: Info) -> bool:
         """Whether a collector's task is over.
 
         One that would go on for ever is closed when an evaluation finds no idle collector, and
@@ -161,13 +169,13 @@ class PolicyCommander(BaseCommander):
                 job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
             return job.is_closing
 
-    def update_collect_progress(self, task_id: str, info: dict) -> None:
+    def update_collect_progress(self, task_id: str, info: Info) -> None:
         with self._lock:
             job = self._collectors.opened.get(task_id)
             if job is not None:
                 self._count_steps(job, info.get("cur_step"))
 
-    def finish_collector_task(self, task_id: str, finished_task: dict) -> bool:
+    def finish_collector_task(self, task_id: str, finished_task: Info) -> bool:
         """Take in the end of a collector's task.
 
         Returns:
@@ -178,19 +186,17 @@ class PolicyCommander(BaseCommander):
             is_eval = job.is_eval if job else bool(finished_task.get("eval_flag", False))
             if job is not None and not is_eval:
                 self._count_steps(job, finished_task.get("step_count"))
-                self._episodes += _count(finished_task.get("real_episode_count"))
-            envstep = job.trainee.envstep if job else self._envstep
-            learner_step = job.trainee.learner_step if job else 0
-            if self.tb_logger is not None:
-                write_scalars(self.tb_logger, is_eval, finished_task, learner_step, envstep)
+            if self.tb_logger is not None and job is not None:
+                counts = job.trainee.learner_step, job.trainee.envstep
+                write_scalars(self.tb_logger, is_eval, finished_task, *counts)
             return self._judge_evaluation(job, finished_task) if is_eval else False
 
-    def notify_fail_collector_task(self, task: dict) -> None:
+    def notify_fail_collector_task(self, task: Task) -> None:
         """Another one will be handed out for it; a failed evaluation is due again soon."""
         with self._lock:
             job = self._collectors.close(task.get("task_id"))
             if job is not None and job.is_eval:
-                self._retry_evaluation(task.get("message") or "its collector failed")
+                self._retry_evaluation(str(task.get("message") or "its collector failed"))
 
     def increase_collector_task_space(self) -> None:
         with self._lock:
@@ -211,16 +217,15 @@ class PolicyCommander(BaseCommander):
         is_endless = not section(self._cfg, "env").get("collector_episode_num")
         return is_endless and now - job.since >= self._own.eval_interval
 
-    def _count_steps(self, job: Job, steps: Any) -> None:
-        new = max(0, _count(steps) - job.steps)
+    def _count_steps(self, job: Job, steps: object) -> None:
+        new = max(0, as_count(steps) - job.steps)
         job.steps += new
         if not job.is_eval:
             job.trainee.envstep += new
-            self._envstep += new
 
     def _task_seed(self, is_eval: bool) -> int:
         """Of the run for evaluations, which are to compare; each task's own for collecting."""
-        base = _count(self._cfg.get("seed"))
+        base = as_count(self._cfg.get("seed"))
         if is_eval:
             return base
         return env_seeds(base, f"task {self._collectors.issued + 1}", 1)[0]
@@ -233,18 +238,15 @@ class PolicyCommander(BaseCommander):
         now = self._clock() if now is None else now
         return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
 
-    def _judge_evaluation(self, job: Job | None, info: dict) -> bool:
+    def _judge_evaluation(self, job: Job | None, info: Info) -> bool:
         reward = mean_return(info, is_eval=True)
         if reward is None:
             told = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}
             self._retry_evaluation(f"it gave no mean return of whole episodes: {told}")
             return False
         self._eval_failures = 0
-        self.last_eval_return = reward
-        if self.best_return is None or reward > self.best_return:
-            self.best_return = reward
         # Those that are foreign do not tell how old the weights were.
-        is_trained = "policy_iter" not in info or _count(info["policy_iter"]) > 0
+        is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):
             self.converged_reason = (
                 f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
@@ -259,8 +261,8 @@ class PolicyCommander(BaseCommander):
         if self._is_trained_out and self._eval_failures >= _LAST_EVAL_TRIES:
             self._finish(f"the last evaluation failed: {cause}")
 
-    def _finish(self, last_words: str) -> None:
-        self.finished_reason = f"{self._train_iterations:.0f} iterations were trained; {last_words}"
+    def _finish(self, cause: str) -> None:
+        self.finished_reason = f"{self._train_iterations:.0f} iterations were trained; {cause}"
 
     @property
     def _is_over(self) -> bool:
@@ -286,21 +288,11 @@ class PolicyCommander(BaseCommander):
 
     # ------------------------------------------------------------------ state
 
-    def progress(self) -> dict[str, Any]:
-        with self._lock:
-            return {
-                "best_return": self.best_return,
-                "last_eval_return": self.last_eval_return,
-                "learner_step": max((t.learner_step for t in self._current), default=0),
-                "envstep": self._envstep,
-                "episodes": self._episodes,
-            }
-
     def weights_files(self) -> list[str]:
         with self._lock:
             return [trainee.policy_id for trainee in self._current]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> CommanderState:
         with self._lock:
             return {
                 **{name: getattr(self, name) for name in _PLAIN_STATE},
@@ -311,7 +303,7 @@ class PolicyCommander(BaseCommander):
                 "issued": [self._learners.issued, self._collectors.issued],
             }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: CommanderState) -> None:
         with self._lock:
             for name in _PLAIN_STATE:
                 setattr(self, name, state_dict[name])
@@ -327,18 +319,9 @@ class PolicyCommander(BaseCommander):
             self._learners.issued, self._collectors.issued = state_dict["issued"]
 
 
-_PLAIN_STATE = (
-    *("best_return", "last_eval_return", "converged_reason", "finished_reason"),
-    *("_envstep", "_episodes", "_turn", "_run_id"),
-)
+_PLAIN_STATE = ("converged_reason", "finished_reason", "_turn", "_run_id")
 
 
 def renewed_buffer(trainee: Trainee) -> Trainee:
     """The same policy with a buffer of its own: the one that it had is closed."""
     return replace(trainee, buffer_id=f"buffer_{uuid.uuid4().hex[:8]}")
-
-
-def _count(value: Any) -> int:
-    """A number that came from elsewhere; 0 if it is none."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and math.isfinite(value) and value > 0 else 0

@@ -3,34 +3,52 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
 
 from easydict import EasyDict
 
 from ding.utils import COMMANDER_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError
-from ding.worker.coordinator._command_settings import command_settings
-from ding.worker.coordinator._task_builder import collector_task, learner_task, section
-from ding.worker.coordinator._task_space import TaskSpace
+from ding.worker.coordinator._commander_tasks import (
+    Config,
+    TaskSpace,
+    collector_task,
+    command_settings,
+    learner_task,
+    section,
+)
 from ding.worker.coordinator.reported_values import as_count
+from ding.worker.messages import Task
 
+#: What a worker has told.
+Info = Mapping[str, object]
+#: What a commander needs to go on; plain data.
+CommanderState = dict[str, Any]
 #: Tasks of learners whose news a naive commander keeps.
 MAX_LEARNER_INFO = 100
+
+
+class ScalarWriter(Protocol):
+    """Where scalars go: a TensorBoard writer, or another one of its kind."""
+
+    def add_scalar(self, tag: str, value: float, step: int, /) -> object: ...
 
 
 class BaseCommander(ABC):
     """Makes tasks, and is told how they went. Safe to use from several threads.
 
+    What is not abstract here does nothing: a commander defines what it wants to know.
+
     Attributes:
-        tb_logger: Where scalars go (``add_scalar``), if anywhere.
+        tb_logger: Where scalars go, if anywhere.
         converged_reason: Why training may stop because its goal is reached.
         finished_reason: Why it stops without.
     """
 
-    config: dict[str, Any] = {}
-    tb_logger: Any = None
+    config: CommanderState = {}
+    tb_logger: ScalarWriter | None = None
     converged_reason: str | None = None
     finished_reason: str | None = None
 
@@ -39,38 +57,72 @@ class BaseCommander(ABC):
         """Defaults of this class, merged over those of its base classes."""
         return class_config(cls)
 
-    @abstractmethod
-    def get_collector_task(self) -> dict | None:
-        """A task for a collector that is idle now, or None."""
+    # ------------------------------------------------------------------ collectors
 
-    def judge_collector_finish(self, task_id: str, info: dict) -> bool:
+    @abstractmethod
+    def get_collector_task(self) -> Task | None:
+        """A task for a collector that is idle now, or None.
+
+        Returns:
+            ``task_id``, ``buffer_id`` where its samples go, and ``collector_cfg``.
+        """
+
+    def judge_collector_finish(self, task_id: str, info: Info) -> bool:
         """Whether a collector's task is to be closed, by the progress that it reports."""
         return bool(info.get("collector_done", False))
 
-    def judge_learner_finish(self, task_id: str, info: dict) -> bool:
+    def update_collect_progress(self, task_id: str, info: Info) -> None:  # noqa: B027
+        """Take in the progress of a collector: ``cur_step`` env steps of its task so far."""
+
+    def finish_collector_task(self, task_id: str, finished_task: Info) -> bool | None:
+        """Take in a collector's report; whether training has converged with it."""
+        return False
+
+    def notify_fail_collector_task(self, task: Task) -> None:  # noqa: B027
+        """A task failed, or nobody took it; ``message`` in it says why."""
+
+    def increase_collector_task_space(self) -> None:  # noqa: B027
+        """There is a collector more than the config has."""
+
+    def decrease_collector_task_space(self) -> None:  # noqa: B027
+        """One of those beyond the config has left."""
+
+    # ------------------------------------------------------------------ learners
+
+    def get_learner_task(self) -> Task | None:
+        """A task for a learner that is idle now, or None.
+
+        Returns:
+            ``task_id``, ``policy_id``, ``buffer_id``, ``learner_cfg``, ``replay_buffer_cfg`` and
+            ``policy``.
+        """
+        return None
+
+    def update_learner_info(self, task_id: str, info: Info) -> None:  # noqa: B027
+        """Take in what a learner reports, such as ``learner_step``."""
+
+    def judge_learner_finish(self, task_id: str, info: Info) -> bool:
         """Whether a learner's task is to be closed, by the progress that it reports."""
         return bool(info.get("learner_done", False))
 
-    def update_collect_progress(  # noqa: B027 - those that do not count need not listen
-        self, task_id: str, info: dict
-    ) -> None:
-        """Take in the progress of a collector: ``cur_step`` env steps of its task so far."""
+    def finish_learner_task(self, task_id: str, finished_task: Info) -> str | None:
+        """Take in a learner's report; returns the id of the buffer that is not needed any more."""
+        return None
 
-    def progress(self) -> dict[str, Any]:
-        """How far training is."""
-        return {}
+    def notify_fail_learner_task(self, task: Task) -> None:  # noqa: B027
+        """A task failed, or nobody took it; ``message`` in it says why."""
+
+    # ------------------------------------------------------------------ the run
 
     def weights_files(self) -> list[str]:
         """Names under ``path_policy`` that belong to this run."""
         return []
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> CommanderState:
         """What another commander needs to go on as this one would; plain data."""
         return {}
 
-    def load_state_dict(  # noqa: B027 - those without a state have nothing to load
-        self, state_dict: dict[str, Any]
-    ) -> None:
+    def load_state_dict(self, state_dict: CommanderState) -> None:  # noqa: B027
         """Go on from a `state_dict`; no task is open then."""
 
 
@@ -85,9 +137,9 @@ class NaiveCommander(BaseCommander):
         learner_info: The newest that each learner's task has told, by the task's id.
     """
 
-    config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    config: CommanderState = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: Config) -> None:
         own = commander_section(cfg, type(self))
         self._cfg = cfg
         self._lock = threading.Lock()
@@ -98,7 +150,7 @@ class NaiveCommander(BaseCommander):
         self._clock = time.monotonic
         self._facts = {"learner_step": 0, "envstep": 0}
         self._steps: dict[str, int] = {}
-        self.learner_info: dict[str, dict[str, Any]] = {}
+        self.learner_info: dict[str, Info] = {}
         self.collector_task_finish_count = 0
         self.learner_task_finish_count = 0
 
@@ -112,25 +164,24 @@ class NaiveCommander(BaseCommander):
         """Tasks that are open."""
         return len(self._learners.opened)
 
-    def get_collector_task(self) -> dict | None:
+    def get_collector_task(self) -> Task | None:
         with self._lock:
             if not self._collectors.has_room:
                 return None
             task_id = self._collectors.open(self._clock())
-            settings = dict(eval_flag=False, policy_update_path=_NAIVE_POLICY)
+            settings: dict[str, object] = dict(eval_flag=False, policy_update_path=_NAIVE_POLICY)
             if self._setting is not None:
                 settings["collect_setting"] = self._setting(self._facts)
         return collector_task(self._cfg, task_id, _NAIVE_BUFFER, **settings)
 
-    def get_learner_task(self) -> dict | None:
-        """A task for a learner that is idle now, or None."""
+    def get_learner_task(self) -> Task | None:
         with self._lock:
             if not self._learners.has_room:
                 return None
             task_id = self._learners.open(None)
         return learner_task(self._cfg, task_id, _NAIVE_POLICY, _NAIVE_BUFFER)
 
-    def judge_collector_finish(self, task_id: str, info: dict) -> bool:
+    def judge_collector_finish(self, task_id: str, info: Info) -> bool:
         """Whether a collector's task is over; one without an end is, when its settings are old."""
         if super().judge_collector_finish(task_id, info):
             return True
@@ -139,29 +190,28 @@ class NaiveCommander(BaseCommander):
         since = self._collectors.opened.get(task_id)
         return since is not None and self._clock() - since >= self._interval
 
-    def finish_collector_task(self, task_id: str, finished_task: dict) -> None:
+    def finish_collector_task(self, task_id: str, finished_task: Info) -> None:
         with self._lock:
             self._close_collector(task_id)
             self.collector_task_finish_count += 1
 
-    def finish_learner_task(self, task_id: str, finished_task: dict) -> str:
-        """The id of the buffer that is not needed any more."""
+    def finish_learner_task(self, task_id: str, finished_task: Info) -> str:
         with self._lock:
             self._learners.close(task_id)
             self.learner_task_finish_count += 1
-        return finished_task.get("buffer_id") or _NAIVE_BUFFER
+        return str(finished_task.get("buffer_id") or _NAIVE_BUFFER)
 
-    def notify_fail_collector_task(self, task: dict) -> None:
+    def notify_fail_collector_task(self, task: Task) -> None:
         """Another one will be handed out for it."""
         with self._lock:
             self._close_collector(task.get("task_id"))
 
-    def notify_fail_learner_task(self, task: dict) -> None:
+    def notify_fail_learner_task(self, task: Task) -> None:
         """Another one will be handed out for it."""
         with self._lock:
             self._learners.close(task.get("task_id"))
 
-    def update_learner_info(self, task_id: str, info: dict) -> None:
+    def update_learner_info(self, task_id: str, info: Info) -> None:
         """Keep what a learner tells: how much collectors explore depends on its step."""
         with self._lock:
             self.learner_info[task_id] = dict(info)
@@ -170,16 +220,16 @@ class NaiveCommander(BaseCommander):
             step = self._facts["learner_step"]
             self._facts["learner_step"] = max(step, as_count(info.get("learner_step")))
 
-    def update_collect_progress(self, task_id: str, info: dict) -> None:
+    def update_collect_progress(self, task_id: str, info: Info) -> None:
         with self._lock:
             if task_id in self._collectors.opened:
                 new = as_count(info.get("cur_step")) - self._steps.get(task_id, 0)
                 self._steps[task_id] = self._steps.get(task_id, 0) + max(0, new)
                 self._facts["envstep"] += max(0, new)
 
-    def _close_collector(self, task_id: Any) -> None:
+    def _close_collector(self, task_id: object) -> None:
         self._collectors.close(task_id)
-        self._steps.pop(task_id, None)
+        self._steps.pop(str(task_id), None)
 
     def increase_collector_task_space(self) -> None:
         with self._lock:
@@ -192,7 +242,7 @@ class NaiveCommander(BaseCommander):
     def weights_files(self) -> list[str]:
         return [_NAIVE_POLICY]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> CommanderState:
         with self._lock:
             return {
                 "collector_task_finish_count": self.collector_task_finish_count,
@@ -200,7 +250,7 @@ class NaiveCommander(BaseCommander):
                 "facts": dict(self._facts),
             }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: CommanderState) -> None:
         with self._lock:
             self._collectors.opened.clear()
             self._learners.opened.clear()
@@ -214,7 +264,7 @@ class NaiveCommander(BaseCommander):
 _NAIVE_BUFFER, _NAIVE_POLICY = "naive_buffer", "naive_policy"
 
 
-def commander_section(cfg: Mapping[str, Any], cls: type[BaseCommander]) -> EasyDict:
+def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:
     """A commander's own settings, completed.
 
     Args:
@@ -238,11 +288,11 @@ def create_parallel_commander(cfg: EasyDict) -> BaseCommander:
         cfg: The main config with ``policy.other.commander.type`` and its ``import_names``, or
             ``type`` (or ``parallel_commander_type``) and ``import_names`` alone.
     """
-    commander_cls: Any = get_parallel_commander_cls(cfg)
-    return commander_cls(cfg)
+    make = cast("Callable[[EasyDict], BaseCommander]", get_parallel_commander_cls(cfg))
+    return make(cfg)
 
 
-def get_parallel_commander_cls(cfg: EasyDict) -> type:
+def get_parallel_commander_cls(cfg: EasyDict) -> type[BaseCommander]:
     """The registered commander class; `cfg` as for `create_parallel_commander`."""
     own = _own(cfg)
     import_module(own.get("import_names", []))
@@ -251,8 +301,8 @@ def get_parallel_commander_cls(cfg: EasyDict) -> type:
         raise ConfigError(
             "no commander is named: set policy.other.commander.type, for instance 'solo'"
         )
-    return COMMANDER_REGISTRY.get(type_)  # type: ignore[return-value]
+    return cast(type[BaseCommander], COMMANDER_REGISTRY.get(type_))
 
 
-def _own(cfg: Mapping[str, Any]) -> Mapping[str, Any]:
+def _own(cfg: Config) -> Config:
     return section(cfg, "policy", "other", "commander") or cfg

@@ -1,6 +1,7 @@
 """The commander of a serial pipeline: it sets the collector's exploration."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from easydict import EasyDict
 
@@ -28,7 +29,7 @@ class BaseSerialCommander:
 
     def __init__(
         self,
-        cfg: dict,
+        cfg: Mapping[str, Any],
         learner: Any,
         collector: Any,
         evaluator: Any,
@@ -45,7 +46,7 @@ class BaseSerialCommander:
     def step(self) -> dict[str, Any]:
         """Collect settings for now, such as ``{"eps": 0.9}``: keyword arguments of ``forward``."""
         facts = {"learner_step": self._learner.train_iter, "envstep": self._collector.envstep}
-        return self._policy.get_setting_collect(facts)
+        return cast("dict[str, Any]", self._policy.get_setting_collect(facts))
 
     @property
     def policy(self) -> Any:

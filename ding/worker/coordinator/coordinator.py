@@ -20,7 +20,7 @@ from ding.utils.run_log import RunLog
 from ding.utils.run_mark import RunMark
 from ding.worker.collector.comm.comm_type_samples import samples_of_comm_type
 from ding.worker.engines.flask_fs import FlaskFsEngine
-from ding.worker.messages import Json
+from ding.worker.messages import Json, Kind
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine, Events, TaskFailure
 
@@ -29,6 +29,7 @@ from .best_policy import BestPolicy
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
+from .guarded_commander import GuardedCommander
 from .reported_values import as_count, as_number, error_line, mean_return, one_line
 from .retry_limit import RetryLimit
 from .run_buffers import RunBuffers
@@ -37,8 +38,7 @@ from .run_facts import RunFacts
 from .run_files import RunFiles
 from .run_status import run_status
 from .run_view import RunView, write_address
-from .task_desk import KINDS, TaskDesk
-from .task_table import LIVE, TaskState, TaskTable
+from .task_scheduler import LIVE, TaskScheduler, TaskState, TaskTable
 
 __all__ = ["Coordinator", "TaskState"]
 
@@ -53,6 +53,9 @@ class Coordinator(Events):
         run_log: The run's folder, for scalars and ``run.json``.
         console: The display.
         engine: What carries the run; HTTP and the folders of the config if not given.
+
+    Attributes:
+        commander: What decides which tasks there are.
     """
 
     config: dict[str, Any] = dict(
@@ -87,7 +90,7 @@ class Coordinator(Events):
 
     def __init__(
         self,
-        cfg: dict,
+        cfg: Mapping[str, Any],
         *,
         run_log: RunLog | None = None,
         console: Console | None = None,
@@ -101,16 +104,17 @@ class Coordinator(Events):
         self._resume = given.get("resume", cfg.get("resume_coordinator"))
         self._run_log = run_log
         self._view = RunView(console, _logger)
-        self._commander_lock = threading.RLock()
-        self._commander = create_parallel_commander(self._main)
+        self.commander = create_parallel_commander(self._main)
         if run_log is not None:
-            self._commander.tb_logger = run_log.writer
+            self.commander.tb_logger = run_log.writer
+        self._commander = GuardedCommander(self.commander, lambda cause: self.stop(cause, "failed"))
+        self._wake, self._end = threading.Event(), RunEnd()
         system = {**cfg["system"], "coordinator": self._cfg}
         marks: Mapping[str, RunMark] = {}
         if engine is None:
             engine = folders = FlaskFsEngine(system, self._exp_name)
             marks = folders.marks
-        self._files = RunFiles(engine.weights, marks, self._tell)
+        self._files = RunFiles(engine.weights, marks, self._notify)
         self._buffers = RunBuffers(
             samples_of_comm_type(cfg["system"]) or engine.samples,
             int(self._cfg.path_data_limit),
@@ -122,7 +126,7 @@ class Coordinator(Events):
         self._retries = RetryLimit(int(self._cfg.max_task_retry))
         self._best = BestPolicy(engine.artifacts, engine.weights)
         self._state = CoordinatorState(
-            self._exp_name, self._main, float(self._cfg.save_state_second), self._tell
+            self._exp_name, self._main, float(self._cfg.save_state_second), self._notify
         )
         self._comm = CommCoordinator(
             {"main": self._main, "system": system},
@@ -131,17 +135,20 @@ class Coordinator(Events):
             status=self.status,
             control=engine.control,
         )
-        self._desk = TaskDesk(
-            self._commanded,
+        self._scheduler = TaskScheduler(
+            self._commander,
+            lambda: self._end.verdict is not None,
             self._comm,
             self._table,
             self._buffers,
             self._files,
             self._exp_name,
-            {kind: float(self._cfg[f"{kind}_task_timeout"]) for kind in KINDS},
-            self._tell,
+            {
+                "collector": float(self._cfg.collector_task_timeout),
+                "learner": float(self._cfg.learner_task_timeout),
+            },
+            self._notify,
         )
-        self._wake, self._end = threading.Event(), RunEnd()
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
@@ -251,15 +258,13 @@ class Coordinator(Events):
 
     def _remove_files(self) -> None:
         self._buffers.close()
-        self._files.remove_weights(self._desk.policy_ids.union(self._weights_files()))
+        self._files.remove_weights(
+            self._scheduler.policy_ids.union(self._commander.weights_names())
+        )
         if self._at_goal:
-            self._files.remove_paths(self._desk.state_paths)
+            self._files.remove_paths(self._scheduler.state_paths)
         if self._address_file is not None:
             self._files.remove_paths([self._address_file])
-
-    def _weights_files(self) -> list[str]:
-        """Names of weights that are not those of a task, such as a league's old players."""
-        return getattr(self._commander, "weights_files", list)()
 
     @property
     def _at_goal(self) -> bool:
@@ -271,8 +276,8 @@ class Coordinator(Events):
     def _run(self) -> None:
         try:
             while self._end.verdict is None:
-                self._desk.serve()
-                self._files.note("weights", self._weights_files())
+                self._scheduler.schedule()
+                self._files.note("weights", self._commander.weights_names())
                 self._state.save_if_due(self.state_dict)
                 self._view.draw(self.status)
                 self._wake.wait(durations.COORDINATOR_TICK)
@@ -281,18 +286,6 @@ class Coordinator(Events):
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
         self._comm.close_tasks(0.0)
-
-    def _commanded(self, name: str, *args: Any) -> Any:
-        """Call the commander; one that raises ends the run, and then it gives no more tasks."""
-        if name.startswith("get_") and self._end.verdict is not None:
-            return None
-        with self._commander_lock:
-            try:
-                return getattr(self._commander, name)(*args)
-            except Exception as err:
-                self.stop(f"the commander's {name}: {error_line(err)}", "failed")
-                _logger.exception("the commander failed")
-                return None
 
     # ------------------------------------------------------------------ collectors
 
@@ -307,17 +300,16 @@ class Coordinator(Events):
             self._files.remove(f"data {data_id}", partial(self._buffers.discard, data_id))
             return
         samples = as_count(data.get("sample_num", 1))
-        envstep = self._facts.stepped(task_id, data.get("cur_step"))
+        envstep = self._count_steps(state, data)
         meta = {name: value for name, value in data.items() if name != "env_statistics"}
         buffer.push({**meta, "data_id": data_id}, envstep)
         self._facts.collected(state.worker, samples, as_count(data.get("size")))
         if "env_statistics" in data:
             problem = self._facts.observed(data["env_statistics"])
             if problem is not None:
-                self._tell(problem)
+                self._notify(problem)
         if "policy_iter" in data:
-            path = state.task.get("collector_cfg", {}).get("policy_update_path")
-            for policy_id in [path] if isinstance(path, str) else path or []:
+            for policy_id in state.weights_names:
                 self._facts.used(policy_id, data["policy_iter"])
         self._retries.progress("collector")
 
@@ -326,29 +318,31 @@ class Coordinator(Events):
         one is left alone."""
         if self._known(task_id, "collector") is None:
             return False
-        return bool(self._commanded("judge_collector_finish", task_id, data))
+        return self._commander.is_collector_done(task_id, data)
 
     def deal_with_collector_finish_task(
         self, task_id: str, finished_task: Mapping[str, Json]
     ) -> None:
-        """Take in the closing words of a collector."""
+        """Take in a collector's report."""
         state = self._known(task_id, "collector")
         if state is None or not self._done(state):
             return
-        is_best = self._facts.finished(task_id, state.is_eval, finished_task)
+        with self._commander.lock:
+            is_best = self._facts.finished(task_id, state.is_eval, finished_task)
+            converged = self._commander.collector_finished(task_id, finished_task)
         if as_count(finished_task.get("real_episode_count")):
             self._retries.progress("evaluation" if state.is_eval else "collector")
         problem = self._best.take(finished_task, state.is_eval and is_best)
         if problem is not None:
-            self._tell(problem)
+            self._notify(problem)
         self._write_episodes(state, finished_task)
         reward = mean_return(finished_task, state.is_eval)
         if state.is_eval and reward is not None:
             self._view.evaluated(reward)
-        if self._commanded("finish_collector_task", task_id, finished_task):
-            reason = getattr(self._commander, "converged_reason", None)
+        if converged:
+            reason = self._commander.converged_reason
             self.stop(reason or f"the commander says so after task {task_id}", "converged")
-        self._heed_commander()
+        self._stop_at_goal()
 
     def _write_episodes(self, state: TaskState, info: Mapping[str, Json]) -> None:
         if self._run_log is None:
@@ -365,10 +359,15 @@ class Coordinator(Events):
         state = self._table.get(task_id, "collector")
         if state is None or state.stage not in LIVE:
             return
-        if not state.is_eval:
-            self._facts.stepped(task_id, info.get("cur_step"))
-        if hasattr(self._commander, "update_collect_progress"):
-            self._commanded("update_collect_progress", task_id, info)
+        self._count_steps(state, info)
+
+    def _count_steps(self, state: TaskState, info: Mapping[str, Json]) -> int:
+        """Count the env steps of a collector's task, in two books at once; returns the run's."""
+        with self._commander.lock:
+            self._commander.collector_progress(state.task_id, info)
+            if state.is_eval:
+                return self._facts.envstep
+            return self._facts.stepped(state.task_id, info.get("cur_step"))
 
     # ------------------------------------------------------------------ learners
 
@@ -395,35 +394,35 @@ class Coordinator(Events):
         if buffer is not None:
             # Learners tell of priorities whether or not the config wants them to be used.
             priorities = info.get("priority_info")
-            if isinstance(priorities, Mapping) and state.task.get("policy", {}).get("priority"):
+            if isinstance(priorities, Mapping) and state.has_priorities:
                 buffer.update(priorities)
             for data_id, cause in cast("list[list[str]]", info.get("bad_chunks") or []):
                 count = buffer.drop_chunk(data_id, cause)
-                self._tell(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
+                self._notify(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
         for warning in cast("list[str]", info.get("warnings") or []):
             self.warn(str(state.worker), warning)
         trouble = self._facts.note_trouble(str(state.worker), info.get("trouble"))
         if trouble is not None:
             self.warn(str(state.worker), trouble)
-        step = self._facts.trained(state.worker, state.task.get("policy_id", ""), info)
+        step = self._facts.trained(state.policy_id, info)
         self._retries.trained(step)
-        self._commanded("update_learner_info", task_id, info)
+        self._commander.learner_progress(task_id, info)
 
     def deal_with_learner_judge_finish(self, task_id: str, info: Mapping[str, Json]) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
         self._learner_task(task_id)
-        return bool(self._commanded("judge_learner_finish", task_id, info))
+        return self._commander.is_learner_done(task_id, info)
 
     def deal_with_learner_finish_task(
         self, task_id: str, finished_task: Mapping[str, Json]
     ) -> None:
-        """Take in the closing words of a learner, and close its buffer."""
+        """Take in a learner's report, and close its buffer."""
         state = self._learner_task(task_id)
         if not self._done(state):
             return
-        buffer_id = self._commanded("finish_learner_task", task_id, finished_task)
-        self._heed_commander()
-        buffer_id = buffer_id or state.buffer_id
+        unused = self._commander.learner_finished(task_id, finished_task)
+        self._stop_at_goal()
+        buffer_id = unused or state.buffer_id
         used = any(other.buffer_id == buffer_id for other in self._table.live("learner"))
         if buffer_id and not used and self._end.verdict is None:
             self._buffers.close(buffer_id)
@@ -441,12 +440,12 @@ class Coordinator(Events):
 
     def deal_with_increase_collector(self) -> None:
         """There is a collector more than the config has."""
-        self._commanded("increase_collector_task_space")
+        self._commander.collector_came()
         self._wake.set()
 
     def deal_with_decrease_collector(self) -> None:
         """One of the collectors beyond those of the config has left."""
-        self._commanded("decrease_collector_task_space")
+        self._commander.collector_left()
 
     def task_running(self, task_id: str, worker: str) -> None:
         state = self._table.get(task_id)
@@ -470,7 +469,7 @@ class Coordinator(Events):
             reason = self._retries.failed(group, failure)
             if reason is not None:
                 self.stop(self._facts.with_root(reason), "failed")
-        self._desk.give_back(state, failure.cause)
+        self._scheduler.give_back(state, failure.cause)
         self._wake.set()
 
     def failed_worker(self, failure: TaskFailure) -> None:
@@ -479,7 +478,7 @@ class Coordinator(Events):
             self._view.failed("worker", failure)
 
     def warn(self, worker: str, text: str) -> None:
-        self._tell(f"{worker}: {text}")
+        self._notify(f"{worker}: {text}")
 
     def fatal(self, cause: str) -> None:
         self.stop(cause, "failed")
@@ -493,7 +492,7 @@ class Coordinator(Events):
 
     # ------------------------------------------------------------------ small things
 
-    def _known(self, task_id: str, kind: str) -> TaskState | None:
+    def _known(self, task_id: str, kind: Kind) -> TaskState | None:
         state = self._table.get(task_id, kind)
         if state is None:
             self.error(f"there is no {kind} task {task_id!r}")
@@ -514,17 +513,18 @@ class Coordinator(Events):
         return state
 
     def _done(self, state: TaskState) -> bool:
-        """Whether a task that has given its closing words was open."""
+        """Whether a task that has been reported done was open."""
         self._table.move(state.task_id, "closing")
         done = self._table.move(state.task_id, "done")
         self._wake.set()
         return done
 
-    def _heed_commander(self) -> None:
-        for status in AT_GOAL:
-            reason = getattr(self._commander, f"{status}_reason", None)
-            if reason is not None:
-                self.stop(str(reason), status)
+    def _stop_at_goal(self) -> None:
+        """End the run if the commander says that it has come to a good end."""
+        if self._commander.converged_reason is not None:
+            self.stop(self._commander.converged_reason, "converged")
+        elif self._commander.finished_reason is not None:
+            self.stop(self._commander.finished_reason, "finished")
 
     def worker_ended(self, name: str, cause: str) -> None:
         """Whoever started a worker's process has seen its end: its task is free at once."""
@@ -539,7 +539,7 @@ class Coordinator(Events):
         """Show a line of something that went wrong."""
         self._view.log(s, warning=True)
 
-    def _tell(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._view.log(text, warning=True)
 
     # ------------------------------------------------------------------ state
@@ -557,32 +557,31 @@ class Coordinator(Events):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """What another coordinator needs to go on: buffers, tasks and the commander's counters."""
-        state = getattr(self._commander, "state_dict", dict)
-        with self._commander_lock:
-            commander: dict[str, Any] = state()
+        """What another coordinator needs to go on: buffers, tasks and counters."""
+        with self._commander.lock:
+            counted = {
+                "commander": self._commander.state_dict(),
+                "facts": self._facts.state_dict(),
+            }
         return {
-            "commander": commander,
+            **counted,
             "tasks": self._table.state_dict(),
-            "facts": self._facts.state_dict(),
-            "policy_ids": sorted(self._desk.policy_ids),
+            "policy_ids": sorted(self._scheduler.policy_ids),
             "buffers": self._buffers.state_dict(),
         }
 
-    def load_state_dict(self, state_dict: dict) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a `state_dict`; the commander hands its open tasks out again.
 
         An empty one changes nothing.
         """
         if not state_dict:
             return
-        with self._commander_lock:
-            if hasattr(self._commander, "load_state_dict"):
-                self._commander.load_state_dict(state_dict["commander"])
+        self._commander.load_state_dict(state_dict["commander"])
         self._table.load_state_dict(state_dict["tasks"])
         self._facts.load_state_dict(state_dict["facts"])
-        self._desk.policy_ids.update(state_dict["policy_ids"])
+        self._scheduler.policy_ids.update(state_dict["policy_ids"])
         self._files.note("weights", state_dict["policy_ids"])
         self._files.note("buffers", state_dict["buffers"])
         for line in self._buffers.load_state_dict(state_dict["buffers"]):
-            self._tell(line)
+            self._notify(line)

@@ -10,9 +10,10 @@ from easydict import EasyDict
 from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
+from ding.worker.coordinator._commander_tasks import Config, Job, Trainee, section, task_env
 from ding.worker.coordinator._policy_commander import PolicyCommander, renewed_buffer
-from ding.worker.coordinator._task_builder import section, task_env
-from ding.worker.coordinator._trainee import Job, Trainee
+from ding.worker.coordinator.base_parallel_commander import CommanderState, Info
+from ding.worker.messages import Task
 
 _logger = logging.getLogger(__name__)
 
@@ -37,9 +38,9 @@ class OneVsOneCommander(PolicyCommander):
         ConfigError: A league that cannot be.
     """
 
-    config: dict[str, Any] = dict(collector_task_space=2, learner_task_space=1, eval_interval=60)
+    config: CommanderState = dict(collector_task_space=2, learner_task_space=1, eval_interval=60)
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
         self._league = self._make_league()
         players = self._league.active_players
@@ -57,7 +58,7 @@ class OneVsOneCommander(PolicyCommander):
     def league(self) -> BaseLeague:
         return self._league
 
-    def update_learner_info(self, task_id: str, info: dict) -> None:
+    def update_learner_info(self, task_id: str, info: Info) -> None:
         """Take in what a learner reports: ``learner_step``; a snapshot is kept when due."""
         with self._lock:
             super().update_learner_info(task_id, info)
@@ -65,14 +66,14 @@ class OneVsOneCommander(PolicyCommander):
             if trainee is not None:
                 self._tell_league(trainee)
 
-    def get_collector_task(self) -> dict | None:
+    def get_collector_task(self) -> Task | None:
         with self._lock:
             # Anybody may be somebody's opponent.
             if len(self._current) < len(self._league.active_players):
                 return None
             return super().get_collector_task()
 
-    def finish_collector_task(self, task_id: str, finished_task: dict) -> bool:
+    def finish_collector_task(self, task_id: str, finished_task: Info) -> bool:
         """Take in the end of a collector's task; its games count in the league.
 
         Returns:
@@ -91,12 +92,12 @@ class OneVsOneCommander(PolicyCommander):
             players = [*self._league.active_players, *self._league.historical_players]
             return [os.path.basename(player.checkpoint_path) for player in players]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> CommanderState:
         with self._lock:
             # Those whose learner has not begun are in training, too.
             return {**super().state_dict(), "league": self._league.state_dict()}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: CommanderState) -> None:
         with self._lock:
             self._league.load_state_dict(state_dict["league"])
             super().load_state_dict(state_dict)

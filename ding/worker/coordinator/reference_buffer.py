@@ -180,7 +180,7 @@ class ReferenceBuffer:
 
     def count(self) -> int:
         """Rows that can be drawn."""
-        return self.buffer.count() - self._ledger.dead_rows
+        return int(self.buffer.count()) - self._ledger.dead_rows
 
     # ------------------------------------------------------------------ state and end
 

@@ -40,9 +40,9 @@ class RunBuffers:
     def all(self) -> dict[str, ChunkBuffer]:
         return dict(self._buffers)
 
-    def open(self, buffer_id: Any, cfg: Mapping[str, Any]) -> None:
+    def open(self, buffer_id: str, cfg: Mapping[str, Any]) -> None:
         """Make a buffer unless there is one of that id."""
-        if not isinstance(buffer_id, str) or buffer_id in self._buffers:
+        if buffer_id in self._buffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
         self._buffers[buffer_id] = ChunkBuffer(

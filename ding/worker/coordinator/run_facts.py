@@ -117,7 +117,7 @@ class RunFacts:
         with self._lock:
             self._steps.pop(task_id, None)
 
-    def trained(self, worker: str | None, policy_id: str, info: Mapping[str, Any]) -> int:
+    def trained(self, policy_id: str, info: Mapping[str, object]) -> int:
         """A learner told of its training; returns its step."""
         step = as_count(info.get("learner_step"))
         with self._lock:

@@ -9,7 +9,7 @@ from ding.worker.seams import Awaited
 from .comm_coordinator import CommCoordinator
 from .reported_values import as_number
 from .run_facts import RunFacts
-from .task_table import TaskTable
+from .task_scheduler import TaskTable
 from .worker_session import WorkerSession
 
 _RATIO = "samples_per_insert"

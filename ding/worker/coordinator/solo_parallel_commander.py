@@ -1,18 +1,18 @@
 """The commander of one policy."""
 
 import uuid
-from typing import Any
 
 from ding.utils import COMMANDER_REGISTRY
+from ding.worker.coordinator._commander_tasks import Job, Trainee
 from ding.worker.coordinator._policy_commander import PolicyCommander
-from ding.worker.coordinator._trainee import Job, Trainee
+from ding.worker.coordinator.base_parallel_commander import CommanderState
 
 
 @COMMANDER_REGISTRY.register("solo")
 class SoloCommander(PolicyCommander):
     """One policy and one buffer, made with the learner's task; all collectors work for them."""
 
-    config: dict[str, Any] = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    config: CommanderState = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
     _begins_with_eval = True
 
     def _new_trainee(self) -> Trainee | None:

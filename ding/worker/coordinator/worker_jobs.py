@@ -198,10 +198,8 @@ class CollectorJob(Job):
     def _take(self, chunk: ChunkReport) -> None:
         self._worker.reported_bytes += chunk.size
         buffer_id = chunk.buffer_id or self.buffer_id
-        events = self._events
-        events.deal_with_collector_send_data(self.task_id, buffer_id, chunk.data_id, chunk.meta)
-        if "cur_step" in chunk.meta:
-            events.collector_progress(self.task_id, chunk.meta)
+        send_data = self._events.deal_with_collector_send_data
+        send_data(self.task_id, buffer_id, chunk.data_id, chunk.meta)
 
     def _take_progress(self, progress: CollectProgress, nothing_new: bool) -> bool:
         """Whether the task is done."""

@@ -198,7 +198,7 @@ class ScriptedCommander(BaseCommander):
 
     Attributes:
         failed: Tasks that failed.
-        finished: Closing words.
+        finished: Reports.
     """
 
     def __init__(self, cfg: Any) -> None:
@@ -287,7 +287,7 @@ class Run:
             worker.start()
         self.config = make_config(self.workers, **config)
         self.coordinator = Coordinator(self.config)
-        self.commander: ScriptedCommander = self.coordinator._commander
+        self.commander: ScriptedCommander = self.coordinator.commander
 
     def __enter__(self) -> "Run":
         self.coordinator.start()

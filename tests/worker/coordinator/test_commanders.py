@@ -84,6 +84,12 @@ def evaluation(commander):
     return task
 
 
+def counts(commander):
+    """Updates and env steps of the policy that is trained."""
+    trainee = commander.state_dict()["trainees"][-1]
+    return trainee["learner_step"], trainee["envstep"]
+
+
 def finish_evaluation(commander, reward_mean, **info):
     task = evaluation(commander)
     info = {"eval_flag": True, "reward_mean": reward_mean, "policy_iter": 1, **info}
@@ -125,7 +131,6 @@ def test_a_commander_of_ones_own_needs_to_make_collector_tasks_only():
     assert commander.judge_learner_finish("it", {}) is False
     commander.update_collect_progress("it", {})
     commander.load_state_dict(commander.state_dict())
-    assert commander.progress() == {}
     assert commander.weights_files() == []
 
 
@@ -247,10 +252,10 @@ def test_the_learner_after_a_failed_one_goes_on_with_its_policy_and_data(command
     for key in ("policy_id", "buffer_id"):
         assert task[key] == failed[key]
     commander.update_learner_info(failed["task_id"], {"learner_step": 50})
-    assert commander.progress()["learner_step"] == 0  # of a task that failed
+    assert counts(commander)[0] == 0  # of a task that failed
     commander.update_learner_info(task["task_id"], {"learner_step": 7})
     commander.update_learner_info(task["task_id"], {"learner_step": 5})
-    assert commander.progress()["learner_step"] == 7
+    assert counts(commander)[0] == 7
 
 
 def test_a_learner_that_is_stopped_is_followed_by_a_new_policy(commander):
@@ -299,18 +304,12 @@ def test_exploration_follows_the_steps_that_were_collected(commander):
     task = commander.get_collector_task()
     commander.update_collect_progress(task["task_id"], {"cur_step": 4000})
     commander.update_collect_progress(task["task_id"], {"cur_step": 3000})  # came late
-    assert commander.progress()["envstep"] == 4000
+    assert counts(commander)[1] == 4000
     eps = commander.get_collector_task()["collector_cfg"]["collect_setting"]["eps"]
     assert eps == pytest.approx(0.1 + 0.85 * math.exp(-0.4))
     info = {"step_count": 10000, "real_episode_count": 6}
     assert commander.finish_collector_task(task["task_id"], info) is False
-    assert commander.progress() == {
-        "best_return": None,
-        "last_eval_return": None,
-        "learner_step": 0,
-        "envstep": 10000,
-        "episodes": 6,
-    }
+    assert counts(commander) == (0, 10000)
 
 
 def test_steps_of_a_failed_task_count(commander):
@@ -319,7 +318,7 @@ def test_steps_of_a_failed_task_count(commander):
     commander.update_collect_progress(task["task_id"], {"cur_step": 100})
     commander.notify_fail_collector_task(task)
     commander.update_collect_progress(task["task_id"], {"cur_step": 300})
-    assert commander.progress()["envstep"] == 100
+    assert counts(commander)[1] == 100
 
 
 def test_a_place_is_given_back_once(commander):
@@ -359,8 +358,7 @@ def test_nonsense_from_workers_counts_nothing(commander, value):
     commander.update_collect_progress(task["task_id"], {"cur_step": value})
     info = {"step_count": value, "real_episode_count": value, "reward_mean": value}
     assert commander.finish_collector_task(task["task_id"], info) is False
-    progress = commander.progress()
-    assert (progress["envstep"], progress["episodes"], progress["learner_step"]) == (0, 0, 0)
+    assert counts(commander) == (0, 0)
 
 
 # Solo: evaluations
@@ -415,9 +413,7 @@ def test_how_long_evaluations_are(env, episodes, total):
 def test_converges_when_an_evaluation_reaches_the_stop_value(commander):
     commander.get_learner_task()
     assert finish_evaluation(commander, 194.9) is False
-    assert commander.progress()["last_eval_return"] == 194.9
     assert finish_evaluation(commander, 150.0) is False
-    assert commander.progress()["best_return"] == 194.9
     assert finish_evaluation(commander, 200.0) is True
     assert commander.converged_reason == "mean return 200 reached stop_value 195"
     assert commander.get_collector_task() is None
@@ -448,7 +444,6 @@ def test_a_good_collection_does_not_converge(commander):
 def test_an_evaluation_without_a_return_is_repeated(commander, reward):
     commander.get_learner_task()
     assert finish_evaluation(commander, reward) is False
-    assert commander.progress()["last_eval_return"] is None
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
     commander._clock.now += 1
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
@@ -592,10 +587,8 @@ def test_without_all_its_episodes_an_evaluation_has_no_return(info):
     commander.tb_logger = writer = Writer()
     commander.get_learner_task()
     assert not finish_evaluation(commander, 0.0, **info)
-    assert commander.best_return is commander.last_eval_return is None
     assert not [tag for tag in writer.scalars if "reward" in tag]
     assert finish_evaluation(commander, -60.0)
-    assert commander.best_return == -60.0
 
 
 def test_a_task_without_an_episode_has_no_return(commander):
@@ -622,7 +615,7 @@ def test_goes_on_from_its_state(commander):
 
     other = made()
     other.load_state_dict(state)
-    assert other.progress() == commander.progress()
+    assert counts(other) == counts(commander)
     assert other.weights_files() == commander.weights_files()
     # Till a learner goes on, collectors may work for the same policy.
     task = other.get_collector_task()
@@ -687,7 +680,7 @@ def test_many_threads(commander):
         thread.join(30)
     assert not errors
     assert len(set(seen)) == len(seen)
-    assert commander.progress()["envstep"] == 3 * len(seen)
+    assert counts(commander)[1] == 3 * len(seen)
     assert len([commander.get_collector_task() for _ in range(8)]) == 8
     assert commander.get_collector_task() is None
 

@@ -23,7 +23,7 @@ from ding.worker import NaiveCommander
 from ding.worker.collector.comm import NaiveCollector
 from ding.worker.coordinator import Coordinator
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
-from ding.worker.coordinator.task_desk import TaskDesk
+from ding.worker.coordinator.task_scheduler import TaskScheduler
 from ding.worker.coordinator.worker_jobs import CollectorJob, LearnerJob
 from ding.worker.learner.comm import NaiveLearner
 from tests.worker.coordinator.fake_workers import (
@@ -66,7 +66,7 @@ def test_naive_workers_do_all_tasks_of_a_naive_commander():
     system = {"coordinator": {"path_data": "data", "path_policy": "policy", "port": 0, **tables}}
     coordinator = Coordinator(EasyDict(main=main, system=system))
     coordinator.start()
-    commander = coordinator._commander
+    commander = coordinator.commander
     assert isinstance(commander, NaiveCommander)
     eventually(lambda: commander.collector_task_finish_count >= 4)
     eventually(lambda: commander.learner_task_finish_count >= 2)
@@ -187,11 +187,11 @@ def test_callbacks_may_be_called_before_the_start():
         with pytest.raises(RuntimeError, match="no learner task 'no'"):
             call()
     coordinator.load_state_dict({})
-    space = coordinator._commander.space["collector"]
+    space = coordinator.commander.space["collector"]
     coordinator.deal_with_increase_collector()
-    assert coordinator._commander.space["collector"] == space + 1
+    assert coordinator.commander.space["collector"] == space + 1
     coordinator.deal_with_decrease_collector()
-    assert coordinator._commander.space["collector"] == space
+    assert coordinator.commander.space["collector"] == space
     coordinator.info("a line")
     coordinator.error("a line")
     assert not coordinator.system_shutdown_flag
@@ -558,7 +558,7 @@ def test_another_coordinator_goes_on():
         other.load_state_dict(state)
         assert other.status()["buffers"][BUFFER]["count"] == 48
         assert other.status()["envstep"] == run.status()["envstep"]
-        assert other._commander.issued == run.commander.issued
+        assert other.commander.issued == run.commander.issued
         assert other.status()["tasks"]["done"] == state["tasks"]["totals"]["done"] >= 1
 
 
@@ -576,7 +576,7 @@ def test_killed_coordinator_is_started_again(monkeypatch):
         run.coordinator.close()
         issued = run.commander.issued
         run.coordinator = Coordinator(run.config)
-        run.commander = run.coordinator._commander
+        run.commander = run.coordinator.commander
         run.coordinator.start()
         step = learner.step
         eventually(lambda: run.status()["buffers"][BUFFER]["count"] > count - 100)
@@ -766,7 +766,7 @@ def test_worker_that_joins_twice_at_once_works_once():
 def test_whatever_ends_the_loop_ends_the_run(error, monkeypatch):
     with Run({"c": endless(), "l": FakeLearner(iterations=1e9)}) as run:
         eventually(lambda: run.status()["envstep"] > 0)
-        monkeypatch.setattr(TaskDesk, "serve", raiser(error))
+        monkeypatch.setattr(TaskScheduler, "schedule", raiser(error))
         verdict = run.coordinator.wait(20)
         assert verdict.status == "failed"
         assert verdict.reason.startswith(f"the coordinator failed: {type(error).__name__}")

@@ -121,7 +121,7 @@ def test_facts_count_steps_of_tasks_once():
 
 def test_policy_lag():
     facts = RunFacts()
-    facts.trained("l", "p", {"learner_step": 30, "policy_iter": 20})
+    facts.trained("p", {"learner_step": 30, "policy_iter": 20})
     facts.used("p", 12)
     told = facts.policies()["p"]
     assert (told["iter"], told["lag_iters"]) == (20, 18)

@@ -1,0 +1,198 @@
+"""What commanders hand out: tasks made from the main config, and a note of each open one."""
+
+import copy
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import torch
+from easydict import EasyDict
+
+from ding.policy import create_policy
+from ding.worker.messages import Task
+
+Config = Mapping[str, Any]
+Note = TypeVar("Note")
+#: Settings by ``learner_step`` and ``envstep``.
+Settings = Callable[[Mapping[str, int]], dict[str, Any]]
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: Any) -> Task:
+    """A collector's task.
+
+    Args:
+        cfg: The main config.
+        buffer_id: Where its data goes.
+        settings: What the task says beside or instead of ``policy.collect.collector``.
+    """
+    collector_cfg = {
+        **section(cfg, "policy", "collect", "collector"),
+        "policy": section(cfg, "policy"),
+        "env": section(cfg, "env"),
+        "exp_name": cfg.get("exp_name", "default_experiment"),
+        **settings,
+    }
+    task = {"task_id": task_id, "buffer_id": buffer_id, "collector_cfg": collector_cfg}
+    return _own_copy(task)
+
+
+def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> Task:
+    """A learner's task.
+
+    Args:
+        cfg: The main config.
+        policy_id: The file of the weights under ``path_policy``.
+        buffer_id: Where its data comes from.
+    """
+    task: Task = {
+        "task_id": task_id,
+        "policy_id": policy_id,
+        "buffer_id": buffer_id,
+        "learner_cfg": {
+            **section(cfg, "policy", "learn", "learner"),
+            "exp_name": cfg.get("exp_name", "default_experiment"),
+        },
+        "replay_buffer_cfg": section(cfg, "policy", "other", "replay_buffer"),
+        "policy": section(cfg, "policy"),
+    }
+    return _own_copy(task)
+
+
+def _own_copy(task: Mapping[str, object]) -> Task:
+    copied: Task = EasyDict(copy.deepcopy(dict(task)))
+    return copied
+
+
+def task_env(cfg: Config, is_eval: bool) -> dict[str, Any]:
+    """The env config of a collector's task, which says how many episodes it has.
+
+    ``manager.episode_num`` are those of each environment: ``env.collector_episode_num``, no end
+    without it. Evaluations have ``env.evaluator_episode_num``, or as many as it takes for
+    ``env.n_evaluator_episode`` in all.
+    """
+    env = dict(section(cfg, "env"))
+    episodes = env.get("collector_episode_num") or math.inf
+    if is_eval:
+        env_num = env.get("evaluator_env_num") or 1
+        episodes = env.get("evaluator_episode_num") or math.ceil(
+            (env.get("n_evaluator_episode") or env_num) / env_num
+        )
+        env["n_evaluator_episode"] = env.get("n_evaluator_episode") or episodes * env_num
+    env["manager"] = {**(env.get("manager") or {}), "episode_num": episodes}
+    return env
+
+
+def section(cfg: Config, *path: str) -> Config:
+    """A part of a config; empty where there is none."""
+    for key in path:
+        cfg = cfg.get(key) or {}
+    return cfg
+
+
+def command_settings(cfg: Config) -> tuple[Settings, Settings]:
+    """What gives the settings of collecting and of evaluating.
+
+    Args:
+        cfg: The main config.
+    """
+    policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
+    if not str(policy_cfg.type).endswith("_command"):
+        policy_cfg.type = f"{policy_cfg.type}_command"
+    policy_cfg.cuda = policy_cfg.multi_gpu = False
+    # No network is needed to tell settings.
+    policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])
+    mode = policy.command_mode
+    return mode.get_setting_collect, mode.get_setting_eval
+
+
+# ---------------------------------------------------------------------- what is known of them
+
+
+@dataclass(eq=False)
+class Trainee:
+    """A policy that a learner trains.
+
+    Attributes:
+        policy_id: File of its weights under ``path_policy``.
+        buffer_id: Where its data goes.
+        player_id: Of a league.
+        learner_step: Updates so far.
+        envstep: Env steps that were collected for it.
+    """
+
+    policy_id: str
+    buffer_id: str
+    player_id: str | None = None
+    learner_step: int = 0
+    envstep: int = 0
+
+    def facts(self) -> dict[str, int]:
+        """What settings depend on."""
+        return {"learner_step": self.learner_step, "envstep": self.envstep}
+
+
+@dataclass(eq=False)
+class Job:
+    """What a collector is asked to do.
+
+    Attributes:
+        settings: Of ``collector_cfg``.
+        league_job: What the league asked for.
+        since: When it was handed out, seconds.
+        steps: Env steps reported so far.
+        is_closing: The collector was told to stop.
+        is_last: It was handed out when training was over.
+    """
+
+    trainee: Trainee
+    is_eval: bool
+    settings: dict[str, Any] = field(default_factory=dict)
+    league_job: dict[str, Any] | None = None
+    since: float = 0.0
+    steps: int = 0
+    is_closing: bool = False
+    is_last: bool = False
+
+
+class TaskSpace(Generic[Note]):
+    """Places for tasks; who takes one leaves a note.
+
+    Not safe for threads: commanders hold their lock.
+
+    Args:
+        kind: First part of the ids.
+        space: How many tasks may be open at once.
+    """
+
+    def __init__(self, kind: str, space: int) -> None:
+        self.space = int(space)
+        self.opened: dict[str, Note] = {}
+        self.issued = 0
+        self._kind = kind
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.opened) < self.space
+
+    def open(self, note: Note) -> str:
+        """Take a place; the id of the new task is unique over all runs."""
+        self.issued += 1
+        task_id = f"{self._kind}_{self.issued}_{uuid.uuid4().hex[:8]}"
+        self.opened[task_id] = note
+        return task_id
+
+    def close(self, task_id: object) -> Note | None:
+        """Give the place of a task back: its note, or None if that was done before."""
+        return self.opened.pop(str(task_id), None)
+
+    def increase(self) -> None:
+        self.space += 1
+
+    def decrease(self) -> None:
+        """One place less; tasks that are open may stay so."""
+        self.space = max(0, self.space - 1)
