@@ -19,6 +19,7 @@ _POSITIVE = (
 _FRACTIONS = (
     *("policy.discount_factor", "policy.collect.discount_factor", "policy.collect.gae_lambda"),
     *("policy.other.eps.start", "policy.other.eps.end", "policy.learn.target_theta"),
+    *("policy.other.commander.eval_share", "policy.other.commander.greedy_share"),
 )
 _MAY_BE_NONE = (
     *("policy.learn.target_update_freq", "policy.collect.n_sample", "policy.collect.n_episode"),

@@ -127,6 +127,8 @@ COMMANDER_KEYS: dict[str, Any] = {
     "collector_task_space": 1,
     "learner_task_space": 1,
     "eval_interval": 60.0,
+    "eval_share": 0.1,
+    "greedy_share": 0.5,
     "league": {},
     "path_policy": "",
 }

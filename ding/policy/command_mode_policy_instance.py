@@ -10,14 +10,18 @@ from ding.utils import POLICY_REGISTRY
 
 
 class EpsCommandModePolicy(CommandModePolicy):
-    """Explores with an ε that falls with the number of environment steps (``other.eps``)."""
+    """Explores with an ε that falls with the number of environment steps (``other.eps``).
+
+    Who collects for a command info with ``greedy`` explores with the ε that it falls to.
+    """
 
     def _init_command(self) -> None:
         eps = self._cfg.other.eps
         self.epsilon_greedy = get_epsilon_greedy_fn(eps.start, eps.end, eps.decay, eps.type)
 
     def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
-        return {"eps": self.epsilon_greedy(command_info["envstep"])}
+        eps = self.epsilon_greedy(command_info["envstep"])
+        return {"eps": min(eps, self._cfg.other.eps.end) if command_info.get("greedy") else eps}
 
 
 class OpenCommandModePolicy(EpsCommandModePolicy):

@@ -15,7 +15,7 @@ from ding.worker.messages import Task
 
 Config = Mapping[str, Any]
 Note = TypeVar("Note")
-#: Settings by ``learner_step`` and ``envstep``.
+#: Settings by ``learner_step``, ``envstep`` and ``greedy``.
 Settings = Callable[[Mapping[str, int]], dict[str, Any]]
 
 
@@ -123,6 +123,7 @@ class Trainee:
         player_id: Of a league.
         learner_step: Updates so far.
         envstep: Env steps that were collected for it.
+        greedy_steps: Those of them in which collectors explored little.
     """
 
     policy_id: str
@@ -130,6 +131,7 @@ class Trainee:
     player_id: str | None = None
     learner_step: int = 0
     envstep: int = 0
+    greedy_steps: int = 0
 
     def facts(self) -> dict[str, int]:
         """What settings depend on."""
@@ -147,6 +149,7 @@ class Job:
         steps: Env steps reported so far.
         is_closing: The collector was told to stop.
         is_last: It was handed out when training was over.
+        is_greedy: The collector explores as little as at the end of the run.
     """
 
     trainee: Trainee
@@ -157,6 +160,7 @@ class Job:
     steps: int = 0
     is_closing: bool = False
     is_last: bool = False
+    is_greedy: bool = False
 
 
 class TaskSpace(Generic[Note]):

@@ -38,13 +38,26 @@ class PolicyCommander(BaseCommander):
     """Base of commanders that train: one learner per trainee, many collectors.
 
     Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
-    over (``learn.learner.train_iterations``), one last time.
+    over (``learn.learner.train_iterations``), one last time. Where a goal ends the run, and that
+    takes less than ``eval_share`` of the collectors' time, evaluations come sooner: in between, a
+    policy can have reached the goal and lost it again.
+
+    Collectors of ``greedy_share`` of the env steps explore from the beginning as little as all do
+    at the end: where the others still act at random, nobody else tries what the policy takes for
+    good, and it would not learn where that fails (the reason for a different ε in each actor in
+    Ape-X, Horgan et al. 2018).
 
     Args:
         cfg: The main config.
     """
 
-    config: CommanderState = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    config: CommanderState = dict(
+        collector_task_space=1,
+        learner_task_space=1,
+        eval_interval=60,
+        eval_share=0.0,
+        greedy_share=0.0,
+    )
     #: Whether the first task of a collector is an evaluation.
     _begins_with_eval = False
 
@@ -138,13 +151,15 @@ class PolicyCommander(BaseCommander):
             else:
                 job = self._make_job(is_eval=False)
             job.since, job.is_last = self._clock(), self._is_trained_out
+            job.is_greedy = not job.is_eval and self._wants_greedy(job.trainee)
+            facts = {**job.trainee.facts(), "greedy": job.is_greedy}
             task_id = self._collectors.open(job)
             return collector_task(
                 self._cfg,
                 task_id,
                 job.trainee.buffer_id,
                 **{
-                    "collect_setting": self._setting[job.is_eval](job.trainee.facts()),
+                    "collect_setting": self._setting[job.is_eval](facts),
                     "eval_flag": job.is_eval,
                     "policy_update_path": job.trainee.policy_id,
                     "env": task_env(self._cfg, job.is_eval),
@@ -217,11 +232,24 @@ class PolicyCommander(BaseCommander):
         is_endless = not section(self._cfg, "env").get("collector_episode_num")
         return is_endless and now - job.since >= self._own.eval_interval
 
+    def _wants_greedy(self, trainee: Trainee) -> bool:
+        """Whether the next of its collectors is one that explores little."""
+        share = float(self._own.greedy_share)
+        others = [
+            job.is_greedy
+            for job in self._collectors.opened.values()
+            if job.trainee is trainee and not job.is_eval
+        ]
+        if others:
+            return sum(others) + 1 <= share * (len(others) + 1)
+        return trainee.greedy_steps < share * trainee.envstep
+
     def _count_steps(self, job: Job, steps: object) -> None:
         new = max(0, as_count(steps) - job.steps)
         job.steps += new
         if not job.is_eval:
             job.trainee.envstep += new
+            job.trainee.greedy_steps += new if job.is_greedy else 0
 
     def _task_seed(self, is_eval: bool) -> int:
         """Of the run for evaluations, which are to compare; each task's own for collecting."""
@@ -245,6 +273,8 @@ class PolicyCommander(BaseCommander):
             self._retry_evaluation(f"it gave no mean return of whole episodes: {told}")
             return False
         self._eval_failures = 0
+        if job is not None and self._next_eval is not None:
+            self._next_eval = min(self._next_eval, self._clock() + self._rest(job))
         # Those that are foreign do not tell how old the weights were.
         is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):
@@ -254,6 +284,14 @@ class PolicyCommander(BaseCommander):
         elif job is not None and job.is_last:
             self._finish(f"the last evaluation's mean return was {reward:.4g}")
         return self.converged_reason is not None
+
+    def _rest(self, job: Job) -> float:
+        """Seconds without evaluation after one, for which that takes its share of the time."""
+        share = float(self._own.eval_share * self._own.collector_task_space)
+        if not share or math.isinf(self._stop_value):
+            return math.inf
+        took = self._clock() - job.since
+        return took * max(1 / share - 1, 0.0)
 
     def _retry_evaluation(self, cause: str) -> None:
         self._eval_failures += 1

@@ -12,7 +12,13 @@ from ding.worker.coordinator.base_parallel_commander import CommanderState
 class SoloCommander(PolicyCommander):
     """One policy and one buffer, made with the learner's task; all collectors work for them."""
 
-    config: CommanderState = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    config: CommanderState = dict(
+        collector_task_space=1,
+        learner_task_space=1,
+        eval_interval=60,
+        eval_share=0.1,
+        greedy_share=0.5,
+    )
     _begins_with_eval = True
 
     def _new_trainee(self) -> Trainee | None:

@@ -52,6 +52,8 @@ def config(commander=None, env=None, **policy):
                     collector_task_space=2,
                     learner_task_space=1,
                     eval_interval=INTERVAL,
+                    eval_share=0.0,
+                    greedy_share=0.0,
                 )
                 | (commander or {}),
             ),
@@ -297,6 +299,73 @@ def test_a_collector_task_says_whom_to_collect_for_and_how(commander):
     # Environments of a task take consecutive seeds.
     assert abs(other["collector_cfg"]["seed"] - own["seed"]) >= 100
     assert commander.get_collector_task() is None
+
+
+def collect(commander):
+    """The next task of a collector, and the ε that it has."""
+    task = commander.get_collector_task()
+    assert not task["collector_cfg"]["eval_flag"]
+    return task["task_id"], task["collector_cfg"]["collect_setting"]["eps"]
+
+
+LEAST_EPS = 0.1
+
+
+def test_a_share_of_the_collectors_explores_little():
+    commander = made(commander=dict(greedy_share=0.5, collector_task_space=4))
+    commander.get_learner_task()
+    tasks = [collect(commander) for _ in range(4)]
+    assert [eps for _, eps in tasks] == [pytest.approx(0.95), LEAST_EPS] * 2
+    # Who comes for one that is done takes its place.
+    for task_id, eps in tasks:
+        commander.finish_collector_task(task_id, {"step_count": 10, "real_episode_count": 1})
+        assert collect(commander)[1] == pytest.approx(eps, rel=0.01)
+
+
+def test_a_single_collector_takes_turns_by_its_steps():
+    commander = made(commander=dict(greedy_share=0.5, collector_task_space=1))
+    commander.get_learner_task()
+    steps, seen = {True: 0, False: 0}, []
+    for _ in range(40):
+        task_id, eps = collect(commander)
+        is_greedy = eps == LEAST_EPS
+        length = 150 if is_greedy else 20
+        steps[is_greedy] += length
+        seen.append(is_greedy)
+        commander.finish_collector_task(task_id, {"step_count": length, "real_episode_count": 1})
+    assert abs(steps[True] - steps[False]) <= 150
+    assert seen[:3] == [False, True, False]
+    other = made(commander=dict(greedy_share=0.5, collector_task_space=1))
+    other.load_state_dict(json.loads(json.dumps(commander.state_dict())))
+    other.get_learner_task()
+    assert (collect(other)[1] == LEAST_EPS) == (steps[True] < steps[False])
+
+
+def test_cheap_evaluations_come_sooner():
+    commander = made(commander=dict(eval_share=0.1))
+    commander.get_learner_task()
+    task = evaluation(commander)
+    commander._clock.now += 0.2  # of two collectors' time, a tenth in all
+    commander.finish_collector_task(task["task_id"], {"reward_mean": 9.0, "policy_iter": 1})
+    commander._clock.now += 0.79
+    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
+    commander._clock.now += 0.02
+    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
+
+
+@pytest.mark.parametrize(
+    ("took", "share", "goal"), [(0.2, 0.1, math.inf), (0.2, 0.0, 195), (2.0, 0.1, 195)]
+)
+def test_others_come_at_their_interval(took, share, goal):
+    commander = made(commander=dict(eval_share=share), env=dict(stop_value=goal))
+    commander.get_learner_task()
+    task = evaluation(commander)
+    commander._clock.now += took
+    commander.finish_collector_task(task["task_id"], {"reward_mean": 9.0, "policy_iter": 1})
+    commander._clock.now += INTERVAL - took - 0.1
+    assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
+    commander._clock.now += 0.2
+    assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
 def test_exploration_follows_the_steps_that_were_collected(commander):
