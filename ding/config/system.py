@@ -34,6 +34,8 @@ SYSTEM_DEFAULTS: dict[str, Any] = {
     # How often the processes of one worker are started again after they died.
     "max_restart": 5,
 }
+#: Who may keep the replay buffer.
+BUFFER_KEEPERS = ("coordinator", "learner")
 #: Shared folders, by the key that names another one.
 _FOLDERS = {"path_data": "data", "path_policy": "policy"}
 # What may be set for single workers, in system_config.collector0 and the like.
@@ -114,6 +116,12 @@ def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:
         value = at(system, path)
         if value is None or not value > 0:
             problems.add(f"system_config.{path} must be greater than 0, got {value!r}")
+    keeper = at(system, "coordinator.buffer")
+    if keeper not in BUFFER_KEEPERS:
+        problems.add(
+            f"system_config.coordinator.buffer must be one of {', '.join(BUFFER_KEEPERS)}, got "
+            f"{keeper!r}"
+        )
     span, tolerance = (
         system["coordinator"]["heartbeat_span"],
         at(system, "coordinator.heartbeat_tolerance"),

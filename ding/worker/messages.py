@@ -176,6 +176,7 @@ class Demand:
         learners: Processes that train together and share the batches out.
         done: It has reached its last update.
         buffer_id: Buffer to take them from, if not the task's.
+        own_rows: Samples in a replay buffer of its own, if it has one already.
     """
 
     task_id: str | None
@@ -185,6 +186,7 @@ class Demand:
     learners: int = 1
     done: bool = False
     buffer_id: str | None = None
+    own_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,8 @@ class TrainAnswer:
         priority_info: Ids and priorities of samples, for the buffer.
         bad_chunks: Chunks that cannot be read: name and cause.
         error: Why training has ended early.
+        received: Chunks whose samples are in the learner's own buffer now.
+        own_rows: Samples in that buffer; ``None`` if it has none.
         info: As it was told, for the commander.
     """
 
@@ -239,6 +243,8 @@ class TrainAnswer:
     bad_chunks: tuple[tuple[str, str], ...]
     priority_info: Mapping[str, Json]
     info: Mapping[str, Json]
+    received: tuple[str, ...] = ()
+    own_rows: int | None = None
 
     def as_json(self) -> dict[str, Json]:
         """All of it but the ids as one JSON object, which is what a commander is given."""
@@ -247,6 +253,7 @@ class TrainAnswer:
             "batch_num": self.batch_num,
             "policy_iter": self.policy_iter,
             "error": self.error,
+            "own_rows": self.own_rows,
         }
         return {
             **self.info,
@@ -258,6 +265,7 @@ class TrainAnswer:
             "bad_chunks": [[name, cause] for name, cause in self.bad_chunks],
             "priority_info": dict(self.priority_info),
             **{key: value for key, value in optional.items() if value is not None},
+            **({} if self.own_rows is None else {"received": list(self.received)}),
         }
 
 
@@ -270,6 +278,8 @@ class TrainRequest(Request[TrainAnswer]):
         env_statistics: What normalising environments have seen, if that is news.
         rows: Instead of batches, one batch for a foreign learner: a dict for each sample; answered
             when it has been trained on.
+        chunks: Samples for the learner's own replay buffer, if it has one; its batches name no
+            chunks then: it draws them itself.
         wait: Seconds to wait, at most, until batches are wanted.
     """
 
@@ -278,3 +288,10 @@ class TrainRequest(Request[TrainAnswer]):
     env_statistics: Mapping[str, Json] | None = None
     rows: tuple[Mapping[str, Json], ...] | None = None
     wait: float | None = None
+    chunks: tuple[ChunkReport, ...] = ()
+
+    @property
+    def names(self) -> set[str]:
+        """All chunks that it takes to answer."""
+        drawn = (name for batch in self.batches for name in batch.chunks)
+        return {*drawn, *(chunk.data_id for chunk in self.chunks)}

@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 from ding.data import Columns
 from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
-from ding.worker.messages import Json, Kind, Request, Task
+from ding.worker.messages import ChunkReport, Json, Kind, Request, Task
 
 Answer = TypeVar("Answer")
 #: Samples as they are stored: columns, or one dict for each.
@@ -348,6 +348,18 @@ class Batches(Protocol):
 
     def holds_learner(self, batch_size: int) -> bool:
         """Whether a batch that is there may not be drawn until collectors have brought more."""
+
+    def take_chunks(self) -> Sequence[ChunkReport]:
+        """What has come for the learner's own buffer; nothing if the run's buffer is here."""
+
+    def received(self, names: Sequence[str], rows: int) -> None:
+        """The learner has taken in these chunks, and its buffer has so many rows."""
+
+    def take_back(self) -> None:
+        """The learner's task has ended: what it has not taken in is for the next one."""
+
+    def begin(self, rows: int) -> int:
+        """A learner begins, with so many rows in its own buffer; how many are lost."""
 
     def grant(self, worker: str, written: int, need: int) -> int:
         """Bytes that a collector may have written since it came; it has written so many, and a

@@ -138,3 +138,13 @@ def test_a_killed_learner_aggregator_is_replaced(tmp_path):
             2 * RECOVERY,
         )
         assert len(_failures(run, name)) == 1
+
+
+def test_samples_that_a_killed_learner_kept_are_counted(tmp_path):
+    system = {"coordinator": {"buffer": "learner"}}
+    with parallel_run(tmp_path, system=system, other={"commander": slow_evaluation()}) as run:
+        run.wait_until_it_learns()
+        pid = run.kill("learner0")
+        run.wait_for("new learner", lambda s: s["workers"]["learner0"]["pid"] != pid, RECOVERY)
+        run.wait_for("line", lambda s: "samples that were in the learner's own" in run.output)
+        _assert_converges(run)

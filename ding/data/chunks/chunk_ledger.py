@@ -32,6 +32,8 @@ def distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Numbers that are close together are counted instead of sorted, several times faster.
     """
+    if not len(numbers):
+        return numbers, numbers, numbers
     low = int(numbers.min())
     span = int(numbers.max()) - low + 1
     if span > _WIDEST:

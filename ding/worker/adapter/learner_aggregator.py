@@ -106,6 +106,7 @@ class LearnerAggregator:
         self._alone = threading.Event()
         self._identity: dict[str, Any] = {}
         self._left: list[dict[str, Any]] = []
+        self._dealt_chunks = 0
         self._sizes: dict[str, int] = {}
         self._end_flag = True
         self._ended = threading.Event()
@@ -216,6 +217,7 @@ class LearnerAggregator:
             answer["batch_size"] = max(self._sizes.values())
             answer["batch_num"] = max(0, each * len(demands) - len(self._left))
             answer["learners"] = len(demands)
+            answer["own_rows"] = sum(_number(demand, "own_rows") for demand in demands.values())
             answer["learner_done"] = all(d.get("learner_done") for d in demands.values())
             answer["ours"] = 1
         return answer
@@ -249,11 +251,17 @@ class LearnerAggregator:
         used = each * len(names)
         # Those over wait for the next time: every learner makes the same number of updates.
         self._left = batches[used:]
-        rest = {key: value for key, value in data.items() if key != "batches"}
-        return {
-            name: {**task, "data": {**rest, "batches": batches[i : used : len(names)]}}
-            for i, name in enumerate(names)
-        }
+        rest = {key: value for key, value in data.items() if key not in ("batches", "chunks")}
+        dealt = {}
+        for i, name in enumerate(names):
+            own = {**rest, "batches": batches[i : used : len(names)]}
+            # Chunks for their own buffers go round, so that each has its share of the samples.
+            first = (i - self._dealt_chunks) % len(names)
+            if chunks := data.get("chunks", [])[first :: len(names)]:
+                own["chunks"] = chunks
+            dealt[name] = {**task, "data": own}
+        self._dealt_chunks += len(data.get("chunks", []))
+        return dealt
 
     def _dealt_samples(self, task: dict[str, Any], samples: list[Any]) -> dict[str, Any]:
         requests, start = {}, 0

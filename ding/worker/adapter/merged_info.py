@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+_SUMS = frozenset({"trained", "own_rows"})
 _LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_num", "envstep"})
 
 
 def merged_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The results of several learners as those of one.
 
-    ``learner_step`` and other counters that all share: the least; ``trained``: the sum;
-    ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
+    ``learner_step`` and other counters that all share: the least; ``trained`` and ``own_rows``: the
+    sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
     whether all are; ``waiting``: what any waits for; other numbers: the mean.
     """
     merged: dict[str, Any] = {}
@@ -36,4 +37,4 @@ def _merged(name: str, values: list[Any], count: int) -> Any:
         return first
     if name in _LEAST:
         return min(values)
-    return sum(values) if name == "trained" else sum(values) / len(values)
+    return sum(values) if name in _SUMS else sum(values) / len(values)

@@ -14,7 +14,9 @@ from ding.utils.errors import ConfigError
 from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.reference_buffer import ReferenceBuffer
+from ding.worker.coordinator.remote_rows import RemoteRows
 from ding.worker.coordinator.space_quota import SpaceQuota
+from ding.worker.messages import ChunkReport
 from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio
 from ding.worker.seams import SampleStore
 
@@ -41,6 +43,7 @@ class ChunkBuffer:
         instance_name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
+        at_learner: Whether the registered buffer is the learner's, and chunks are passed on to it.
 
     Raises:
         ConfigError: A buffer that samples something other than single rows.
@@ -55,12 +58,17 @@ class ChunkBuffer:
         instance_name: str = "buffer",
         tb_logger: Any = None,
         ratio: SampleRatio | None = None,
+        at_learner: bool = False,
     ) -> None:
         self._name = instance_name
         self._lock = threading.Condition()
         self._files = ChunkFiles(store, self._lock)
         self._ledger = self._files.ledger
-        self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
+        self._rows: ReferenceBuffer | RemoteRows
+        if at_learner:
+            self._rows = RemoteRows(cfg, self._ledger)
+        else:
+            self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
         self._quota = max_bytes if isinstance(max_bytes, SpaceQuota) else SpaceQuota(max_bytes)
         self._quota.join(self)
         self._limiter = None if ratio is None else RateLimiter(ratio)
@@ -70,6 +78,7 @@ class ChunkBuffer:
         self._next_id = 0
         self._push_count = 0
         self._largest = 0
+        self._row_bytes = 0.0  # of the chunk that came last
         self._refused_at = -1  # push count when the buffer last had too little for a batch
         self._evicted = self._evicted_unseen = 0  # rows; since the last batch
         self._closed = False
@@ -98,6 +107,7 @@ class ChunkBuffer:
                 chunk = self._ledger.add(data_id, rows, size, facts)
                 self._rows.push(chunk, columns, envstep)
                 self._largest = max(self._largest, size)
+                self._row_bytes = size / rows
                 self._push_count += rows
                 if self._limiter is not None:
                     self._limiter.insert(rows)
@@ -135,6 +145,11 @@ class ChunkBuffer:
         Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
         which :meth:`release` knows them.
         """
+        if isinstance(self._rows, RemoteRows):
+            raise ConfigError(
+                f"{self._name}: system_config.coordinator.buffer='learner' needs a learner that "
+                "keeps samples; this one takes rows from the coordinator: use 'coordinator'"
+            )
         drawn = self._draw(batch_size, cur_learner_iter)
         if drawn is None:
             return None
@@ -278,13 +293,37 @@ class ChunkBuffer:
         with self._lock:
             self._collectors.add(worker)
             self._paced.add(worker)
-            if self._limiter is None or not self._ledger.file_rows:
+            if self._limiter is None or not self._row_bytes:
                 return None
             rows = -(-self._limiter.room // len(self._collectors))
             if not rows:
                 return written
-            size = rows * self._ledger.bytes // self._ledger.file_rows
-            return written + max(size + _FILE_SLACK, need)
+            return written + max(int(rows * self._row_bytes) + _FILE_SLACK, need)
+
+    # ------------------------------------------------------------------ the learner's own buffer
+
+    def take_chunks(self) -> Sequence[ChunkReport]:
+        """What has come for the learner's own buffer; nothing if the buffer is here."""
+        with self._lock:
+            return self._rows.take_chunks() if isinstance(self._rows, RemoteRows) else ()
+
+    def received(self, names: Sequence[str], rows: int) -> None:
+        """The learner has taken in these chunks, and its buffer has so many rows."""
+        with self._lock:
+            if isinstance(self._rows, RemoteRows):
+                self._rows.received(names, rows)
+        self._files.remove_unused()
+
+    def begin(self, rows: int) -> int:
+        """A learner begins, with so many rows in its own buffer; how many are lost."""
+        with self._lock:
+            return self._rows.begin(rows) if isinstance(self._rows, RemoteRows) else 0
+
+    def take_back(self) -> None:
+        """The learner's task has ended: what it has not taken in is for the next one."""
+        with self._lock:
+            if isinstance(self._rows, RemoteRows):
+                self._rows.take_back()
 
     # ------------------------------------------------------------------ changes
 
@@ -433,7 +472,7 @@ class ChunkBuffer:
         """All that goes on where this one stood, with the files that are there then."""
         with self._lock:
             return {
-                "buffer": self._rows.buffer.state_dict(),
+                "buffer": self._rows.state_dict(),
                 "ledger": self._ledger.state_dict(),
                 "next_id": self._next_id,
                 "push_count": self._push_count,
@@ -449,8 +488,8 @@ class ChunkBuffer:
             Chunks that are dropped because their files are missing or have another size.
         """
         with self._lock:
-            self._rows.load_state_dict(state["buffer"])
             self._ledger.load_state_dict(state["ledger"])
+            self._rows.load_state_dict(state["buffer"])
             self._in_flight.clear()
             self._next_id = int(state["next_id"])
             self._push_count = int(state["push_count"])

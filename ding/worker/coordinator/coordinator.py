@@ -79,6 +79,8 @@ class Coordinator(Events):
         # often as the learner can; and by how many samples that may be missed, None: 32 batches.
         samples_per_insert="auto",
         samples_per_insert_tolerance=None,
+        # Who keeps the replay buffer: 'coordinator' or 'learner'.
+        buffer="coordinator",
         # Seconds between saves of the state.
         save_state_second=durations.COORDINATOR_SAVE_INTERVAL,
     )
@@ -121,6 +123,7 @@ class Coordinator(Events):
             self._exp_name,
             None if run_log is None else run_log.writer,
             self._sample_ratio(),
+            at_learner=self._cfg.buffer == "learner",
         )
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(int(self._cfg.max_task_retry))

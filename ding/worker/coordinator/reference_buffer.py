@@ -184,6 +184,11 @@ class ReferenceBuffer:
 
     # ------------------------------------------------------------------ state and end
 
+    def state_dict(self) -> dict[str, Any]:
+        """All that the buffer needs to go on."""
+        state: dict[str, Any] = self.buffer.state_dict()
+        return state
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where the buffer stood; the ledger is loaded by its owner."""
         self.buffer.load_state_dict(state)

@@ -19,6 +19,7 @@ class RunBuffers:
         exp_name: The run's folder.
         tb_logger: Where buffers write scalars.
         ratio: Of samples drawn to samples put in, for each of them; None for no limit.
+        at_learner: Whether learners keep the buffers, see `ChunkBuffer`.
     """
 
     def __init__(
@@ -28,7 +29,9 @@ class RunBuffers:
         exp_name: str,
         tb_logger: Any = None,
         ratio: SampleRatio | None = None,
+        at_learner: bool = False,
     ) -> None:
+        self._at_learner = at_learner
         self._store, self._space = store, SpaceQuota(limit)
         self._exp_name, self._tb_logger, self._ratio = exp_name, tb_logger, ratio
         self._buffers: dict[str, ChunkBuffer] = {}
@@ -48,6 +51,7 @@ class RunBuffers:
         self._buffers[buffer_id] = ChunkBuffer(
             *(cfg, self._store, self._space, self._exp_name, buffer_id, self._tb_logger),
             ratio=self._ratio,
+            at_learner=self._at_learner,
         )
 
     def close(self, buffer_id: str | None = None) -> None:

@@ -258,6 +258,7 @@ class LearnerJob(Job):
             demand = self._worker.ask(DemandRequest(self._wait))
             if not self._is_mine(demand.task_id):
                 return False
+            self._note_lost(demand)
             self._demand = demand
         buffer_id = self._demand.buffer_id or self.buffer_id
         request = self._batches(buffer_id, self._demand)
@@ -309,11 +310,22 @@ class LearnerJob(Job):
         self._held.append(rows)
         return TrainRequest(rows=tuple(rows), wait=self._wait)
 
+    def _note_lost(self, demand: Demand) -> None:
+        """Say so if the samples in the learner's own buffer did not outlive the one before."""
+        buffer = self._events.learner_buffer(demand.buffer_id or self.buffer_id)
+        lost = 0 if buffer is None else buffer.begin(demand.own_rows)
+        if lost:
+            text = f"it begins without the {lost} samples that were in the learner's own buffer"
+            self._events.warn(self._worker.name, text)
+
     def _references(self, buffer: Batches | None, demand: Demand) -> TrainRequest | None:
-        """As many batches as are wanted and there, by reference."""
+        """As many batches as are wanted and there, by reference; and what is for its own buffer."""
         wanted = demand.batch_num or 0
+        if buffer is None:
+            return None
+        chunks = tuple(buffer.take_chunks())
         # A buffer that is asked in vain logs that.
-        if buffer is None or (wanted and not buffer.wait(demand.batch_size, 0.0)):
+        if wanted and not chunks and not buffer.wait(demand.batch_size, 0.0):
             return None
         batches: list[WireBatch] = []
         while len(batches) < wanted:
@@ -324,18 +336,23 @@ class LearnerJob(Job):
                 break
             self._held.append(wire)
             batches.append(_wire_batch(wire))
-        if wanted and not batches:
+        if wanted and not (batches or chunks):
             return None
         statistics = self._events.env_statistics()
         news = None
         if statistics and statistics is not self._sent_statistics:
             self._sent_statistics = statistics
             news = plain(statistics)
-        return TrainRequest(tuple(batches), self._events.envstep(), news, wait=self._wait)
+        # Chunks that come meanwhile must not wait until batches are wanted.
+        wait = durations.MESSAGE_GATHER if chunks else self._wait
+        return TrainRequest(tuple(batches), self._events.envstep(), news, wait=wait, chunks=chunks)
 
     def _take(self, buffer_id: str, answer: TrainAnswer) -> bool:
         """Whether the task is done."""
         self._release(len(self._held) if answer.trained is None else answer.trained)
+        buffer = self._events.learner_buffer(buffer_id)
+        if buffer is not None and answer.own_rows is not None:
+            buffer.received(answer.received, answer.own_rows)
         if answer.error:
             raise WorkerFailed(answer.error, answer.as_json(), told=True)
         self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
@@ -352,6 +369,9 @@ class LearnerJob(Job):
 
     def abandon(self) -> None:
         self._release(len(self._held))
+        buffer = self._events.learner_buffer(self.buffer_id)
+        if buffer is not None:
+            buffer.take_back()
 
     def _release(self, count: int) -> None:
         buffer = self._events.learner_buffer(self.buffer_id)

@@ -105,6 +105,8 @@ def _training_data(request: TrainRequest) -> Json:
     }
     if request.env_statistics is not None:
         data["env_statistics"] = dict(request.env_statistics)
+    if request.chunks:
+        data["chunks"] = [_chunk_json(chunk) for chunk in request.chunks]
     return data
 
 
@@ -162,7 +164,15 @@ def _train_request(body: Mapping[str, object]) -> TrainRequest:
         envstep if _is_int(envstep) and envstep >= 0 else 0,
         statistics if isinstance(statistics, Mapping) and statistics else None,
         wait=wait,
+        chunks=tuple(_named_chunk(meta) for meta in data.get("chunks", [])),
     )
+
+
+def _named_chunk(meta: object) -> ChunkReport:
+    try:
+        return _chunk_report(_object(meta, "chunks", "data_id"), "chunks")
+    except NonsenseAnswer as error:
+        raise _refused("DataError", f"a damaged chunk came: {error}") from error
 
 
 def _wire_batch(wire: object) -> WireBatch:
@@ -240,6 +250,8 @@ def _demand_json(demand: Demand) -> dict[str, Json]:
         body.update(batch_num=demand.batch_num, ours=1)
     if demand.learners != 1:
         body["learners"] = demand.learners
+    if demand.own_rows:
+        body["own_rows"] = demand.own_rows
     return body
 
 
@@ -325,6 +337,7 @@ def _demand(body: JsonObject, name: str) -> Demand:
         learners,
         bool(body.get("learner_done")),
         _text(body.get("buffer_id")),
+        _count_or_none(body, "own_rows", name) or 0,
     )
 
 
@@ -348,7 +361,15 @@ def _train_answer(body: JsonObject, name: str) -> TrainAnswer:
         bad_chunks=_bad_chunks(info.get("bad_chunks") or [], name),
         priority_info=_object(info.get("priority_info") or {}, f"{name}: priority_info"),
         info=info,
+        received=_names(info.get("received") or [], name),
+        own_rows=_count_or_none(info, "own_rows", name),
     )
+
+
+def _names(entries: Json, name: str) -> tuple[str, ...]:
+    if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
+        return tuple(map(str, entries))
+    raise NonsenseAnswer(f"{name}: received is no list of names: {entries!r:.80}")
 
 
 def _bad_chunks(entries: Json, name: str) -> tuple[tuple[str, str], ...]:

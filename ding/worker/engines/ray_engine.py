@@ -266,10 +266,9 @@ class RayCarrier(Carrier[RayHandle]):
         files: dict[str, bytes] = {}
         with self._lock:
             if isinstance(request, TrainRequest):
-                for batch in request.batches:
-                    for name in batch.chunks:
-                        if name not in handle.known and name in self._samples:
-                            places[name] = self._samples[name][0]
+                for name in request.names:
+                    if name not in handle.known and name in self._samples:
+                        places[name] = self._samples[name][0]
                 handle.known.update(places)
             gone, handle.gone = handle.gone, []
             weights: dict[str, tuple[int, Place]] = {}

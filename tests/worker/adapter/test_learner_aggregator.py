@@ -88,6 +88,19 @@ class TestForeignLearners:
             parts = [learner.seen[-1]["data"] for learner in coordinator.learners]
             assert [[m["replay_buffer_idx"] for m in part] for part in parts] == [[0, 1], [2, 3]]
 
+    def test_deals_out_chunks_for_their_own_buffers_in_turns(self):
+        with naive_learners() as coordinator:
+            coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
+            coordinator.ask("learner_get_data_task")
+            got = [[], []]
+            for names in (["c0", "c1", "c2"], ["c3"], ["c4", "c5"]):
+                chunks = [{"data_id": name} for name in names]
+                coordinator.ask("learner_learn_task", data={"batches": [], "chunks": chunks})
+                for learner, mine in zip(coordinator.learners, got):
+                    sent = learner.seen[-1]["data"].get("chunks", [])
+                    mine += [chunk["data_id"] for chunk in sent]
+            assert got == [["c0", "c2", "c4"], ["c1", "c3", "c5"]]
+
     def test_failure_names_the_learner_and_ends_the_others(self):
         with naive_learners() as coordinator:
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})

@@ -5,6 +5,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 
 import torch
@@ -23,6 +24,7 @@ from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, create_learner
 from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
 from ding.worker.learner.comm.learner_group import LearnerGroup
+from ding.worker.learner.comm.own_buffer import OwnBuffer
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
@@ -95,6 +97,7 @@ class BaseCommLearner(ABC):
         self._task: TrainingTask | None = None  # the one that the coordinator works with
         self._last_task: TrainingTask | None = None  # perhaps still at its end
         self._reader: BatchReader | None = None
+        self._own_buffers: dict[str, OwnBuffer] = {}
         self._http: HttpWorker | None = None
         self.failed: str | None = None
 
@@ -124,8 +127,17 @@ class BaseCommLearner(ABC):
 
         Call it by ``super()`` to leave them until the coordinator asks for them.
         """
-        if self._last_task is not None:
-            self._last_task.report.add(learn_info)
+        task = self._last_task
+        if task is None:
+            return
+        own = self._own_buffers.get(task.info.buffer_id or "")
+        if own is not None:
+            # Its samples have their priorities here; the coordinator knows none of them.
+            learn_info = dict(learn_info)
+            priorities = learn_info.pop("priority_info", None)
+            if priorities and task.info.policy.get("priority"):
+                own.update(priorities)
+        task.report.add(learn_info)
 
     @property
     @abstractmethod
@@ -165,11 +177,41 @@ class BaseCommLearner(ABC):
         if self._reader is None:
             self._reader = self._make_reader(task, read)
         for named in task.feed:
-            batch = self._reader.batch(named)
+            batch = self._draw(task, read) if is_own(named) else self._reader.batch(named)
             batch = None if batch is None else task.fresh(batch)
             if batch is not None:
                 return batch
         return None
+
+    def _draw(
+        self, task: TrainingTask, read: Callable[[str], Samples] | None = None
+    ) -> Samples | None:
+        """A batch of the learner's own buffer; waits until it gives one, and is ``None`` if the
+        task ends instead.
+
+        Args:
+            read: Reads chunks, if nobody else does.
+        """
+        own, learner = self._own_buffer(task), task.learner
+        batch_size = learner.policy.get_attribute("batch_size")
+        while not task.feed.closed:
+            if read is not None:
+                own.take_in(read, task.report)
+            batch, seen = own.sample(batch_size, learner.train_iter)
+            if batch is not None:
+                return batch
+            with task.feed.waiting_within():
+                own.wait_for_more(seen)
+        return None
+
+    def _own_buffer(self, task: TrainingTask) -> OwnBuffer:
+        """The task's buffer; it outlives the task, for the next one that names it."""
+        name, info = task.info.buffer_id or "", task.info
+        if name not in self._own_buffers:
+            exp_name = str(info.learner_cfg.get("exp_name", "default_experiment"))
+            writer = task.learner.tb_logger
+            self._own_buffers[name] = OwnBuffer(info.buffer_cfg, exp_name, name, writer)
+        return self._own_buffers[name]
 
     def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
         size = task.info.buffer_cfg.get("replay_buffer_size", 10000)
@@ -267,6 +309,7 @@ class BaseCommLearner(ABC):
         task = self._require_task()
         task.check()
         number = self._wanted(task, durations.ANSWER_WAIT if request.wait is None else request.wait)
+        own = self._own_buffers.get(task.info.buffer_id or "")
         return Demand(
             task.info.task_id,
             batch_size=task.learner.policy.get_attribute("batch_size"),
@@ -274,6 +317,7 @@ class BaseCommLearner(ABC):
             batch_num=number,
             done=bool(task.learner.learn_info["learner_done"]),
             buffer_id=task.info.buffer_id,
+            own_rows=0 if own is None else own.rows,
         )
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
@@ -289,9 +333,19 @@ class BaseCommLearner(ABC):
             if request.env_statistics:
                 known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
                 task.learner.policy.set_attribute("env_statistics", known)
+            if request.chunks:
+                self._own_buffer(task).name_chunks(request.chunks, request.envstep)
+                self._take_in(task)
             for batch in request.batches:
                 self._take(task, batch)
-        return task.results(self._wanted(task, request.wait or 0.0))
+        answer = task.results(self._wanted(task, request.wait or 0.0))
+        own = self._own_buffers.get(task.info.buffer_id or "")
+        if own is not None:
+            answer = replace(answer, received=own.take_received(), own_rows=own.rows)
+        return answer
+
+    def _take_in(self, task: TrainingTask) -> None:  # noqa: B027
+        """Read the chunks that are for the learner's own buffer, unless `next_batch` does."""
 
     def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
         """Hand a batch to training; its number there, ``None`` if it is of no use."""
@@ -410,6 +464,8 @@ class BaseCommLearner(ABC):
             self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
         if self._group is not None:
             self._group.close()
+        for own in self._own_buffers.values():
+            own.close()
         self._end_flag = True
         self._ended.set()
 
@@ -443,6 +499,11 @@ class BaseCommLearner(ABC):
         if self._http is None:
             raise ConfigError("it does not listen: its config names no port and no coordinator")
         return self._http.address
+
+
+def is_own(named: object) -> bool:
+    """Whether what the coordinator named is a batch of the learner's own buffer."""
+    return isinstance(named, WireBatch) and not named.chunks
 
 
 class _TaskLoader(IDataLoader):

@@ -1,9 +1,10 @@
 """Hands batches from the thread that gets them to the thread that trains on them."""
 
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from ding.utils import durations
@@ -88,6 +89,24 @@ class BatchFeed(Generic[Batch]):
         self._changed.wait_for(lambda: self._ready or self._closed or self._draining)
         self._waited += time.monotonic() - self._began_waiting
         self._began_waiting = None
+
+    @contextlib.contextmanager
+    def waiting_within(self) -> Iterator[None]:
+        """The training thread waits for the data of a batch that it has taken: no update is under
+        way."""
+        with self._changed:
+            self._step_began, self._began_waiting = None, time.monotonic()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waited += time.monotonic() - self._began_waiting
+                self._step_began, self._began_waiting = time.monotonic(), None
+
+    @property
+    def closed(self) -> bool:
+        """Whether no batch is to be trained on any more."""
+        return self._closed
 
     # The serving thread
 

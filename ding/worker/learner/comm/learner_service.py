@@ -7,7 +7,7 @@ from easydict import EasyDict
 
 from ding.utils.errors import ChunkError
 from ding.worker.error_report import ErrorReport
-from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
+from ding.worker.learner.comm.base_comm_learner import BaseCommLearner, is_own
 from ding.worker.learner.comm.batch_reader import Rows
 from ding.worker.learner.comm.send_hooks import PUBLISHED
 from ding.worker.learner.comm.training_task import TrainingTask
@@ -43,6 +43,8 @@ class LearnerService(BaseCommLearner):
 
     def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
         # It is read here, not in the training thread, which does not wait for it then.
+        if is_own(named):  # drawn when it is trained on
+            return task.feed.put(named)
         try:
             batch = self._batches.batch(named)
         except ChunkError as error:
@@ -52,6 +54,9 @@ class LearnerService(BaseCommLearner):
             task.feed.skip()  # the feed asks for another one
             return None
         return task.feed.put(batch)
+
+    def _take_in(self, task: TrainingTask) -> None:
+        self._own_buffer(task).take_in(self._samples.get, task.report)
 
     # What the learner calls
 
@@ -72,7 +77,8 @@ class LearnerService(BaseCommLearner):
         """The next batch; waits until there is one, and is ``None`` if there will be no more."""
         task = self._any_task()
         for batch in task.feed:
-            fresh = task.fresh(batch)
+            found = self._draw(task) if is_own(batch) else batch
+            fresh = None if found is None else task.fresh(found)
             if fresh is not None:
                 return fresh
         return None
