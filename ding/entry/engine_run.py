@@ -1,5 +1,6 @@
 """Parallel runs on engines that start workers themselves; the coordinator is in this process."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from easydict import EasyDict
@@ -34,6 +35,8 @@ def run_on_engine(config: EasyDict, resume: bool) -> Ending:
             f"system_config.engine.type={section.type!r} names {made!r}; expected a subclass of "
             "ding.worker.engines.carrier.Carrier"
         )
+    if "modules" in made.config:  # that its workers may not have where they are
+        section.modules = sorted({*section.modules, *_modules_of(config.main)})
     carrier = made(section, exp_name)
     carrier.open()
     try:
@@ -66,3 +69,12 @@ def worker_specs(config: EasyDict) -> list[WorkerSpec]:
         )
         for name in worker_names(main, system)
     ]
+
+
+def _modules_of(cfg: Mapping[str, Any]) -> Iterator[str]:
+    """All ``import_names`` of a config."""
+    for key, value in cfg.items():
+        if key == "import_names":
+            yield from value
+        elif isinstance(value, Mapping):
+            yield from _modules_of(value)

@@ -89,7 +89,7 @@ class RayCarrier(Carrier[RayHandle]):
         # What each worker asks of a node. Without: one CPU on a cluster, none on a Ray of its own.
         collector=dict(num_cpus=None, num_gpus=0, resources=dict()),
         learner=dict(num_cpus=None, num_gpus=None, resources=dict()),
-        # Modules of the experiment that nodes do not have, and what else Ray shall set up there.
+        # Modules that nodes are sent beside those in import_names, and what else Ray shall set up.
         modules=[],
         runtime_env=dict(),
         # Bytes of a node's object store where the run starts Ray; Ray chooses.
@@ -160,7 +160,8 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
         options = self._options(worker)
-        kind = ray.remote(concurrency_groups=_GROUPS)(RayWorker)
+        make: Any = ray.remote
+        kind = make(concurrency_groups=_GROUPS)(RayWorker)
         try:
             actor = kind.options(
                 name=f"{worker.name}-{next(self._lives)}", max_restarts=0, **options

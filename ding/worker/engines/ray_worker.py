@@ -114,7 +114,8 @@ class RayWorker:
         """A request whose task has paths in this worker's run folder."""
         if not isinstance(request, StartTask):
             return request
-        return dataclasses.replace(request, info=_settled(request.info, self._folder.path))
+        settled: Any = dataclasses.replace(request, info=_settled(request.info, self._folder.path))
+        return settled  # type: ignore[no-any-return]
 
     @ray.method(concurrency_group="other")
     def end(self) -> list[FileChange]:

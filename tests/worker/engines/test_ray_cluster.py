@@ -1,0 +1,192 @@
+"""Whole runs on a Ray cluster of two nodes: they train, and outlive whoever is killed."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.parallel.runs import parallel_run
+from tests.worker.engines.ray_nodes import MEMORY, Nodes
+
+pytestmark = [
+    pytest.mark.timeout(150),
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
+]
+
+#: The learner on the head's node, collectors on the other one.
+PLACED = dict(learner=dict(resources=dict(head=1)), collector=dict(resources=dict(second=1)))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes behind a token."""
+    nodes = Nodes()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in nodes.environ.items():
+            patch.setenv(name, value)
+        yield nodes
+    nodes.close()
+
+
+def on(cluster, **engine):
+    """A run's settings."""
+    return dict(type="ray", address=cluster.address, **{**PLACED, **engine})
+
+
+@contextlib.contextmanager
+def run_on(cluster, folder, stop_value=99, engine=None, **settings):
+    system = dict(engine=on(cluster, **(engine or {})))
+    with parallel_run(folder, stop_value=stop_value, system=system, **settings) as run:
+        yield run
+        assert run.processes() == []
+
+
+def record(run):
+    return json.loads((run.exp / "run.json").read_text())
+
+
+def interrupted(run):
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 128 + signal.SIGINT
+    return record(run)
+
+
+def learns_on(run, iters=50, seconds=60):
+    """Wait until so many updates more were made."""
+    begin = run.status().get("train_iter") or 0
+    return run.wait_for(
+        f"{iters} updates more", lambda s: s["train_iter"] >= begin + iters, seconds
+    )
+
+
+def wait_for_the_goal(run):
+    assert run.end(90) == 0, run.output
+    return record(run)
+
+
+def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_path):
+    with run_on(cluster, tmp_path, stop_value=9.5) as run:
+        run.wait_for("workers", lambda s: s["train_iter"] > 0, 60)
+        workers = run.status()["workers"]
+        nodes = {name: facts["address"] for name, facts in workers.items()}
+        assert wait_for_the_goal(run)["status"] == "converged"
+    assert nodes["collector0"] == nodes["collector1"] != nodes["learner0"]
+    files = {str(path.relative_to(run.exp)) for path in run.exp.rglob("*") if path.is_file()}
+    assert "ckpt/ckpt_best.pth.tar" in files
+    assert {f"log/{name}/output.txt" for name in workers} <= files
+    assert any(name.startswith("log/learner/events.out") for name in files)
+    assert not any(name.startswith(("data/", "policy/")) for name in files)
+    assert not list(Path("/tmp").glob("ding-*/learner0")), "a worker's folder is left"
+
+
+def test_a_collector_is_killed(cluster, tmp_path):
+    with run_on(cluster, tmp_path) as run:
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        killed = run.kill("collector0")
+        run.wait_for("another collector0", lambda s: run.pid("collector0") not in (None, killed))
+        learns_on(run)
+        assert "collector0" in run.output
+        assert "starting it again (1 of 5)" in run.output
+        interrupted(run)
+
+
+def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
+    with run_on(cluster, tmp_path) as run:
+        seen = run.wait_for("updates", lambda s: s["train_iter"] >= 150, 60)["train_iter"]
+        run.wait_for("a saved state", lambda s: list((run.exp / "ckpt").glob("learner_*")))
+        killed = run.kill("learner0")
+        run.wait_for("another learner0", lambda s: run.pid("learner0") not in (None, killed))
+        after = learns_on(run, 20)
+        assert after["train_iter"] > seen / 4
+        interrupted(run)
+
+
+def test_a_stopped_collector_is_replaced(cluster, tmp_path):
+    with run_on(cluster, tmp_path) as run:
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        stopped = run.kill("collector0", signal.SIGSTOP)
+        run.wait_for("another one", lambda s: run.pid("collector0") not in (None, stopped), 40)
+        interrupted(run)
+    assert not Path(f"/proc/{stopped}").exists()
+
+
+def test_a_node_comes_and_goes(cluster, tmp_path):
+    asks = dict(collector=dict(resources=dict(third=5)))
+    with run_on(cluster, tmp_path, engine=asks) as run:
+        run.wait_for("the learner", lambda s: s["workers"]["learner0"]["state"] != "connecting", 60)
+        assert run.status()["train_iter"] == 0
+        cluster.add("third")
+        try:
+            run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        finally:
+            cluster.remove("third")
+        run.wait_for("lost collectors", lambda s: s["workers"]["collector0"]["pid"] is None, 40)
+        cluster.add("third")
+        try:
+            learns_on(run, 100)
+            interrupted(run)
+        finally:
+            cluster.remove("third")
+
+
+def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
+    with run_on(cluster, tmp_path) as run:
+        run.wait_for("updates", lambda s: s["train_iter"] >= 150, 60)
+        run.wait_for("a state", lambda s: (run.exp / "ckpt/coordinator_state.pth.tar").exists())
+        workers = [facts["pid"] for facts in run.status()["workers"].values()]
+        run.process.kill()
+        run.process.wait()
+        deadline = time.monotonic() + 20
+        while any(Path(f"/proc/{pid}").exists() for pid in workers):
+            assert time.monotonic() < deadline, "workers outlive their driver"
+            time.sleep(0.1)
+    config = (run.exp / "formatted_total_config.py").read_text()
+    assert "resume" not in config
+    resume = dict(learn=dict(resume_training=True))
+    with run_on(cluster, tmp_path, stop_value=9.5, **resume) as again:
+        assert wait_for_the_goal(again)["status"] == "converged"
+
+
+def test_two_runs_on_one_cluster(cluster, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with (
+        run_on(cluster, tmp_path / "a", stop_value=9.5) as one,
+        run_on(cluster, tmp_path / "b", stop_value=9.5) as other,
+    ):
+        assert wait_for_the_goal(one)["status"] == "converged"
+        assert wait_for_the_goal(other)["status"] == "converged"
+
+
+def test_the_head_is_killed(tmp_path):
+    """On a Ray of the run's own."""
+    engine = dict(type="ray", object_store_memory=MEMORY)
+    with parallel_run(tmp_path, stop_value=99, system=dict(engine=engine)) as run:
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        (head,) = (pid for pid in run.processes() if "gcs_server" in command(pid))
+        os.kill(head, signal.SIGKILL)
+        begin = time.monotonic()
+        assert run.end(40) == 1
+        assert time.monotonic() - begin < 25
+        assert record(run)["status"] == "failed"
+        assert "head of the Ray cluster" in record(run)["reason"]
+        run.wait_until_alone(10)
+
+
+def test_no_cluster_there(tmp_path):
+    engine = dict(type="ray", address="127.0.0.1:1")
+    with parallel_run(tmp_path, system=dict(engine=engine)) as run:
+        assert run.end(60) != 0
+        assert "no Ray cluster at '127.0.0.1:1'" in run.output
+
+
+def command(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
