@@ -15,6 +15,9 @@ from ding.data.preallocate import Preallocator
 #: Rows to be written: as they are, or named by their numbers.
 Rows = np.ndarray | IndexedColumn[np.ndarray]
 
+#: Name of a column, whether it is a tensor, dtype and shape of its array, and where that goes.
+_Usual = tuple[Any, bool, np.dtype | None, tuple[int, ...], np.ndarray]
+
 
 class ColumnStore:
     """A fixed number of slots for rows of one kind.
@@ -77,41 +80,62 @@ class ColumnStore:
         """Lay out what the hot paths go through."""
         fields = self._fields
         self._names: list[Any] = [f.path if self._nested else f.path[0] for f in fields]
-        self._usual = [
-            (n, f.torch_dtype is not None, f.dtype if f.is_usual else None, f.shape)
-            for n, f in zip(self._names, fields)
-        ]
         self._scalars = [f.scalar for f in fields]
         self._taking = [(n, f.take, f.leave) for n, f in zip(self._names, fields)]
-        self._writing = [(fields[i].array, i) for i in self._plain]
+        self._usual = [
+            (
+                name,
+                field.torch_dtype is not None,
+                field.dtype if field.is_usual else None,
+                field.shape,
+                field.array,
+            )
+            for name, field in zip(self._names, fields)
+            if not self._pairs
+        ]
+        self._usual_rows: list[_Usual] = []
+        self._usual_count = -1
+
+    def _usual_for(self, n: int) -> list[_Usual]:
+        """What n rows of the usual kinds of columns look like, and where each goes."""
+        if n != self._usual_count:
+            self._usual_rows = [(*head, (n, *shape), to) for *head, shape, to in self._usual]
+            self._usual_count = n
+        return self._usual_rows
 
     # ------------------------------------------------------------------ in
+
+    def write_usual(self, start: int, columns: Mapping[str, Any], rows: range) -> bool:
+        """Write these rows of columns of the usual kinds from slot `start` on, if there is room.
+
+        As fast as it can be, but not complete. False means that the slots are to be written by
+        other means: some of the columns may already be there.
+        """
+        n = len(rows)
+        stop = start + n
+        flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
+        if stop > self.capacity or len(flat) != len(self._usual):
+            return False
+        try:
+            for name, is_tensor, dtype, shape, target in self._usual_for(n):
+                array = flat[name].numpy() if is_tensor else flat[name]
+                if array.shape != shape:
+                    array = array[rows.start : rows.stop]
+                if array.dtype is not dtype or array.shape != shape:
+                    return False
+                target[start:stop] = array
+        except (AttributeError, TypeError, RuntimeError, KeyError):
+            return False
+        return True
 
     def accept(self, columns: Mapping[str, Any]) -> list[Rows] | None:
         """The arrays to :meth:`write`, in the store's order; None for rows of another kind."""
         flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
         if flat.keys() != self._keys:
             return None
-        arrays = self._accept_usual(flat)
-        if arrays is None:
-            found = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
-            arrays = [array for array in found if array is not None]
-            if len(arrays) < len(found):
-                return self._widen(flat, found)
-        return arrays
-
-    def _accept_usual(self, flat: Mapping[Any, Any]) -> list[Rows] | None:
-        """`accept` for the usual kinds of columns: it is as fast as it can be, but not complete."""
-        arrays = []
-        try:
-            for name, is_tensor, dtype, shape in self._usual:
-                array = flat[name].numpy() if is_tensor else flat[name]
-                if array.dtype != dtype or array.shape[1:] != shape:
-                    return None
-                arrays.append(array)
-        except (AttributeError, TypeError, RuntimeError):
-            return None
-        return arrays
+        found = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
+        arrays = [array for array in found if array is not None]
+        return arrays if len(arrays) == len(found) else self._widen(flat, found)
 
     def _widen(self, flat: Mapping[Any, Any], arrays: list[Rows | None]) -> list[Rows] | None:
         """Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was."""
@@ -140,8 +164,8 @@ class ColumnStore:
             self.write(start, [array[:room] for array in arrays], room)
             start, n, arrays = 0, n - room, [array[room:] for array in arrays]
         span = slice(start, start + n)
-        for target, i in self._writing:
-            array = arrays[i]
+        for i in self._plain:
+            array, target = arrays[i], self._fields[i].array
             if isinstance(array, IndexedColumn):
                 array.source.take(array.index, 0, target[span])
             else:
@@ -150,33 +174,33 @@ class ColumnStore:
             pair.write(start, arrays[i], arrays[j])
 
     def write_row(self, slot: int, row: Mapping[str, Any]) -> bool:
-        """Write a row dict straight into its slot; False, and nothing done, if it does not fit."""
+        """Write a row dict straight into its slot.
+
+        False means that the slot is to be written by other means: some of the values may already
+        be there.
+        """
         if self._nested or self._pairs or row.keys() != self._keys:
             return False
-        values = self._accept_usual_row(row)
-        if values is None:
-            values = [field.accept_one(row[name]) for name, field in zip(self._names, self._fields)]
-            if any(value is None for value in values):
-                return False
-        for (target, _), value in zip(self._writing, values):
-            target[slot] = value
-        return True
-
-    def _accept_usual_row(self, row: Mapping[str, Any]) -> list[Any] | None:
-        """`accept_one` of each value, for the usual kinds."""
-        values = []
         try:
-            for (name, is_tensor, dtype, shape), scalar in zip(self._usual, self._scalars):
+            for (name, is_tensor, dtype, shape, target), scalar in zip(self._usual, self._scalars):
                 value = row[name]
                 if type(value) is not scalar:
                     if is_tensor:
                         value = value.numpy()
                     if value.dtype != dtype or value.shape != shape:
-                        return None
-                values.append(value)
+                        return self._write_unusual_row(slot, row)
+                target[slot] = value
         except (AttributeError, TypeError, RuntimeError):
-            return None
-        return values
+            return self._write_unusual_row(slot, row)
+        return True
+
+    def _write_unusual_row(self, slot: int, row: Mapping[str, Any]) -> bool:
+        values = [field.accept_one(row[name]) for name, field in zip(self._names, self._fields)]
+        if any(value is None for value in values):
+            return False
+        for field, value in zip(self._fields, values):
+            field.array[slot] = value
+        return True
 
     # ------------------------------------------------------------------ out
 

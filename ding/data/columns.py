@@ -64,7 +64,7 @@ class _Block:
             return self.rows
 
 
-class Columns(list):
+class Columns(list[Any]):
     """A sequence of transitions, columns inside.
 
     It is a list of dicts, and does all that one does. ``len``, slicing, ``+`` of two containers,
@@ -266,7 +266,7 @@ class Columns(list):
         self._to_rows()
         return NotImplemented
 
-    def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[override,misc]
+    def __iadd__(self, other: Iterable[Any]) -> "Columns":  # type: ignore[misc]
         self.extend(other)
         return self
 
@@ -304,7 +304,7 @@ class Columns(list):
         names = sorted({name for block, _ in self._parts for name in block.columns or ()})
         return f"<Columns of {len(self)} rows: {', '.join(names)}>"
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def _rows_first(name: str) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from ding.utils.registry_factory import DATASET_REGISTRY
 __all__ = ["NaiveRLDataset", "create_dataset", "describe_dataset", "offline_data_save_type"]
 
 
-def create_dataset(cfg: Mapping[str, Any], **kwargs: Any) -> Dataset:
+def create_dataset(cfg: Mapping[str, Any], **kwargs: Any) -> Dataset[Any]:
     """Build the registered data set ``policy.collect.data_type``, ``naive`` if there is none.
 
     ``import_names`` of the config are imported first.

@@ -18,6 +18,7 @@ class Draw:
     def __init__(self) -> None:
         self.rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._steps = np.arange(0.0)
+        self._last_seen = np.empty(0, np.int32)
         self._forget()
 
     def _forget(self) -> None:
@@ -31,7 +32,8 @@ class Draw:
             int64 [size]; not to be changed.
         """
         if size * size > n:
-            return self.rng.choice(n, size, replace=False)
+            few = size * 4 <= n
+            return self._first_seen(n, size) if few else self.rng.choice(n, size, replace=False)
         same = n == self._n and size == self._ahead.shape[1]
         if not same or self._at == len(self._ahead):
             # While the range stays as it is, draw more and more batches at once.
@@ -48,6 +50,22 @@ class Draw:
             ordered = np.sort(index, axis=1)
             self._ahead = index[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
         self._n = n
+
+    def _first_seen(self, n: int, size: int) -> np.ndarray:
+        """Numbers drawn one after the other, without those that came before."""
+        if len(self._last_seen) < n:
+            self._last_seen = np.empty(n, np.int32)
+        drawn = np.empty(0, np.int64)
+        while len(drawn) < size:
+            # Some more than needed: of `size` drawn about size² / 2n are there twice.
+            more = self.any(n, size - len(drawn) + size * size // (2 * n) + 8)
+            drawn = np.concatenate([drawn, more]) if len(drawn) else more
+            # Each number keeps its last place alone. Backwards that is its first one, so that what
+            # is left, from the end, is a drawing without replacement.
+            places = np.arange(len(drawn), dtype=np.int32)
+            self._last_seen[drawn] = places
+            drawn = drawn[self._last_seen.take(drawn) == places]
+        return drawn[len(drawn) - size :]
 
     def any(self, n: int, size: int) -> np.ndarray:
         """`size` of the integers ``[0, n)``, the same one possibly again; int64 [size]."""

@@ -48,22 +48,8 @@ class IndexedColumn(Generic[Array]):
     def shape(self) -> tuple[int, ...]:
         return (len(self.index), *self.source.shape[1:])
 
-    @property
-    def dtype(self) -> np.dtype | torch.dtype:
-        return self.source.dtype
-
     def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
         return IndexedColumn(self.source, self.index[rows])
-
-    def numpy(self) -> "IndexedColumn[np.ndarray]":
-        """The same over a tensor's memory as an array.
-
-        Raises:
-            TypeError: The source is no tensor, or not one that numpy has a type for.
-        """
-        if not isinstance(self.source, torch.Tensor):
-            raise TypeError("its source is an array, not a tensor")
-        return IndexedColumn(self.source.numpy(), self.index)
 
     def has_source_of(
         self: "IndexedColumn[np.ndarray]", other: "IndexedColumn[np.ndarray]"

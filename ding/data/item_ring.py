@@ -88,6 +88,10 @@ class ItemRing:
         if n == 0:
             return self.head, 0
         arrays = None
+        if self._store is not None and n <= self.capacity:
+            self._claimed = self.total + n
+            if self._store.write_usual(self.head, columns, rows):
+                return self._advance(n)
         if self._objects is None:
             try:
                 if self._store is None:

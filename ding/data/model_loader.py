@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import torch
 
@@ -23,7 +24,7 @@ class FileModelLoader:
         self._folder = AgingFolder(dirname, ttl)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._last: Future | None = None
+        self._last: Future[None] | None = None
 
     def start(self) -> None:
         """Start the thread; again does nothing."""
@@ -71,12 +72,12 @@ class FileModelLoader:
                 last.result()
             self._last = self._pool.submit(self._write, state, callback)
 
-    def _write(self, state: dict, callback: Callable[[FileModelStorage], None]) -> None:
+    def _write(self, state: dict[str, Any], callback: Callable[[FileModelStorage], None]) -> None:
         storage = FileModelStorage(self._folder.new_path("model"))
         storage.save(state)
         self._folder.note(storage.path)
         callback(storage)
 
-    def load(self, storage: FileModelStorage) -> dict:
+    def load(self, storage: FileModelStorage) -> dict[str, Any]:
         """The state of a model, as it was saved."""
         return storage.load()

@@ -44,7 +44,7 @@ class FileStorageLoader:
             self._folder.note(storage.path)
         return storage
 
-    def load(self, storage: FileStorage, callback: Callable[[Any], None]) -> Future:
+    def load(self, storage: FileStorage, callback: Callable[[Any], None]) -> Future[None]:
         """Read in a thread, and call back with the object.
 
         Returns:

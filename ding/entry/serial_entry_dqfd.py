@@ -25,6 +25,7 @@ from ding.policy import Policy, create_policy
 from ding.utils import read_file
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import SampleSerialCollector, create_buffer
+from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.demonstrations import DemonstrationBuffer
 
 
@@ -127,7 +128,15 @@ def _add_demonstrations(parts: Components) -> None:
         exp_name=parts.cfg.exp_name,
         instance_name="demonstrations",
     )
-    parts.replay_buffer = DemonstrationBuffer(parts.replay_buffer, demonstrations, cfg.collect.pho)
+    own = parts.replay_buffer
+    if not (
+        isinstance(own, AdvancedReplayBuffer) and isinstance(demonstrations, AdvancedReplayBuffer)
+    ):
+        raise ConfigError(
+            f"policy.other.replay_buffer.type={cfg.other.replay_buffer.type!r}: demonstrations "
+            "need an 'advanced' buffer, which keeps priorities"
+        )
+    parts.replay_buffer = DemonstrationBuffer(own, demonstrations, cfg.collect.pho)
     parts.mode = ""
 
 

@@ -16,7 +16,10 @@ import numpy as np
 from ding.utils.errors import DataError
 
 _FANOUT = 16
+_SHIFT = 4  # 2 ** 4 == 16
 _TOP = 8192
+#: So many changed numbers may wait for their blocks to be reduced again.
+_MOST_WAITING = 4096
 
 _UFUNCS: dict[Any, np.ufunc] = {
     operator.add: np.add,
@@ -43,7 +46,7 @@ class SegmentTree:
     """
 
     def __init__(
-        self, capacity: int, operation: Callable, neutral_element: float | None = None
+        self, capacity: int, operation: Callable[..., Any], neutral_element: float | None = None
     ) -> None:
         if int(capacity) != capacity or capacity < 1:
             raise ValueError(f"capacity must be a positive integer, got {capacity!r}")
@@ -61,6 +64,8 @@ class SegmentTree:
             self._levels.append(self._new_level(self._levels[-1].size // _FANOUT))
         self._blocks = [level.reshape(-1, _FANOUT) for level in self._levels[:-1]]
         self._values = self._levels[0][: self.capacity]
+        self._waiting: list[np.ndarray] = []  # blocks in which numbers have changed
+        self._waiting_count = 0
         self._changed = True
         self._reduced = self.neutral_element
 
@@ -80,6 +85,7 @@ class SegmentTree:
             raise IndexError(f"[{start}, {end}) is no range within [0, {self.capacity}]")
         if start == 0 and end == self.capacity:
             return self._reduce_all()
+        self._settle()
         result = self.neutral_element
         for level in self._levels:
             first, last = -(-start // _FANOUT), end // _FANOUT
@@ -128,11 +134,28 @@ class SegmentTree:
     def set_trusted(self, indices: np.ndarray, values: np.ndarray | float) -> None:
         """`set_many` without its checks, which take as long as the setting of a small batch."""
         self._levels[0][indices] = values
-        nodes = indices
-        for blocks, parents in zip(self._blocks, self._levels[1:]):
-            nodes = nodes // _FANOUT
-            parents[nodes] = self.operation.reduce(blocks.take(nodes, axis=0), axis=-1)
         self._changed = True
+        self._note(indices)
+
+    def _note(self, indices: np.ndarray) -> None:
+        """Have the blocks of these numbers reduced when somebody asks."""
+        self._waiting.append((indices >> _SHIFT).reshape(-1))
+        self._waiting_count += indices.size
+        if self._waiting_count > _MOST_WAITING:
+            self._settle()
+
+    def _settle(self) -> None:
+        if not self._waiting:
+            return
+        waiting = self._waiting
+        nodes = waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+        self._waiting, self._waiting_count = [], 0
+        for blocks, parents in zip(self._blocks, self._levels[1:]):
+            parents[nodes] = self._reduce_blocks(blocks.take(nodes, axis=0))
+            nodes = nodes >> _SHIFT
+
+    def _reduce_blocks(self, blocks: np.ndarray) -> np.ndarray:
+        return self.operation.reduce(blocks, axis=-1)
 
     def __getitem__(self, idx: int | slice) -> float | np.ndarray:
         if isinstance(idx, slice):
@@ -152,6 +175,7 @@ class SegmentTree:
 
     def _reduce_all(self) -> float:
         if self._changed:
+            self._settle()
             self._refresh(self._levels[-1])
             self._changed = False
         return self._reduced
@@ -175,6 +199,12 @@ class SegmentTree:
     def _check_values(self, values: np.ndarray) -> None:
         if np.isnan(values.min()):
             raise DataError(f"NaN cannot be stored in a tree: {_first(values, np.isnan(values))}")
+
+
+#: Sums and running sums of blocks as products, which numpy does several times faster than sums
+#: along short rows.
+_ONES = np.ones(_FANOUT)
+_RUNNING = np.triu(np.ones((_FANOUT, _FANOUT)))
 
 
 class SumSegmentTree(SegmentTree):
@@ -214,7 +244,7 @@ class SumSegmentTree(SegmentTree):
         nodes = self._running.searchsorted(rest, side="right")
         rest -= self._before.take(nodes)
         for blocks in reversed(self._blocks):
-            running = blocks.take(nodes, 0).cumsum(axis=1)
+            running = blocks.take(nodes, 0).dot(_RUNNING)
             # Rounding can leave a rest that is not below the block's sum: keep it inside.
             np.minimum(rest, np.nextafter(running[:, -1], 0.0), out=rest)
             children = (running <= rest[:, None]).argmin(axis=1)
@@ -223,6 +253,9 @@ class SumSegmentTree(SegmentTree):
                 rest -= np.where(children > 0, before, 0.0)
             nodes = nodes * _FANOUT + children
         return nodes
+
+    def _reduce_blocks(self, blocks: np.ndarray) -> np.ndarray:
+        return blocks.dot(_ONES)
 
     def _refresh(self, top: np.ndarray) -> None:
         running = np.empty(top.size + 1)
@@ -249,6 +282,18 @@ class MinSegmentTree(SegmentTree):
     def min(self) -> float:
         """The least of all."""
         return self._reduce_all()
+
+    def set_trusted(self, indices: np.ndarray, values: np.ndarray | float) -> None:
+        # Mostly the least of all is not among the numbers that change: then it stays known.
+        known, leaves = not self._changed, self._levels[0]
+        before = np.minimum.reduce(leaves.take(indices), initial=np.inf) if known else 0.0
+        leaves[indices] = values
+        after = np.minimum.reduce(leaves.take(indices), initial=np.inf)
+        if known and after <= self._reduced:
+            self._reduced = float(after)
+        elif before <= self._reduced:
+            self._changed = True
+        self._note(indices)
 
     def _check_values(self, values: np.ndarray) -> None:
         if not values.min() >= 0:

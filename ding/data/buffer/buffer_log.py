@@ -2,9 +2,16 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from logging import Logger
+from typing import Protocol
 
 from ding.utils.log_helper import build_logger
+
+
+class ScalarWriter(Protocol):
+    """A TensorBoard writer, as far as buffers use one."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
 
 
 class BufferLog:
@@ -16,11 +23,11 @@ class BufferLog:
         name: Name of the buffer.
     """
 
-    def __init__(self, tb_logger: Any, exp_name: str | None, name: str) -> None:
+    def __init__(self, tb_logger: ScalarWriter | None, exp_name: str | None, name: str) -> None:
         self._writer, self._owns_writer = tb_logger, tb_logger is None
         self._folder = os.path.join(exp_name or ".", "log", name)
         self._name = name
-        self._text: Any = None
+        self._text: Logger | None = None
         self._refused = ""
 
     def text(self, line: str) -> None:
@@ -38,22 +45,25 @@ class BufferLog:
             self._refused = ""
 
     def scalars(self, tag: str, values: Mapping[str, float], step: int) -> None:
-        if self._writer is None:
-            _, self._writer = build_logger(self._folder, self._name, need_text=False)
+        writer = self._writer
+        if writer is None:
+            _, writer = build_logger(self._folder, self._name, need_text=False)
+            assert writer is not None
+            self._writer = writer
         for name, value in values.items():
-            self._writer.add_scalar(f"{self._name}_{tag}/{name}", value, step)
+            writer.add_scalar(f"{self._name}_{tag}/{name}", value, step)
 
     def close(self) -> None:
         """Close what was opened here; flush what was given."""
         writer, self._writer, self._text = self._writer, None, None
         if writer is None:
             return
-        if self._owns_writer:
-            writer.close()
-        elif hasattr(writer, "flush"):
-            writer.flush()
+        end = getattr(writer, "close" if self._owns_writer else "flush", None)
+        if end is not None:
+            end()
 
-    def _logger(self) -> Any:
+    def _logger(self) -> Logger:
         if self._text is None:
             self._text, _ = build_logger(self._folder, self._name, need_tb=False)
+        assert self._text is not None
         return self._text

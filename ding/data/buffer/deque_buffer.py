@@ -11,7 +11,7 @@ from ding.data.draw import Draw
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file, save_file
 
-_Method = TypeVar("_Method", bound=Callable)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _Group = str | Callable[["BufferedData"], Hashable]
 
 
@@ -52,7 +52,7 @@ class DequeBuffer:
         if size < 1:
             raise DataError(f"size must be positive, got {size}")
         self.size = size
-        self.middleware: list[Callable] = []
+        self.middleware: list[Callable[..., Any]] = []
         self._items: OrderedDict[str, BufferedData] = OrderedDict()
         self._draw = Draw()
 

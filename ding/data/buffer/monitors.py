@@ -1,8 +1,10 @@
 """What a buffer tells about its data: throughput, and the use, priority and age of samples."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import numpy as np
 from easydict import EasyDict
 
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
@@ -10,7 +12,7 @@ from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 Scalars = Callable[[str, Mapping[str, float], int], None]
 
 
-class SampledDataAttrMonitor(LoggedModel):
+class SampledDataAttrMonitor(LoggedModel[BaseTime]):
     """Use count, priority and staleness of the items in the latest samples.
 
     ``monitor.avg['use_avg']()`` is the mean of ``use_avg`` over the span; ``max`` and ``min``
@@ -63,6 +65,19 @@ _REDUCE: dict[str, Callable[[list[float]], float]] = {
     "min": lambda values: min(values, default=0),
     "avg": lambda values: sum(values) / len(values) if values else 0.0,
 }
+
+
+def summarise_samples(samples: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """What `SampledDataAttrMonitor` tells of these samples, each with its columns."""
+    figures: dict[str, list[float]] = {name: [] for name in _ATTRIBUTES}
+    for sample in samples:
+        for name, values in figures.items():
+            column, kind = name.rsplit("_", 1)
+            values.append(float(_OF_ONE[kind](sample[column])))
+    return {name: _REDUCE[_ATTRIBUTES[name]](values) for name, values in figures.items()}
+
+
+_OF_ONE: dict[str, Callable[[np.ndarray], Any]] = {"max": np.max, "min": np.min, "avg": np.mean}
 
 
 class PeriodicThruputMonitor:
@@ -149,8 +164,8 @@ class PeriodicThruputMonitor:
         }
         elapsed = now - self._due + self._period
         facts = ", ".join(f"{key} {value}" for key, value in counts.items())
-        self._line(f"{self.name} in the last {elapsed:.0f} s: {facts}")  # type: ignore[operator]
-        self._scalars("sec", counts, int(now - self._begin))  # type: ignore[operator]
+        self._line(f"{self.name} in the last {elapsed:.0f} s: {facts}")
+        self._scalars("sec", counts, int(now - self._begin))
         self._pushed = self._sampled = self._removed = 0
         self._due = now + self._period
 

@@ -3,12 +3,12 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import BufferLog
+from ding.data.buffer.buffer_log import BufferLog, ScalarWriter
 from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import Draw
@@ -17,6 +17,15 @@ from ding.data.row_journal import RowJournal
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
+
+#: What users store: mappings mostly, but whatever they like.
+Item: TypeAlias = Any
+#: Items as they leave: ``Columns`` if they are columnar, otherwise a plain list.
+Items: TypeAlias = list[Item]
+#: Takes items and says of each whether it leaves; bool [n].
+ItemTest: TypeAlias = Callable[[Items], np.ndarray]
+#: Plain data: numbers, texts, arrays, and lists and dicts of them.
+State: TypeAlias = dict[str, Any]
 
 _LOAD_CHUNK = 1024
 
@@ -32,7 +41,7 @@ class RingBuffer:
         instance_name: Name in logs, tags and item ids.
     """
 
-    config: dict[str, Any] = {}
+    config: ClassVar[dict[str, Any]] = {}
 
     #: Whether uniform rows are kept as columns.
     _columnar = True
@@ -45,7 +54,7 @@ class RingBuffer:
     def __init__(
         self,
         cfg: EasyDict,
-        tb_logger: Any = None,
+        tb_logger: ScalarWriter | None = None,
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "buffer",
     ) -> None:
@@ -68,13 +77,13 @@ class RingBuffer:
         self._remover = UsedDataRemover() if self._cfg.enable_track_used_data else None
         #: Told, with the lock held, of items that leave or that are not let in: a list of them, or
         #: their ``Columns``. Each item that was pushed leaves once, unless the buffer is closed.
-        self.on_leave: Callable[[list[Any]], None] | None = None
+        self.on_leave: Callable[[Items], None] | None = None
         self._closed = False
 
     def _thruput_cfg(self) -> EasyDict:
         return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
 
-    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item, or each item of a list."""
         raise NotImplementedError
 
@@ -120,20 +129,24 @@ class RingBuffer:
         """Let the n oldest items leave, or all if there are fewer."""
         raise NotImplementedError
 
-    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
-        """Let items leave, wherever they are.
-
-        Args:
-            test: Takes items (a list or ``Columns``) and says of each whether it leaves; bool [n].
-        """
+    def remove_if(self, test: ItemTest) -> None:
+        """Let items leave, wherever they are."""
         raise NotImplementedError
+
+    def _enough(self, size: int, available: int, least: float) -> bool:
+        """Whether there are `least` items to sample; if not, say so in the log."""
+        if available >= max(least, 1):
+            self._log.served("sample")
+            return True
+        self._log.refuse("sample", f"{size} asked for, {available} there")
+        return False
 
     @property
     def _is_watched(self) -> bool:
         """Whether anybody wants to know of items that leave."""
         return self._remover is not None or self.on_leave is not None
 
-    def _turn_away(self, data: list[Any] | Any) -> None:
+    def _turn_away(self, data: Items | Item) -> None:
         """Tell of items that were pushed and will not be stored."""
         if self.on_leave is not None:
             self.on_leave(data if isinstance(data, list) else [data])
@@ -180,7 +193,7 @@ class RingBuffer:
         for at in range(0, len(order), _LOAD_CHUNK):
             self.push(ring.take(order[at : at + _LOAD_CHUNK]), -1)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """All that a restored buffer needs to go on bit for bit: items, counters, generator."""
         with self._lock:
             return {
@@ -189,7 +202,7 @@ class RingBuffer:
                 "draw": self._draw.state_dict(),
             }
 
-    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, _state_dict: State) -> None:
         with self._lock:
             self._load(_state_dict)
 
@@ -206,7 +219,7 @@ class RingBuffer:
             finally:
                 self._ring.journal = None
 
-    def _load(self, state: dict[str, Any]) -> np.ndarray:
+    def _load(self, state: State) -> np.ndarray:
         order = self._ring.load_state_dict(state["ring"])
         self._push_count = int(state["push_count"])
         self._draw.load_state_dict(state["draw"])

@@ -24,6 +24,8 @@ from ding.utils.shared_folder import SharedFolder
 
 #: How files of `torch.save` start: as zip archives, the old ones as pickles.
 _OF_TORCH = (b"P", b"\x80")
+#: Names of a column and of the mappings that it is in.
+Place = tuple[str | int, ...]
 
 
 def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
@@ -139,9 +141,9 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
     return tensors, facts
 
 
-def _names(leaves: Iterable[tuple]) -> dict[tuple, str]:
+def _names(leaves: Iterable[Place]) -> dict[Place, str]:
     """A name in the file for each place."""
-    names: dict[tuple, str] = {}
+    names: dict[Place, str] = {}
     taken: set[str] = set()
     for place in leaves:
         names[place] = _free_name(".".join(map(str, place)), taken)
@@ -155,7 +157,7 @@ def _free_name(name: str, taken: Container[str]) -> str:
     return name
 
 
-def _leaves(columns: Mapping[str, Any], place: tuple) -> Iterator[tuple[tuple, Any]]:
+def _leaves(columns: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, Any]]:
     for name, column in columns.items():
         if type(name) not in (str, int):
             raise DataError(f"column name {name!r} is a {type(name).__name__}, not text")

@@ -13,7 +13,7 @@ from ding.utils.errors import ConfigError
 PATH_KEYS = ("policy.collect.data_path", "policy.learn.data_path", "policy.learn.dataset_path")
 
 
-class TransitionDataset(Dataset):
+class TransitionDataset(Dataset[Any]):
     """Transitions in columns; of kinds that have no columns, a list.
 
     Args:

@@ -1,19 +1,21 @@
 """Prioritised replay with limits on use, age and throughput."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.monitors import SampledDataAttrMonitor
-from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.buffer.buffer_log import ScalarWriter
+from ding.data.buffer.monitors import summarise_samples
+from ding.data.buffer.prioritised_buffer import COLLECT_ITER, NUMBER, USE, PrioritisedBuffer
+from ding.data.buffer.ring_buffer import Item, Items, State
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
-from ding.data.id_column import IdColumn, id_numbers
-from ding.data.priorities import Priorities, checked_priorities
-from ding.data.staleness import as_iters, is_stale, oldest_iter
-from ding.utils.autolog import TickTime
+from ding.data.id_column import IdColumn
+from ding.data.priorities import checked_priorities
+from ding.data.staleness import as_iters, is_stale
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
@@ -22,6 +24,8 @@ from ding.worker.replay_buffer.base_buffer import IBuffer
 _OWN = ("replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS")
 _OWN_SET = frozenset(_OWN)
 
+Facts = dict[str, np.ndarray | IdColumn]
+
 
 def to_positive_index(idx: int | None, size: int) -> int | None:
     """A slice bound that counts from the end, counted from the start; None stays None."""
@@ -29,7 +33,7 @@ def to_positive_index(idx: int | None, size: int) -> int | None:
 
 
 @BUFFER_REGISTRY.register("advanced")
-class AdvancedReplayBuffer(RingBuffer, IBuffer):
+class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
     """Draws items in proportion to their priority; items leave when used up or too old.
 
     Sampled items carry, beside their own keys: ``replay_unique_id`` and ``replay_buffer_idx`` (to
@@ -63,30 +67,21 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
 
     def __init__(
         self,
-        cfg: dict,
-        tb_logger: Any = None,
+        cfg: EasyDict,
+        tb_logger: ScalarWriter | None = None,
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "buffer",
     ) -> None:
-        super().__init__(EasyDict(cfg), tb_logger, exp_name, instance_name)
-        self._configure(self._cfg)
-
-    def _configure(self, cfg: EasyDict) -> None:
-        size = self.replay_buffer_size
+        super().__init__(cfg, tb_logger, exp_name, instance_name, "alpha")
+        cfg = self._cfg
         self._max_use, self._max_staleness = cfg.max_use, cfg.max_staleness
         self._beta = float(cfg.beta)
         self._beta_step = (1.0 - self._beta) / cfg.anneal_step if cfg.anneal_step else 0.0
-        self._priorities = Priorities(size, float(cfg.alpha))
-        self._numbers = np.full(size, -1, np.int64)
-        self._use = np.zeros(size, np.int64)
-        self._collect_iter = np.full(size, -1, np.int64)
-        self._next_number = 0
         self._controller = ThruputController(cfg.thruput_controller)
         self._min_ratio = cfg.thruput_controller.sample_min_limit_ratio
         attr = cfg.monitor.sampled_data_attr
-        self._attr_span, self._attr_freq = attr.average_range, attr.print_freq
-        self._tick = TickTime()
-        self._attr_monitor = SampledDataAttrMonitor(self._tick, attr.average_range)
+        self._attr_freq = int(attr.print_freq)
+        self._recent: deque[Facts] = deque(maxlen=int(attr.average_range))
         self._sample_count = 0
 
     def _thruput_cfg(self) -> EasyDict:
@@ -94,7 +89,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
 
     # ------------------------------------------------------------------ push
 
-    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item (a mapping), or each item of a list.
 
         New items take their own ``priority`` if they have one, otherwise the highest so far.
@@ -105,53 +100,57 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         """
         with self._lock:
             total = len(data) if isinstance(data, list) else 1
-            if self._controller.enabled:
-                allowed, reason = self._controller.can_push(total)
-                if not allowed:
-                    self._log.refuse("push", reason)
-                    self._turn_away(data)
-                    return
-                self._log.served("push")
-                self._controller.history_push_count += total
-            if total:
-                self._store(*self._split(data, total), total)
+            if self._controller.enabled and not self._may_push(total):
+                self._turn_away(data)
+            elif total:
+                self._push(data, total)
 
-    def _split(self, data: Any, total: int) -> tuple[Any, np.ndarray | None, Any]:
-        """Items without the buffer's own keys, their priorities, their ``collect_iter``."""
-        if isinstance(data, list):
-            columnar = isinstance(data, Columns) or self._ring.is_columnar
-            batch = as_columns(data) if columnar else None
-            return self._split_rows(data) if batch is None else self._split_columns(batch, total)
-        if isinstance(data, Mapping) and _OWN_SET.isdisjoint(data):
-            return data, None, oldest_iter(data.get("collect_iter"))
-        items, priorities, collect_iter = self._split_rows([data])
-        return items[0], priorities, oldest_iter(collect_iter[0])
+    def _may_push(self, total: int) -> bool:
+        allowed, reason = self._controller.can_push(total)
+        if not allowed:
+            self._log.refuse("push", reason)
+            return False
+        self._log.served("push")
+        self._controller.history_push_count += total
+        return True
 
-    def _split_columns(self, batch: Columns, total: int) -> tuple[Any, np.ndarray | None, Any]:
-        window = batch.window()
-        assert window is not None
+    def _push(self, data: Items | Item, total: int) -> None:
+        """Store items without the buffer's own keys, but with the priorities among them."""
+        if not isinstance(data, list):
+            if isinstance(data, Mapping) and _OWN_SET.isdisjoint(data):
+                self._store(data, 1, None, as_iters([data.get("collect_iter", -1)]))
+            else:
+                self._push_rows([data])
+            return
+        columnar = isinstance(data, Columns) or self._ring.is_columnar
+        batch = as_columns(data) if columnar else None
+        window = None if batch is None else batch.window()
+        if batch is None or window is None:
+            self._push_rows(data)
+            return
         columns, rows = window
         given: Any = columns.get("collect_iter")
-        collect_iter = -1 if given is None else given[rows.start : rows.stop]
+        iters = as_iters(-1 if given is None else given[rows.start : rows.stop])
         if _OWN_SET.isdisjoint(columns):
-            return batch, None, collect_iter
+            self._store(batch, total, None, iters)
+            return
         columns = batch.columns
         priorities = columns.get("priority")
-        if priorities is not None:
-            priorities = checked_priorities(priorities, total)
         kept = {name: column for name, column in columns.items() if name not in _OWN_SET}
-        return Columns.trusted(kept, total), priorities, collect_iter
+        self._store(
+            Columns.trusted(kept, total),
+            total,
+            None if priorities is None else checked_priorities(priorities, total),
+            iters,
+        )
 
-    def _split_rows(self, rows: Sequence[Any]) -> tuple[Any, np.ndarray | None, Any]:
+    def _push_rows(self, rows: Sequence[Item]) -> None:
         for i, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise DataError(
                     f"item {i} of {len(rows)} is of type {type(row).__name__}: the advanced buffer "
                     f"takes mappings, as it adds keys; use type='naive' for other items"
                 )
-        collect_iter = [row.get("collect_iter", -1) for row in rows]
-        if all(_OWN_SET.isdisjoint(row) for row in rows):
-            return list(rows), None, collect_iter
         given = [row.get("priority") for row in rows]
         priorities = None
         if any(value is not None for value in given):
@@ -160,36 +159,8 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 [highest if value is None else value for value in given], len(rows)
             )
         kept = [{k: v for k, v in row.items() if k not in _OWN_SET} for row in rows]
-        return kept, priorities, collect_iter
-
-    def _store(
-        self, data: Any, priorities: np.ndarray | None, collect_iter: Any, total: int
-    ) -> None:
-        if self._is_watched:
-            replaced = self._slots_after_head(total)
-            self._discard(replaced[self._priorities.occupied[replaced]])
-        before = self._priorities.count
-        start, n = self._ring.push(data)
-        number = self._next_number + total - n
-        self._next_number += total
-        self._push_count += total
-        iters = as_iters(collect_iter)
-        if n < total:
-            self._turn_away(data[: total - n])
-            iters = iters[-n:] if iters.ndim else iters
-            priorities = None if priorities is None else priorities[-n:]
-        self._priorities.occupy(start, n, priorities)
-        room = self.replay_buffer_size - start
-        self._label(start, min(n, room), number, iters)
-        if n > room:
-            self._label(0, n - room, number + room, iters[room:] if iters.ndim else iters)
-        self._monitor.note(pushed=n, removed=before + n - self._priorities.count)
-
-    def _label(self, start: int, n: int, number: int, iters: np.ndarray) -> None:
-        span = slice(start, start + n)
-        self._numbers[span] = np.arange(number, number + n)
-        self._use[span] = 0
-        self._collect_iter[span] = iters[:n] if iters.ndim else iters
+        iters = as_iters([row.get("collect_iter", -1) for row in rows])
+        self._store(kept, len(rows), priorities, iters)
 
     # ------------------------------------------------------------------ sample
 
@@ -199,7 +170,7 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         cur_learner_iter: int,
         sample_range: slice | None = None,
         train_iter: int | None = None,
-    ) -> list | None:
+    ) -> Items | None:
         """Draw items in proportion to their priority ** alpha, one from each of `size` shares.
 
         Args:
@@ -216,13 +187,10 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         """
         with self._lock:
             self._remove_stale(cur_learner_iter)
-            among = None
-            if sample_range is not None:
-                slots = self._ring.by_age()
-                among = slots[self._priorities.occupied[slots]][sample_range]
+            among = None if sample_range is None else self._by_age()[sample_range]
             if train_iter is not None and self._max_staleness != float("inf"):
                 among = self._priorities.slots() if among is None else among
-                iters = self._collect_iter[among]
+                iters = self._labels[among, COLLECT_ITER]
                 among = among[~is_stale(iters, train_iter, self._max_staleness)]
                 if len(among) < max(size * self._min_ratio, 1):
                     return None  # asked early: that is nothing to complain of
@@ -231,22 +199,28 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
                 return None
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
             distinct = self._priorities.all_equal and size <= available
-            use = self._count_use(slots, distinct)
+            labels, use = self._count_use(slots, distinct)
             has_limit = self._max_use != float("inf")
             if has_limit and not distinct and use.max() >= self._max_use + 1:
                 np.subtract.at(self._use, slots, 1)
                 slots = self._within_max_use(slots, among)
                 weights = self._priorities.weights(slots, self._beta, among)
-                use = self._count_use(slots, False)
+                labels, use = self._count_use(slots, False)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
-            facts = self._facts(slots, use, weights, cur_learner_iter)
+            facts: Facts = {
+                "replay_unique_id": self._ids(labels[:, NUMBER]),
+                "replay_buffer_idx": slots,
+                "use": use,
+                "staleness": _staleness(labels[:, COLLECT_ITER], cur_learner_iter),
+                "priority": self._priorities.of(slots),
+                "IS": weights,
+            }
             data = self._ring.take(slots, facts)
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
             if has_limit:
-                used_up = np.unique(slots[self._use[slots] >= self._max_use])
-                self._remove(used_up)
+                self._remove(np.unique(slots[self._use[slots] >= self._max_use]))
             return data
 
     def _can_sample(self, size: int, available: int, among: np.ndarray | None) -> bool:
@@ -285,119 +259,33 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
             slots[over], _ = self._priorities.draw(self._draw, int(over.sum()), 0.0, others)
         return slots
 
-    def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
+    def _count_use(self, slots: np.ndarray, distinct: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of items that are sampled, and how often they now have been; int64 [n, 4], [n]."""
         if not distinct:
             np.add.at(self._use, slots, 1)
-            return self._use.take(slots)
-        use = self._use.take(slots)
-        use += 1
+            labels = self._labels.take(slots, 0)
+            return labels, labels[:, USE]
+        labels = self._labels.take(slots, 0)
+        use = labels[:, USE] + 1
         self._use[slots] = use
-        return use
+        return labels, use
 
-    def _facts(
-        self, slots: np.ndarray, use: np.ndarray, weights: np.ndarray, cur_iter: int
-    ) -> dict[str, Any]:
-        collect_iter = self._collect_iter.take(slots)
-        staleness = cur_iter - collect_iter
-        staleness[collect_iter < 0] = -1
-        return {
-            "replay_unique_id": IdColumn(self._instance_name, self._numbers.take(slots)),
-            "replay_buffer_idx": slots,
-            "use": use,
-            "staleness": staleness,
-            "priority": self._priorities.of(slots),
-            "IS": weights,
-        }
-
-    def _note_facts(self, facts: Mapping[str, Any], cur_iter: int) -> None:
+    def _note_facts(self, facts: Facts, cur_iter: int) -> None:
         """Every ``print_freq`` samples, log the figures of the last ``average_range`` ones."""
         self._sample_count += 1
-        position = self._sample_count % self._attr_freq
-        if position and position <= self._attr_freq - self._attr_span:
-            return
-        use, priority, age = facts["use"], facts["priority"], facts["staleness"]
-        monitor = self._attr_monitor
-        monitor.use_max, monitor.use_avg = int(use.max()), float(use.mean())
-        monitor.priority_max, monitor.priority_min = float(priority.max()), float(priority.min())
-        monitor.priority_avg = float(priority.mean())
-        monitor.staleness_max, monitor.staleness_avg = int(age.max()), float(age.mean())
-        self._tick.step()
-        if position == 0:
-            self._log.scalars("iter", monitor.summary(), cur_iter)
-
-    # ------------------------------------------------------------------ items that leave
+        left = -self._sample_count % self._attr_freq
+        if left < self._recent.maxlen:  # type: ignore[operator]
+            self._recent.append(facts)
+            if left == 0:
+                self._log.scalars("iter", summarise_samples(self._recent), cur_iter)
+                self._recent.clear()
 
     def _remove_stale(self, cur_iter: int) -> None:
         if self._max_staleness == float("inf"):
             return
-        stale = is_stale(self._collect_iter, cur_iter, self._max_staleness)
+        stale = is_stale(self._labels[:, COLLECT_ITER], cur_iter, self._max_staleness)
         if stale.any():
             self._remove(np.flatnonzero(stale & self._priorities.occupied))
-
-    def drop_oldest(self, n: int) -> None:
-        """Let the n oldest items leave, or all if there are fewer."""
-        with self._lock:
-            slots = self._ring.by_age()
-            self._remove(slots[self._priorities.occupied[slots]][:n])
-
-    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
-        with self._lock:
-            slots = self._priorities.slots()
-            if len(slots):
-                self._remove(slots[test(self._ring.take(slots))])
-
-    def _remove(self, slots: np.ndarray) -> None:
-        if not len(slots):
-            return
-        self._discard(slots)
-        self._ring.drop(slots)
-        self._priorities.vacate(slots)
-        self._numbers[slots] = self._collect_iter[slots] = -1
-        self._monitor.note(removed=len(slots))
-
-    def update(self, info: dict) -> None:
-        """Give sampled items new priorities.
-
-        Items that have been replaced or removed since are passed over.
-
-        Args:
-            info: ``replay_unique_id``, ``replay_buffer_idx`` and ``priority`` of the same length,
-                as lists, arrays or tensors; nothing happens if it is empty.
-
-        Raises:
-            DataError: NaN, infinite or negative priorities, lists of unequal length, an index
-                outside the buffer; nothing is changed then.
-        """
-        if not info or info.get("priority") is None:
-            return
-        numbers = id_numbers(info["replay_unique_id"], self._instance_name)
-        slots = np.asarray(info["replay_buffer_idx"], dtype=np.int64).reshape(-1)
-        values = checked_priorities(info["priority"], len(slots))
-        if len(numbers) != len(slots):
-            raise DataError(f"{len(numbers)} replay_unique_id came with {len(slots)} indices")
-        if len(slots) and not 0 <= slots.min() <= slots.max() < self.replay_buffer_size:
-            raise DataError(
-                f"replay_buffer_idx must be in [0, {self.replay_buffer_size}), "
-                f"got {slots.min()} to {slots.max()}"
-            )
-        with self._lock:
-            same = self._numbers.take(slots) == numbers
-            if not same.all():
-                slots, values = slots[same], values[same]
-            self._priorities.update(slots, values)
-
-    def clear(self) -> None:
-        with self._lock:
-            slots = self._priorities.slots()
-            self._discard(slots)
-            self._monitor.note(removed=len(slots))
-            self._ring.clear()
-            self._priorities.clear()
-            self._numbers[:] = self._collect_iter[:] = -1
-            self._push_count = 0
-
-    def count(self) -> int:
-        return self._priorities.count
 
     @property
     def beta(self) -> float:
@@ -410,22 +298,16 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         with self._lock:
-            filled = self._ring.filled
             return {
                 **super().state_dict(),
-                "priorities": self._priorities.state_dict(),
-                "numbers": self._numbers[:filled].copy(),
-                "use": self._use[:filled].copy(),
-                "collect_iter": self._collect_iter[:filled].copy(),
-                "next_number": self._next_number,
                 "sample_count": self._sample_count,
                 "beta": self._beta,
                 "first_beta": float(self._cfg.beta),
             }
 
-    def load_state_dict(self, _state_dict: dict[str, Any], deepcopy: bool = False) -> None:
+    def load_state_dict(self, _state_dict: State, deepcopy: bool = False) -> None:
         """Go on where the buffer stood that gave this state.
 
         Args:
@@ -433,24 +315,21 @@ class AdvancedReplayBuffer(RingBuffer, IBuffer):
         """
         super().load_state_dict(_state_dict)
 
-    def _load(self, state: dict[str, Any]) -> np.ndarray:
+    def _load(self, state: State) -> np.ndarray:
         order = super()._load(state)
-        n = len(order)
-        self._priorities.load_state_dict(state["priorities"], order)
-        self._numbers[:] = -1
-        for mine, saved in (
-            (self._numbers, state["numbers"]),
-            (self._use, state["use"]),
-            (self._collect_iter, state["collect_iter"]),
-        ):
-            mine[:n] = saved[order]
-        self._next_number = int(state["next_number"])
         self._sample_count = int(state["sample_count"])
         if state["first_beta"] == self._cfg.beta:  # otherwise another one is wanted from now on
             self._beta = float(state["beta"])
         occupied = self._priorities.slots()
         self._remove(occupied[self._use[occupied] >= self._max_use])
         return order
+
+
+def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
+    """Iterations since those; -1 where they are unknown."""
+    staleness = cur_iter - iters
+    staleness[iters < 0] = -1
+    return staleness
 
 
 def _repeats(slots: np.ndarray) -> np.ndarray:

@@ -1,13 +1,16 @@
 """Own experience and an expert's, drawn together."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 from ding.data import Columns
+from ding.data.buffer.ring_buffer import Item, Items, State
 from ding.data.id_column import IdColumn, id_numbers
 from ding.utils.errors import DataError
+from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
 #: What stands before the number in the ids of sampled items; an expert's numbers are negative.
@@ -25,7 +28,9 @@ class DemonstrationBuffer(IBuffer):
         share: Of a batch, the expert's part.
     """
 
-    def __init__(self, own: Any, demonstrations: Any, share: float) -> None:
+    def __init__(
+        self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer, share: float
+    ) -> None:
         self.own = own
         self.demonstrations = demonstrations
         self._share = share
@@ -40,10 +45,10 @@ class DemonstrationBuffer(IBuffer):
         """Items of own experience that ever came."""
         return self.own.push_count
 
-    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         self.own.push(data, cur_collector_envstep)
 
-    def sample(self, batch_size: int, cur_learner_iter: int) -> list | None:
+    def sample(self, batch_size: int, cur_learner_iter: int) -> Items | None:
         """A batch, the expert's part first; None when one of the buffers has too few."""
         of_expert = round(self._share * batch_size)
         if of_expert == 0:
@@ -63,7 +68,7 @@ class DemonstrationBuffer(IBuffer):
         data = self.demonstrations.sample(batch_size, cur_learner_iter)
         return None if data is None else _labelled(data, lambda number: -1 - number)
 
-    def update(self, info: dict[str, list]) -> None:
+    def update(self, info: Mapping[str, Any]) -> None:
         """Take in the priorities of a batch's items, of whichever buffer they are."""
         numbers = id_numbers(info["replay_unique_id"], _PREFIX)
         slots = np.asarray(info["replay_buffer_idx"])
@@ -95,13 +100,13 @@ class DemonstrationBuffer(IBuffer):
     def load_data(self, file_name: str) -> None:
         self.own.load_data(file_name)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {
             "own": self.own.state_dict(),
             "demonstrations": self.demonstrations.state_dict(),
         }
 
-    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, _state_dict: State) -> None:
         self.own.load_state_dict(_state_dict["own"])
         self.demonstrations.load_state_dict(_state_dict["demonstrations"])
 
@@ -110,11 +115,12 @@ class DemonstrationBuffer(IBuffer):
         self.own.close()
 
 
-def _labelled(data: Any, number: Any) -> Columns:
+def _labelled(data: Items, number: Callable[[np.ndarray], np.ndarray]) -> Columns:
     if not isinstance(data, Columns) or not data.is_columnar:
         raise DataError(
             "demonstrations are drawn together with samples of one form, and these differ among "
             "each other: an environment must always give observations of the same shape"
         )
-    ids: Any = data.column("replay_unique_id")
+    ids = data.column("replay_unique_id")
+    assert isinstance(ids, IdColumn)
     return data.with_columns(replay_unique_id=IdColumn(_PREFIX, number(ids.numbers)))

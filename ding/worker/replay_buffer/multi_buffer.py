@@ -6,6 +6,7 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.data.buffer.ring_buffer import Item, Items, State
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
@@ -21,7 +22,7 @@ class MultiBuffer(IBuffer):
         args: For each buffer, behind its config.
     """
 
-    def __init__(self, cfg: EasyDict, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, cfg: EasyDict, *args: object, **kwargs: object) -> None:
         own = {name: part for name, part in cfg.items() if _is_buffer(part)}
         common = {name: part for name, part in cfg.items() if name not in own}
         self._buffers: dict[str, Any] = {
@@ -44,18 +45,18 @@ class MultiBuffer(IBuffer):
         """Number of items that were ever pushed."""
         return max(buffer.push_count for buffer in self._buffers.values())
 
-    def push(self, data: list[Any] | Any, cur_collector_envstep: int) -> None:
+    def push(self, data: Items | Item, cur_collector_envstep: int) -> None:
         for buffer in self._buffers.values():
             buffer.push(data, cur_collector_envstep)
 
-    def update(self, info: dict[str, list]) -> None:
+    def update(self, info: Mapping[str, Mapping[str, Any]]) -> None:
         """Take in what was told under each buffer's name."""
         for name, part in info.items():
             self._buffers[name].update(part)
 
     def sample(  # type: ignore[override]
         self, batch_size: int | Mapping[str, int], cur_learner_iter: int
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, Items | None] | None:
         """A batch of each buffer by its name; ``None`` when one of them has too few items.
 
         Args:
@@ -90,10 +91,10 @@ class MultiBuffer(IBuffer):
         for name, buffer in self._buffers.items():
             buffer.load_data(_named(file_name, name))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {name: buffer.state_dict() for name, buffer in self._buffers.items()}
 
-    def load_state_dict(self, _state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, _state_dict: State) -> None:
         for name, buffer in self._buffers.items():
             buffer.load_state_dict(_state_dict[name])
 
@@ -106,7 +107,7 @@ class MultiBuffer(IBuffer):
             buffer.close()
 
 
-def _is_buffer(part: Any) -> bool:
+def _is_buffer(part: object) -> bool:
     return isinstance(part, Mapping) and "replay_buffer_size" in part
 
 

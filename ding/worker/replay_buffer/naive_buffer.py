@@ -1,12 +1,13 @@
 """Uniform replay: single items, runs of items, and a window that grows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.buffer.buffer_log import ScalarWriter
+from ding.data.buffer.ring_buffer import Item, Items, ItemTest, RingBuffer, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
@@ -25,7 +26,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
         memmap_path=None,
     )
 
-    def push(self, data: list[Any] | Any, cur_collector_envstep: int = -1) -> None:
+    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item, or each item of a list. The oldest items make room."""
         total = len(data) if isinstance(data, list) else 1
         with self._lock:
@@ -45,7 +46,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
         cur_learner_iter: int,
         sample_range: slice | None = None,
         replace: bool = False,
-    ) -> list | None:
+    ) -> Items | None:
         """Draw items uniformly.
 
         Args:
@@ -61,7 +62,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
         """
         with self._lock:
             window = self._window(sample_range)
-            if not self._can_draw(size, len(window), replace):
+            if not self._enough(size, len(window), 1 if replace else size):
                 return None
             draw = self._draw.any if replace else self._draw.distinct
             slots = self._slots_of(window, draw(len(window), size))
@@ -83,14 +84,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
     def _oldest(self) -> int:
         return self._ring.head if self._ring.filled == self._ring.capacity else 0
 
-    def _can_draw(self, size: int, available: int, replace: bool) -> bool:
-        if available >= (1 if replace else max(size, 1)):
-            self._log.served("sample")
-            return True
-        self._log.refuse("sample", f"{size} asked for, {available} there")
-        return False
-
-    def update(self, info: dict[str, list]) -> None:
+    def update(self, info: Mapping[str, Any]) -> None:
         """Nothing: all items are alike here."""
 
     def clear(self) -> None:
@@ -108,7 +102,7 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
             self._ring.forget_oldest(n)
             self._monitor.note(removed=n)
 
-    def remove_if(self, test: Callable[[list[Any]], np.ndarray]) -> None:
+    def remove_if(self, test: ItemTest) -> None:
         with self._lock:
             if not self.count():
                 return
@@ -145,7 +139,7 @@ class ElasticReplayBuffer(NaiveReplayBuffer):
     def __init__(
         self,
         cfg: EasyDict,
-        tb_logger: Any = None,
+        tb_logger: ScalarWriter | None = None,
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "buffer",
     ) -> None:
@@ -166,10 +160,10 @@ class ElasticReplayBuffer(NaiveReplayBuffer):
             window = window[-self._current_size :]
         return window if sample_range is None else window[sample_range]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         return {**super().state_dict(), "current_size": self._current_size}
 
-    def _load(self, state: dict[str, Any]) -> np.ndarray:
+    def _load(self, state: State) -> np.ndarray:
         self._current_size = state["current_size"]
         return super()._load(state)
 
@@ -185,7 +179,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         cur_learner_iter: int,
         sample_range: slice | None = None,
         replace: bool = False,
-    ) -> list | None:
+    ) -> Items | None:
         """Draw runs uniformly by where they start.
 
         Args:
@@ -202,7 +196,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         with self._lock:
             window = self._window(sample_range)
             starts = window[: max(len(window) - sequence + 1, 0)]
-            if not self._can_draw(batch, len(starts), replace):
+            if not self._enough(batch, len(starts), 1 if replace else batch):
                 return None
             draw = self._draw.any if replace else self._draw.distinct
             first = draw(len(starts), batch)
