@@ -8,7 +8,7 @@ from easydict import EasyDict
 
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of, processes_per_learner, rank_of, worker_names
-from ding.entry.part_messages import Stop
+from ding.entry.part_process import Stop
 from ding.entry.part_runs import output_path, rank_environ, run_worker
 from ding.entry.processes import Died, LocalProcesses, Said, wait_for_ends
 from ding.entry.run_files import recorded_ending

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from multiprocessing.connection import wait
 from typing import Any
 
 from easydict import EasyDict
@@ -214,8 +215,10 @@ def launch_coordinator(
     handles = [*(learner_handle or []), *(collector_handle or [])]
     for process, started, _ in handles:
         if not _wait_for_start(process, started):
+            status = process.exitcode
             _close_all(handles)
-            raise RunError(f"{process.name} ended before it listened (status {process.exitcode})")
+            how = "ended before it listened" if status is not None else "does not listen"
+            raise RunError(f"{process.name} {how} (status {status})")
     key = read_run_key(whole.main.exp_name)
     try:
         ending = run_part(partial(run_coordinator, config=whole, key=key))
@@ -266,6 +269,10 @@ class PipeEvent:
     def wait(self, timeout: float | None = None) -> bool:
         """Whether it is set within so many seconds."""
         return self._reader.poll(timeout)  # the byte stays there
+
+    def fileno(self) -> int:
+        """For ``multiprocessing.connection.wait``."""
+        return self._reader.fileno()
 
     def only_listen(self) -> None:
         """In the process that does not set it: hear of the end of the one that does."""
@@ -327,11 +334,9 @@ def _whole_config(config: Any, filename: str | None) -> EasyDict:
     return EasyDict(config)
 
 
-def _wait_for_start(process: Any, started: Any) -> bool:
-    """Whether it comes up; at once when it dies instead."""
-    while process.is_alive():
-        if started.wait(durations.LAUNCH_LOOK):
-            return True
+def _wait_for_start(process: Any, started: PipeEvent) -> bool:
+    """Whether it comes up in time; at once when it dies instead."""
+    wait([process.sentinel, started], durations.SPAWN_START)
     return started.is_set()
 
 

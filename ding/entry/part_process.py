@@ -13,16 +13,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ding.entry.part_messages import (
-    Failed,
-    ParentMessage,
-    PartMessage,
-    Stop,
-    WorkerEnded,
-)
 from ding.entry.stop_signal import woken_by_signals
 from ding.utils import durations
 from ding.utils.console import say
@@ -30,6 +24,70 @@ from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
 from ding.utils.process_identity import end_processes
+
+# ---------------------------------------------------------------------- messages of a part
+
+
+@dataclass(frozen=True)
+class Up:
+    """It works.
+
+    Attributes:
+        where: The coordinator's port, an aggregator's address for its learners, or nothing.
+    """
+
+    where: Any = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What it fails of, in one line."""
+
+    cause: str
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """The coordinator's verdict; what comes now is its own end."""
+
+    ending: Ending
+
+
+# ---------------------------------------------------------------------- messages of its parent
+
+
+@dataclass(frozen=True)
+class Stop:
+    """It is to end, for this reason."""
+
+    ending: Ending
+
+
+@dataclass(frozen=True)
+class WorkerStarted:
+    """For the coordinator: should the parent be killed, it has to end the others.
+
+    Attributes:
+        process: A `process_identity`.
+    """
+
+    name: str
+    process: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WorkerEnded:
+    """For the coordinator, which owns the terminal: a worker's process has ended."""
+
+    name: str
+    cause: str
+
+
+PartMessage = Up | Failed | RunEnded
+ParentMessage = Stop | WorkerStarted | WorkerEnded
+
+
+# ---------------------------------------------------------------------- the process
 
 #: Takes status and reason of the end that is asked for.
 StopFunction = Callable[[str, str], object]

@@ -11,8 +11,7 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of
-from ding.entry.part_messages import Failed, RunEnded, Up
-from ding.entry.part_process import PartHandle
+from ding.entry.part_process import Failed, PartHandle, RunEnded, Up
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
 from ding.utils import set_pkg_seed

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
-from ding.entry.part_messages import Failed, ParentMessage, PartMessage
-from ding.entry.part_process import PartMain, run_part
+from ding.entry.part_process import Failed, ParentMessage, PartMain, PartMessage, run_part
 from ding.entry.part_runs import last_error_line
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations

@@ -17,7 +17,7 @@ from ding.config.system import (
     rank_of,
     worker_names,
 )
-from ding.entry.part_messages import RunEnded, Stop, Up, WorkerEnded, WorkerStarted
+from ding.entry.part_process import RunEnded, Stop, Up, WorkerEnded, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
 from ding.entry.processes import Died, LocalProcesses, Processes, Said, wait_for_ends
 from ding.entry.stop_signal import StopNow, StopSignal

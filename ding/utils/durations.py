@@ -75,8 +75,6 @@ PART_JOIN = 1.0
 RESTART_WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: Life after which earlier deaths of a process no longer count.
 GOOD_LIFE = 600.0
-#: From one look at a process that is being started to the next.
-LAUNCH_LOOK = 0.2
 #: Between tries to start a worker for which there is no room yet, and until that is told.
 SPAWN_PAUSE = 0.1
 SPAWN_PATIENCE = 10.0
