@@ -175,6 +175,10 @@ POLICY_LOOK = 0.1
 CHUNK_AGE = 0.05
 CHUNK_SPAN = 0.02
 MESSAGE_GATHER = 0.02
+#: The same with many collectors: so much for each of them, that all together ask no more than some
+#: hundred questions a second of the coordinator; at most, the other.
+MESSAGE_GATHER_EACH = 0.002
+MESSAGE_GATHER_MOST = 2.0
 #: For room on a full disk, and between two tries to write.
 DISK_PATIENCE = 30.0
 DISK_PAUSE = 1.0

@@ -156,10 +156,13 @@ class SamplesRequest(Request[SamplesAnswer]):
     Attributes:
         wait: Seconds to wait for news; ``None``: one thing at a time, as foreign collectors do.
         quota: Bytes that may have been written in this task by now; ``None``: no limit.
+        gather: Seconds for which the first news waits for more to come along; ``None``: as the
+            collector likes.
     """
 
     wait: float | None = None
     quota: int | None = None
+    gather: float | None = None
 
 
 # ---------------------------------------------------------------------- learners

@@ -46,6 +46,10 @@ CHAINS = {
         *(d.ANSWER_WAIT, d.COLLECTOR_LONGEST_WAIT, d.STEP_TIMEOUT),
     ),
     "the coordinator polls within a step": (d.POLL, d.STEP_TIMEOUT),
+    "messages gather while a collector may wait": (
+        2 * d.MESSAGE_GATHER_MOST,
+        d.COLLECTOR_LONGEST_WAIT,
+    ),
     "a worker that comes again has ended what it did": (
         *(d.COLLECTOR_STOP, d.LEARNER_STOP, d.WORKER_END),
     ),

@@ -27,6 +27,10 @@ class CommCoordinator:
         logger: Where it tells what it does.
         status: What those are told who ask the control for the run's status.
         control: The way to the workers; by HTTP if not given.
+
+    Attributes:
+        gather: Seconds for which a collector's news waits for more: the longer, the more of them
+            there are, so that the questions to all together stay as many.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class CommCoordinator:
         self._present: set[WorkerSession] = set()
         self._extra = 0
         self._closing = False
+        self.gather = durations.MESSAGE_GATHER
 
     # ------------------------------------------------------------------ life
 
@@ -219,7 +224,10 @@ class CommCoordinator:
     def _count_collectors(self) -> None:
         """Tell of collectors beyond those of the config that came or left."""
         with self._lock:
-            beyond = max(0, self.present("collector") - self._configured)
+            present = self.present("collector")
+            span = max(durations.MESSAGE_GATHER, durations.MESSAGE_GATHER_EACH * present)
+            self.gather = min(span, durations.MESSAGE_GATHER_MOST)
+            beyond = max(0, present - self._configured)
             more, self._extra = beyond - self._extra, beyond
             tell = self.events.deal_with_increase_collector
             if more < 0:

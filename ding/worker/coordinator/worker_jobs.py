@@ -61,6 +61,10 @@ class Worker(Protocol):
     def events(self) -> Events:
         """The coordinator."""
 
+    @property
+    def gather(self) -> float:
+        """Seconds for which a collector's news is to wait for more."""
+
     def ask(self, request: Request[Answer]) -> Answer:
         """Put a request to it; raises `WorkerFailed` if there is no answer."""
 
@@ -161,7 +165,10 @@ class CollectorJob(Job):
     def work(self) -> bool:
         if not self._may_go_on():
             return False
-        request = SamplesRequest(durations.POLL, self._quota()) if self.ours else SamplesRequest()
+        request = SamplesRequest()
+        if self.ours:
+            gather = self._worker.gather
+            request = SamplesRequest(max(durations.POLL, 2 * gather), self._quota(), gather)
         answer = self._worker.ask(request)
         for chunk in answer.chunks:
             if self._is_mine(chunk.task_id):

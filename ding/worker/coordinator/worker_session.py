@@ -58,6 +58,10 @@ class Hub(Protocol):
     def limits(self) -> Mapping[Limit, float]:
         """Seconds that a worker has for its answers."""
 
+    @property
+    def gather(self) -> float:
+        """Seconds for which a collector's news is to wait for more."""
+
     def arrived(self, session: "WorkerSession") -> None:
         """Its worker has told what it has."""
 
@@ -154,6 +158,10 @@ class WorkerSession:
     @property
     def events(self) -> Events:
         return self._hub.events
+
+    @property
+    def gather(self) -> float:
+        return self._hub.gather
 
     def ask(self, request: Request[Answer]) -> Answer:
         """Put a request to the worker.

@@ -6,7 +6,7 @@
     resource                                            {cpu, gpu, ours?, ...}
     {kind}_start_task       task_info                   {message, ...}
     {kind}_close_task                                   the report: {task_id, ...}
-    collector_data_task     wait?, quota?               [chunk, ..., progress]; one of them without
+    collector_data_task     wait?, quota?, gather?      [chunk, ..., progress]; one of them without
                                                         both
     learner_get_data_task   wait?                       {task_id, batch_size, cur_learner_iter, ...}
     learner_learn_task      data, wait?                 {task_id, info}
@@ -87,7 +87,7 @@ def request_to_json(request: Request[Answer]) -> dict[str, Json]:
         case StartTask():
             body["task_info"] = cast(Json, request.info)
         case SamplesRequest():
-            _put(body, wait=request.wait, quota=request.quota)
+            _put(body, wait=request.wait, quota=request.quota, gather=request.gather)
         case DemandRequest():
             _put(body, wait=request.wait)
         case TrainRequest():
@@ -129,7 +129,11 @@ def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]
             return CloseTask(kind)
         case "collector_data_task":
             quota = _amount(body, "quota")
-            return SamplesRequest(_amount(body, "wait"), None if quota is None else int(quota))
+            return SamplesRequest(
+                _amount(body, "wait"),
+                None if quota is None else int(quota),
+                _amount(body, "gather"),
+            )
         case "learner_get_data_task":
             return DemandRequest(_amount(body, "wait"))
     return _train_request(body)

@@ -224,3 +224,18 @@ def test_workers_that_are_missing_are_known(comm):
     comm.came(Arrival("learner", "l", Peer(WorkerLost("gone")), "somewhere"))
     assert comm.awaited() == []
     comm.sessions()[0].arrival.peer.go_on.release()
+
+
+def test_many_collectors_are_asked_less_often(comm):
+    def add(first, count):
+        for i in range(first, first + count):
+            arrival = Arrival("collector", f"c{i}", Peer(Resources()), "here")
+            arrival.peer.go_on.release()
+            comm.came(arrival)
+        eventually(lambda: comm.present("collector") == first + count)
+        return comm.gather
+
+    assert add(0, 2) == 0.02
+    assert add(2, 38) == pytest.approx(0.08)
+    # All together ask as often as before.
+    assert 40 / comm.gather == pytest.approx(500)

@@ -42,6 +42,7 @@ REQUESTS = [
     ("collector", SamplesRequest()),
     ("collector", SamplesRequest(0.5)),
     ("collector", SamplesRequest(0.5, 1000)),
+    ("collector", SamplesRequest(4.0, None, gather=2.0)),
     ("learner", StartTask("learner", IDS)),
     ("learner", CloseTask("learner")),
     ("learner", DemandRequest()),

@@ -158,7 +158,8 @@ class BaseCommCollector(LinkDefaults, ABC):
         single = request.wait is None and request.quota is None
         wait = durations.ANSWER_WAIT if request.wait is None else request.wait
         try:
-            return task.poll(min(wait, durations.COLLECTOR_LONGEST_WAIT), request.quota, single)
+            wait = min(wait, durations.COLLECTOR_LONGEST_WAIT)
+            return task.poll(wait, request.quota, single, request.gather)
         except BaseException as err:
             report = ErrorReport.of(err)
             _logger.error("task %s failed: %s", task.task_id, report)

@@ -179,7 +179,11 @@ class CollectTask:
     # ------------------------------------------------------------------ the coordinator's side
 
     def poll(
-        self, wait: float = 0.5, quota: float | None = None, single: bool = False
+        self,
+        wait: float = 0.5,
+        quota: float | None = None,
+        single: bool = False,
+        gather: float | None = None,
     ) -> SamplesAnswer:
         """What there is to tell: chunks, the oldest first, and how far the task is.
 
@@ -187,11 +191,14 @@ class CollectTask:
             wait: Seconds to wait for a message or the end of the task.
             quota: Bytes that may be written in this task up to now; ``None`` for no limit.
             single: Whether the coordinator takes one thing at a time: one chunk, or the progress.
+            gather: Seconds for which the first news waits for more, as each question costs the
+                coordinator more than a message; ``None``: a few hundredths.
 
         Raises:
             Exception: What the collector raised. It has stopped.
         """
         deadline = time.monotonic() + wait
+        gather = durations.MESSAGE_GATHER if gather is None else gather
         with self._changed:
             self._single, self._quota = single, quota
             self._changed.notify_all()
@@ -202,13 +209,12 @@ class CollectTask:
                     break
                 # One that waits for space needs the coordinator to know.
                 starved = self._waiting == "space" and not single
-                span = 2 * durations.MESSAGE_GATHER if starved else durations.STEP_LOOK
+                span = 2 * gather if starved else durations.STEP_LOOK
                 self._changed.wait(min(left, span))
                 if starved and self._waiting == "space":
                     break
             if self._pending and not single:
-                # A question costs more than a message: let those that follow come along.
-                self._changed.wait_for(self._is_eager, min(durations.MESSAGE_GATHER, wait))
+                self._changed.wait_for(self._is_eager, min(gather, wait))
             if self._error is not None:
                 raise self._error
             count = min(len(self._pending), 1 if single else MAX_ANSWER)

@@ -214,7 +214,7 @@ def test_a_task_without_type_is_told_at_once(driver):
 
 
 @pytest.mark.parametrize("value", ["long", -1, float("nan"), True, [1]])
-@pytest.mark.parametrize("name", ["wait", "quota"])
+@pytest.mark.parametrize("name", ["wait", "quota", "gather"])
 def test_numbers_of_a_data_task_are_checked(driver, name, value):
     driver.begin()
     task = driver.task("collector_data_task", **{name: value})
