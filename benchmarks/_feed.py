@@ -163,7 +163,8 @@ def configs(case: Any, update_seconds: float) -> tuple:
         comm_collector=dict(type="flask_fs"),
     )
     system = dict(
-        coordinator=dict(),
+        # What the path carries is measured, not what a policy would wait for.
+        coordinator=dict(samples_per_insert=None),
         path_data="./run/data",
         path_policy="./run/policy",
         communication_mode="auto",

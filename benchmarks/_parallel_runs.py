@@ -2,11 +2,12 @@
 
     python benchmarks/_parallel_runs.py parallel 0        # seed 0, in a temporary folder
 
-Sides: ``parallel``, ``serial`` (this project) and ``DI-engine`` (with its own interpreter: the
-config of parallel CartPole that it ships, which this project's follows).
+Sides: those of `_parallel_sides.SIDES`, of this project, and ``DI-engine`` (with its own
+interpreter: the config of parallel CartPole that it ships, which this project's follows).
 """
 
 import contextlib
+import csv
 import json
 import os
 import shutil
@@ -16,8 +17,9 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import mean
 
 from _peers import peer_python
 
@@ -41,6 +43,7 @@ class Run:
         size: Their bytes.
         processes: Processes that were left after `GRACE`.
         reason: How it ended, in words.
+        evaluations: Of each: seconds, env steps, updates, mean return.
     """
 
     side: str
@@ -54,6 +57,7 @@ class Run:
     size: int = 0
     processes: int = 0
     reason: str = ""
+    evaluations: list[list[float]] = field(default_factory=list)
 
     @property
     def left_nothing(self) -> bool:
@@ -93,8 +97,26 @@ def run(side: str, seed: int, limit: float = LIMIT) -> Run:
         result.reason = (folder / "stderr").read_text()[-300:] or f"no end within {limit:g} s"
     result.processes = _left_of(child)
     result.files, result.size = _left_in(folder, shared)
+    result.evaluations = _evaluations(folder / "run" / "episodes.csv")
     shutil.rmtree(folder, ignore_errors=True)
     return result
+
+
+def _evaluations(path: Path) -> list[list[float]]:
+    """Of each evaluation: seconds since the first, env steps, updates, mean return."""
+    groups: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if "eval" in row["source"]:
+                at = int(float(row["envstep"])), int(float(row["train_iter"]))
+                groups.setdefault(at, []).append((float(row["time"]), float(row["return"])))
+    begin = min((rows[0][0] for rows in groups.values()), default=0.0)
+    return [
+        [round(rows[0][0] - begin, 2), *at, round(mean(value for _, value in rows), 1)]
+        for at, rows in groups.items()
+    ]
 
 
 def _kill_after(child: subprocess.Popen, limit: float) -> threading.Timer:

@@ -1,4 +1,4 @@
-"""What a process of `_parallel_runs` does: CartPole to a mean return of 195, with one library.
+"""What a process of `_parallel_runs` does: one config to its goal, with one library.
 
 Prints one line ``RESULT {...}`` when the pipeline has returned.
 """
@@ -9,9 +9,11 @@ import json
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 DI_ENGINE_CONFIG = "dizoo.classic_control.cartpole.config.parallel.cartpole_dqn_config"
-CONFIGS = Path(__file__).resolve().parent.parent / "configs" / "cartpole"
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 
 
 def load(path: Path):
@@ -22,9 +24,57 @@ def load(path: Path):
 
 
 def parallel(seed: int) -> dict:
+    return run_parallel(load(CONFIGS / "cartpole" / "parallel" / "cartpole_dqn_config.py"), seed)
+
+
+def small_batches(seed: int, **limits: Any) -> dict:
+    """DI-engine's settings: batches of 32, ε down within 100,000 steps, episodes of 200 steps."""
+    config = load(CONFIGS / "cartpole" / "parallel" / "cartpole_dqn_config.py")
+    config.main_config.env.env_id = "CartPole-v0"
+    policy = config.main_config.policy
+    policy.learn.update(batch_size=32, target_update_freq=100)
+    policy.learn.learner.send_policy_freq = 1
+    policy.collect.collector.update_policy_second = 3
+    policy.other.eps.update(end=0.1, decay=100_000)
+    policy.other.replay_buffer.replay_buffer_size = 100_000
+    for name, value in limits.items():
+        section = config.system_config.coordinator
+        (section if name.startswith("samples") else policy.other.commander)[name] = value
+    return run_parallel(config, seed)
+
+
+def small_batches_free(seed: int) -> dict:
+    """The same, with collectors and learner that run free, one ε, and few evaluations."""
+    return small_batches(seed, samples_per_insert=None, greedy_share=0.0, eval_share=0.0)
+
+
+def small_batches_serial(seed: int) -> dict:
+    config = load(CONFIGS / "cartpole" / "cartpole_dqn_config.py")
+    config.main_config.env.env_id = "CartPole-v0"
+    policy = config.main_config.policy
+    policy.nstep = 3
+    policy.learn.update(batch_size=32)
+    policy.collect.n_sample = 16
+    policy.other.eps.update(decay=100_000)
+    return run_serial(config, seed)
+
+
+def lunarlander(seed: int) -> dict:
+    folder = CONFIGS / "lunarlander" / "parallel"
+    return run_parallel(load(folder / "lunarlander_dqn_config.py"), seed)
+
+
+def lunarlander_serial(seed: int) -> dict:
+    return run_serial(load(CONFIGS / "lunarlander" / "lunarlander_dqn_config.py"), seed)
+
+
+def serial(seed: int) -> dict:
+    return run_serial(load(CONFIGS / "cartpole" / "cartpole_dqn_config.py"), seed)
+
+
+def run_parallel(config: ModuleType, seed: int) -> dict:
     from ding.entry import parallel_pipeline
 
-    config = load(CONFIGS / "parallel" / "cartpole_dqn_config.py")
     config.main_config.exp_name = "run"
     config.system_config.path_data = "./run/data"
     config.system_config.path_policy = "./run/policy"
@@ -33,10 +83,9 @@ def parallel(seed: int) -> dict:
     return ended(time.perf_counter() - begin)
 
 
-def serial(seed: int) -> dict:
+def run_serial(config: ModuleType, seed: int) -> dict:
     from ding.entry import serial_pipeline
 
-    config = load(CONFIGS / "cartpole_dqn_config.py")
     config.main_config.exp_name = "run"
     begin = time.perf_counter()
     serial_pipeline((config.main_config, config.create_config), seed)
@@ -67,7 +116,17 @@ def di_engine(seed: int) -> dict:
     }
 
 
+SIDES = {
+    "parallel": parallel,
+    "serial": serial,
+    "small_batches": small_batches,
+    "small_batches_free": small_batches_free,
+    "small_batches_serial": small_batches_serial,
+    "lunarlander": lunarlander,
+    "lunarlander_serial": lunarlander_serial,
+    "DI-engine": di_engine,
+}
+
 if __name__ == "__main__":
-    side = {"parallel": parallel, "serial": serial, "DI-engine": di_engine}[sys.argv[1]]
-    result = side(int(sys.argv[2]))
+    result = SIDES[sys.argv[1]](int(sys.argv[2]))
     print("RESULT", json.dumps(result), flush=True)

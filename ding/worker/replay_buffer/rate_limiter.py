@@ -131,7 +131,7 @@ def sample_ratio(
 
     Without a number it is that of serial mode: there, ``learn.update_per_collect`` updates on
     ``learn.batch_size`` samples follow each call for ``collect.n_sample`` samples. A policy that
-    collects episodes has none.
+    collects episodes has none. It is never more than the buffer's ``max_use``.
 
     Args:
         policy: The policy's config.
@@ -153,6 +153,9 @@ def sample_ratio(
         origin = f"update_per_collect {updates} * batch_size {batch_size} / n_sample {n_sample}"
     else:
         return None
+    most = ((policy.get("other") or {}).get("replay_buffer") or {}).get("max_use") or math.inf
+    if ratio > most:
+        ratio, origin = float(most), f"max_use; else {origin}"
     size = batch_size if isinstance(batch_size, int) else 1
     if tolerance is None:
         collectors = (collect.get("collector") or {}).get("collector_num") or 1

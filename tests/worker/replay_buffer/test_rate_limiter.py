@@ -153,6 +153,16 @@ def test_all_collectors_may_bring_what_they_collect_at_a_time():
     assert ratio.tolerance == 2 * 2 * 1000 * 1.6
 
 
+def test_no_sample_is_waited_for_that_may_not_be_drawn_any_more():
+    cfg = policy(update_per_collect=3) | {"other": {"replay_buffer": {"max_use": 2}}}
+    ratio = sample_ratio(cfg)
+    assert ratio is not None
+    assert ratio.samples_per_insert == 2
+    assert ratio.origin.startswith("max_use; else update_per_collect")
+    cfg["other"]["replay_buffer"]["max_use"] = float("inf")
+    assert sample_ratio(cfg) == sample_ratio(policy(update_per_collect=3))
+
+
 def test_a_ratio_of_ones_own():
     ratio = sample_ratio(policy(update_per_collect=3), 2, 100)
     assert ratio is not None
