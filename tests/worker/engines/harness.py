@@ -1,14 +1,22 @@
 """Each engine in the same hands, so that one suite of tests holds for all."""
 
+import atexit
+import functools
+import importlib
 import importlib.util
+import multiprocessing
 import os
+import shutil
 import signal
+import sys
+import tempfile
 import threading
 import time
 
 from ding.worker.engines.carrier import Stores, WorkerSpec
 from ding.worker.engines.local import LocalCarrier
 from ding.worker.engines.spawn_control import SpawnControl
+from tests.docs.fences import blocks
 
 from .fake_service import fake_service
 
@@ -53,54 +61,90 @@ class Arrivals:
         return self.of(what)
 
 
-class LocalHarness:
-    """`local`: threads and dicts."""
+class CarrierHarness:
+    """An engine that starts its workers itself."""
+
+    END = 5.0
+    lists_names = True
 
     def __init__(self, folder):
-        self.carrier = LocalCarrier({}, str(folder))
+        self.carrier = self.carrier_type()({}, str(folder))
         self.carrier.open()
         self.stores = Stores.of(self.carrier)
         self._controls = []
+
+    def carrier_type(self):
+        raise NotImplementedError
 
     def control(self, names=("collector0",), build=fake_service, max_restart=5):
         specs = [WorkerSpec(name, "collector", build) for name in names]
         self._controls.append(SpawnControl(self.carrier, specs, max_restart))
         return self._controls[-1]
+
+    def kill(self, name):
+        raise NotImplementedError
+
+    def close(self):
+        for control in self._controls:
+            control.close(self.END)
+        self.carrier.close()
+
+
+class LocalHarness(CarrierHarness):
+    """`local`: threads and dicts."""
+
+    def carrier_type(self):
+        return LocalCarrier
 
     def kill(self, name):
         self.carrier.kill(name)
 
-    def close(self):
-        for control in self._controls:
-            control.close(2.0)
-        self.carrier.close()
+
+class DocumentedHarness(CarrierHarness):
+    """The engine of ``docs/comm_types.md``: processes and a database."""
+
+    lists_names = False
+
+    def carrier_type(self):
+        return documented_engine().SqliteCarrier
+
+    def kill(self, name):
+        kill_process(name)
 
 
-class RayHarness:
+class RayHarness(CarrierHarness):
     """`ray`: actors and the object store of the Ray that the fixture `ray_node` has started."""
 
-    def __init__(self, folder):
+    def carrier_type(self):
         from ding.worker.engines.ray_engine import RayCarrier
 
-        self.carrier = RayCarrier({}, str(folder))
-        self.carrier.open()
-        self.stores = Stores.of(self.carrier)
-        self._controls = []
-
-    def control(self, names=("collector0",), build=fake_service, max_restart=5):
-        specs = [WorkerSpec(name, "collector", build) for name in names]
-        self._controls.append(SpawnControl(self.carrier, specs, max_restart))
-        return self._controls[-1]
+        return RayCarrier
 
     def kill(self, name):
         os.kill(self.carrier.pid_of(name), signal.SIGKILL)
 
-    def close(self):
-        for control in self._controls:
-            control.close(5.0)
-        self.carrier.close()
+
+def kill_process(name):
+    """End a child process as by SIGKILL."""
+    for process in multiprocessing.active_children():
+        if process.name == name:
+            process.kill()
 
 
-HARNESSES = {"local": LocalHarness}
+@functools.cache
+def documented_engine():
+    """The module that the page shows; its processes import it by this name, too."""
+    text = next(
+        text for page, text in blocks("python") if "Carrier[" in text or "(Carrier)" in text
+    )
+    folder = tempfile.mkdtemp(prefix="documented_engine")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with open(os.path.join(folder, "documented_engine.py"), "w", encoding="utf-8") as file:
+        file.write(text)
+    sys.path.insert(0, folder)
+    return importlib.import_module("documented_engine")
+
+
+HARNESSES = {"local": LocalHarness, "documented": DocumentedHarness}
 if importlib.util.find_spec("ray") is not None:
     HARNESSES["ray"] = RayHarness

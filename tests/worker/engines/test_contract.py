@@ -80,7 +80,9 @@ class TestSamples:
         with pytest.raises(ChunkError, match=r"a\.c0\.1"):
             samples.get("a.c0.1")
 
-    def test_clear_takes_what_matches_and_is_not_kept(self, samples):
+    def test_clear_takes_what_matches_and_is_not_kept(self, engine, samples):
+        if not engine.lists_names:
+            pytest.skip("it does not tell which samples it has")
         for name in ("a.c0.1", "a.c0.2", "b.c0.3"):
             samples.put(name, [{"x": 1.0}])
         assert samples.clear(re.compile(r"a\..*"), keep={"a.c0.2"}) == ["a.c0.1"]

@@ -1,13 +1,21 @@
-"""Whole runs on each engine: to the goal, from a state, and to each of their other ends."""
+"""Whole runs on engines that start their workers: to the goal and to other ends."""
 
+import contextlib
 import json
 import os
+import signal
+import threading
+import time
 
 import pytest
 
 from ding.entry import parallel_pipeline
-from ding.utils.errors import ConfigError
+from ding.entry.ask_status import ask_status
+from ding.utils.errors import ConfigError, RunError
+from ding.worker.engines.local import LocalCarrier
 from tests.entry.parallel_runs import small_configs
+
+from .harness import documented_engine, kill_process
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -17,22 +25,112 @@ def record():
         return json.load(file)
 
 
+@pytest.fixture(params=["local", "documented"])
+def engine(request):
+    if request.param == "local":
+        return "local"
+    documented_engine()
+    return dict(type="sqlite", import_names=["documented_engine"])
+
+
+@contextlib.contextmanager
+def as_soon_as(reached, act):
+    """Do something to the run that goes on in the main thread, by what its status tells."""
+    over = threading.Event()
+    done = []
+
+    def watch():
+        while not over.wait(0.02):
+            try:
+                with open("run/coordinator.json", encoding="utf-8") as file:
+                    status = ask_status(json.load(file))
+            except (OSError, ValueError, RunError):
+                continue
+            if reached(status):
+                done.append(status)
+                act(status)
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        watcher.join()
+
+
 @pytest.fixture
-def configs():
-    return small_configs(engine="local")
+def kill(engine, monkeypatch):
+    """Lets a worker die."""
+    if engine != "local":
+        return kill_process
+    carriers = []
+    monkeypatch.setattr(LocalCarrier, "open", lambda carrier: carriers.append(carrier))
+    return lambda name: carriers[-1].kill(name)
 
 
-def test_it_trains_to_the_goal(configs, capfd):
-    parallel_pipeline(configs, 0)
+def test_it_trains_to_the_goal(engine, capfd):
+    parallel_pipeline(small_configs(engine=engine), 0)
     found = record()
     assert found["status"] == "converged"
     assert found["envstep"] > 0
-    assert {"ckpt_best.pth.tar"} <= set(os.listdir("run/ckpt"))
-    assert not {"data", "policy", "coordinator.json"} & set(os.listdir("run"))
+    assert "ckpt_best.pth.tar" in os.listdir("run/ckpt")
+    assert not {"data", "policy", "coordinator.json", "run.db"} & set(os.listdir("run"))
     assert "converged: mean return" in capfd.readouterr().out
 
 
-def test_a_learner_of_several_processes_is_refused(configs):
+def test_ctrl_c_saves_and_another_run_goes_on(engine, capfd):
+    configs = small_configs(engine=engine, stop_value=501)
+    begin = []
+
+    def interrupt(status):
+        begin.append(time.monotonic())
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    trains = as_soon_as(lambda status: status["train_iter"] >= 5, interrupt)
+    with trains, pytest.raises(SystemExit) as ending:
+        parallel_pipeline(configs, 0)
+    assert ending.value.code == 130
+    assert time.monotonic() - begin[0] < 6.0
+    before = record()
+    assert (before["status"], before["reason"]) == ("interrupted", "Ctrl-C")
+    configs = small_configs(engine=engine)
+    configs[0].policy.learn.resume_training = True
+    parallel_pipeline(configs, 0)
+    after = record()
+    assert after["status"] == "converged"
+    assert after["train_iter"] >= before["train_iter"] > 0
+    assert after["envstep"] >= before["envstep"] > 0
+
+
+@pytest.mark.parametrize("name", ["collector0", "learner0"])
+def test_one_that_dies_is_replaced_and_the_run_goes_on(engine, kill, name, capfd):
+    configs = small_configs(engine=engine, stop_value=501)
+    killed = []
+
+    def let_die(status):
+        killed.append(status["train_iter"])
+        kill(name)
+
+    def stop(status):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    def goes_on(status):
+        worker = status["workers"].get(name, {})
+        return killed and status["train_iter"] > killed[0] + 20 and worker["state"] == "running"
+
+    dies = as_soon_as(lambda status: status["train_iter"] >= 5, let_die)
+    with dies, as_soon_as(goes_on, stop), pytest.raises(SystemExit):
+        parallel_pipeline(configs, 0)
+    assert record()["reason"] == "Ctrl-C"
+    out = capfd.readouterr()
+    assert f"{name} lost (task" in out.out + out.err
+    assert "starting it again (1 of 5)" in out.out + out.err
+
+
+def test_a_learner_of_several_processes_is_refused():
+    configs = small_configs(engine="local")
     configs[2].learner_gpu_num = 2
     with pytest.raises(ConfigError, match="learner_gpu_num=2"):
         parallel_pipeline(configs, 0)
