@@ -1,20 +1,22 @@
 """What several learners tell, as if one had told it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ding.worker.messages import Json
 
 _SUMS = frozenset({"trained", "own_rows"})
 _LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_num", "envstep"})
 
 
-def merged_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """The results of several learners as those of one.
 
     ``learner_step`` and other counters that all share: the least; ``trained`` and ``own_rows``: the
     sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another; ``learner_done``:
     whether all are; ``waiting``: what any waits for; other numbers: the mean.
     """
-    merged: dict[str, Any] = {}
+    merged: dict[str, Json] = {}
     for name in dict.fromkeys(key for info in infos for key in info):
         values = [info[name] for info in infos if info.get(name) is not None]
         merged[name] = _merged(name, values, len(infos)) if values else None

@@ -24,6 +24,7 @@ from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
     CloseTask,
+    Json,
     Kind,
     Request,
     ResourceRequest,
@@ -79,7 +80,7 @@ class BaseCommCollector(LinkDefaults, ABC):
         """
 
     @abstractmethod
-    def send_metadata(self, metadata: Mapping[str, Any]) -> None:
+    def send_metadata(self, metadata: Mapping[str, Json]) -> None:
         """Tell the coordinator of samples that were sent; ``metadata['data_id']`` names them.
 
         Call it by ``super()`` to leave the message until the coordinator asks for it, with task and
@@ -97,7 +98,7 @@ class BaseCommCollector(LinkDefaults, ABC):
         """
 
     @classmethod
-    def remove_stepdata(cls, cfg: Mapping[str, Any], path: str) -> None:
+    def remove_stepdata(cls, cfg: EasyDict, path: str) -> None:
         """Remove samples that nobody needs any more; those that are not there are no error.
 
         Called in the coordinator's process as well, which tells when that is. Samples whose type
@@ -317,4 +318,5 @@ class BaseCommCollector(LinkDefaults, ABC):
 def create_comm_collector(cfg: EasyDict) -> BaseCommCollector:
     """Build the registered comm collector ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return COMM_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg)
+    collector: BaseCommCollector = COMM_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg)
+    return collector

@@ -10,8 +10,8 @@ from ding.utils.errors import DataError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.collector.comm.collect_task import CollectTask
-from ding.worker.messages import Task, TaskReport
-from ding.worker.seams import Samples, SampleStore, WeightStore
+from ding.worker.messages import Json, Task, TaskReport
+from ding.worker.seams import SampleStore, WeightStore
 
 _logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class CollectorService(BaseCommCollector):
         self._versions[path] = version
         return True
 
-    def get_policy_update_info(self, path: str) -> dict[str, Any]:
+    def get_policy_update_info(self, path: str) -> dict[str, object]:
         """The weights published under the name, with ``iter``.
 
         Raises:
@@ -89,8 +89,8 @@ class CollectorService(BaseCommCollector):
                 self._kept_policy = None
                 _or_warn(self._weights.remove, kept)
             raise
-        policy_iter: Any = found.facts.get("policy_iter", found.state.get("iter", 0))
-        return {**found.state, "iter": int(policy_iter)}
+        policy_iter = found.facts.get("policy_iter", found.state.get("iter", 0))
+        return {**found.state, "iter": int(str(policy_iter))}
 
     def _keep(self, path: str) -> str | None:
         """Give the weights that an evaluation is of a name of their own; the best will be kept."""
@@ -141,18 +141,18 @@ class CollectorService(BaseCommCollector):
         if task is not None:
             task.count_written(size)
 
-    def send_metadata(self, metadata: Mapping[str, Any]) -> None:
+    def send_metadata(self, metadata: Mapping[str, Json]) -> None:
         """Leave a message for the coordinator.
 
         Args:
             metadata: ``data_id`` and more; task, buffer and size are added.
         """
-        data_id = metadata.get("data_id", "")
+        data_id = str(metadata.get("data_id", ""))
         size = self._sizes.get(data_id)
         super().send_metadata(metadata if size is None else {"size": size, **metadata})
         self._sizes.pop(data_id, None)
 
-    def chunk_rows(self, samples: Sequence[Any]) -> int:
+    def chunk_rows(self, samples: Sequence[object]) -> int:
         """One for a coordinator that takes them one by one; what there is room for else."""
         task = self._task
         if task is None:
@@ -165,7 +165,7 @@ class CollectorService(BaseCommCollector):
         size = self._expected_size(samples) / len(samples)
         return max(1, min(len(samples), max(MIN_ROWS, int(room // size))))
 
-    def _expected_size(self, rows: Samples | Sequence[Any]) -> int:
+    def _expected_size(self, rows: Sequence[object]) -> int:
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None
         if columns is None:
             return int(self._sample_size * len(rows)) + HEADER_SIZE

@@ -20,6 +20,7 @@ from ding.worker.messages import (
     ResourceRequest,
     SamplesRequest,
     StartTask,
+    Task,
 )
 from ding.worker.seams import WorkerService
 
@@ -42,16 +43,19 @@ class CollectorSlave(Slave):
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request, call = request_from_json("collector", task), self._callback_fn
+        answer: Json
         match request:
             case StartTask(info=info):
                 call["deal_with_collector_start"](EasyDict(info))
-                return answer_to_json(request, None)
+                answer = answer_to_json(request, None)
             case SamplesRequest():
                 options = {key: task[key] for key in self._data_options if key in task}
-                return call["deal_with_collector_data"](**options)
+                answer = call["deal_with_collector_data"](**options)
             case CloseTask():
-                return call["deal_with_collector_close"]()
-        return call["deal_with_resource"]()
+                answer = call["deal_with_collector_close"]()
+            case _:
+                answer = call["deal_with_resource"]()
+        return answer
 
     def _lost_connection(self, master_address: str, err: Exception) -> None:
         if "deal_with_lost_connection" in self._callback_fn:
@@ -85,7 +89,7 @@ class FlaskFileSystemCollector(CollectorService):
         ConfigError: A folder cannot be used.
     """
 
-    def __init__(self, cfg: dict[str, Any]) -> None:
+    def __init__(self, cfg: EasyDict) -> None:
         samples = SharedFolderSamples(SharedFolder(cfg.get("path_data", "./data")))
         weights = SharedFolderWeights(SharedFolder(cfg.get("path_policy", "./policy")))
         super().__init__(cfg, samples, weights)
@@ -117,7 +121,7 @@ class FlaskFileSystemCollector(CollectorService):
         """What this worker has: numbers of CPUs and GPUs, and that it speaks our extensions."""
         return self._answer(ResourceRequest())
 
-    def deal_with_collector_start(self, task_info: Mapping[str, Any]) -> None:
+    def deal_with_collector_start(self, task_info: Task) -> None:
         """Begin a task; one that still runs is closed first.
 
         Raises:

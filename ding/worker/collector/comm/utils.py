@@ -10,6 +10,7 @@ import torch
 
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction import Slave, TaskFail
+from ding.worker.messages import Json
 
 
 class NaiveCollector(Slave):
@@ -29,7 +30,7 @@ class NaiveCollector(Slave):
         self._numbers = itertools.count()
         self._work_info: dict[str, Any] | None = None
 
-    def _process_task(self, task: Mapping[str, Any]) -> Any:
+    def _process_task(self, task: Mapping[str, object]) -> Json:
         name = task.get("name")
         if name == "resource":
             return {"cpu": 1, "gpu": 0}
@@ -41,7 +42,7 @@ class NaiveCollector(Slave):
             return self._end()
         raise TaskFail({"message": f"unknown task {name!r}"}, f"unknown task {name!r}")
 
-    def _begin(self, task: Mapping[str, Any]) -> dict[str, Any]:
+    def _begin(self, task: Mapping[str, Any]) -> Json:
         info = task.get("task_info") or {}
         cfg = info.get("collector_cfg") or {}
         self._work_info = {
@@ -53,7 +54,7 @@ class NaiveCollector(Slave):
         }
         return {"message": "the collector task has started"}
 
-    def _data(self) -> dict[str, Any]:
+    def _data(self) -> Json:
         task = self._require_task()
         done = task["count"] >= self.SAMPLES
         count = task["count"] = task["count"] if done else task["count"] + 1
@@ -69,7 +70,7 @@ class NaiveCollector(Slave):
         write_chunk(SharedFolder(self._prefix or "."), data_id, [_sample(count)])
         return {**facts, "data_id": data_id, "unroll_split_begin": 0, "unroll_len": 1}
 
-    def _end(self) -> dict[str, Any]:
+    def _end(self) -> Json:
         task, self._work_info = self._require_task(), None
         now, count = time.monotonic(), max(1, task["count"])
         episodes = max(1, count // 4)

@@ -23,8 +23,10 @@ from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, create_learner
 from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
+from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.own_buffer import OwnBuffer
+from ding.worker.learner.comm.policy_publisher import Version
 from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
@@ -57,11 +59,11 @@ MOST_PREFETCH = 8
 class LearnerLink(Protocol):
     """What a learner calls while it trains."""
 
-    def send_policy(self, state_dict: dict[str, Any]) -> None: ...
+    def send_policy(self, state_dict: Version) -> None: ...
 
-    def get_data(self, batch_size: int) -> Any: ...
+    def get_data(self, batch_size: int) -> object: ...
 
-    def send_learn_info(self, learn_info: dict[str, Any]) -> None: ...
+    def send_learn_info(self, learn_info: LearnInfo) -> None: ...
 
 
 class BaseCommLearner(ABC):
@@ -104,7 +106,7 @@ class BaseCommLearner(ABC):
     # ------------------------------------------------------------------ what the learner calls
 
     @abstractmethod
-    def send_policy(self, state_dict: Mapping[str, Any]) -> None:
+    def send_policy(self, state_dict: Version) -> None:
         """Publish a version of the policy, under the name `policy_id`; called in a thread of its
         own, with a copy.
 
@@ -117,12 +119,12 @@ class BaseCommLearner(ABC):
         """
 
     @abstractmethod
-    def get_data(self, batch_size: int) -> Any:
+    def get_data(self, batch_size: int) -> object:
         """The next batch: samples, or functions that each load one; ``None`` if there will be no
         more. Called in the training thread; see `next_batch`."""
 
     @abstractmethod
-    def send_learn_info(self, learn_info: dict[str, Any]) -> None:
+    def send_learn_info(self, learn_info: LearnInfo) -> None:
         """Take the results of an update.
 
         Call it by ``super()`` to leave them until the coordinator asks for them.
@@ -135,7 +137,7 @@ class BaseCommLearner(ABC):
             # Its samples have their priorities here; the coordinator knows none of them.
             learn_info = dict(learn_info)
             priorities = learn_info.pop("priority_info", None)
-            if priorities and task.info.policy.get("priority"):
+            if isinstance(priorities, Mapping) and task.info.policy.get("priority"):
                 own.update(priorities)
         task.report.add(learn_info)
 
@@ -397,7 +399,7 @@ class BaseCommLearner(ABC):
 
     def _create_learner(
         self,
-        task_info: Mapping[str, Any],
+        task_info: Task,
         link: LearnerLink | None = None,
         loader: IDataLoader | None = None,
     ) -> BaseLearner:
@@ -509,14 +511,14 @@ def is_own(named: object) -> bool:
 class _TaskLoader(IDataLoader):
     """Gives training what `BaseCommLearner.get_data` returns."""
 
-    def __init__(self, get_data: Callable[[int], Any], task: TrainingTask) -> None:
+    def __init__(self, get_data: Callable[[int], object], task: TrainingTask) -> None:
         self._get_data, self._task = get_data, task
         self.batch_size = 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         data = self._get_data(self.batch_size)
         if data is None:
             raise StopIteration
@@ -531,4 +533,5 @@ class _TaskLoader(IDataLoader):
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:
     """Build the registered comm learner ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return COMM_LEARNER_REGISTRY.build(cfg.type, cfg=cfg)
+    learner: BaseCommLearner = COMM_LEARNER_REGISTRY.build(cfg.type, cfg=cfg)
+    return learner

@@ -32,7 +32,7 @@ class BatchReader:
     def __init__(
         self,
         read: Callable[[str], Samples],
-        read_sample: Callable[[Mapping[str, Json]], Any],
+        read_sample: Callable[[Mapping[str, Json]], object],
         report: LearnReport,
         capacity: int,
         max_bytes: int | None = None,
@@ -66,7 +66,8 @@ class BatchReader:
 
     def _of_rows(self, rows: Rows) -> Samples | None:
         """Samples that cannot be read are replaced by others of the batch."""
-        batch, bad = [], []
+        batch: list[Any] = []
+        bad: list[tuple[str, str]] = []
         for meta in rows:
             try:
                 batch.append(self.read_sample(meta))

@@ -27,6 +27,7 @@ from ding.worker.messages import (
     Request,
     ResourceRequest,
     StartTask,
+    Task,
     TrainRequest,
 )
 from ding.worker.seams import Samples, WorkerService
@@ -68,7 +69,8 @@ class LearnerSlave(Slave):
             case CloseTask():
                 ids, self._ids = self._task_ids(), None
                 return {**ids, **(call["deal_with_learner_close"]() or {})}
-        return call["deal_with_resource"]()
+        resources: Json = call["deal_with_resource"]()
+        return resources
 
     def _task_ids(self) -> dict[str, Json]:
         if self._ids is None:
@@ -138,9 +140,9 @@ class FlaskFileSystemLearner(LearnerService):
         reader.read_sample = self._load_sample
         return reader
 
-    def _load_sample(self, meta: Mapping[str, Any]) -> Any:
+    def _load_sample(self, meta: Mapping[str, Json]) -> object:
         """Read one sample's file as `load_data_fn` does."""
-        decompressor = get_data_decompressor(meta.get("compressor", "none"))
+        decompressor = get_data_decompressor(str(meta.get("compressor", "none")))
         path = self._data_folder.file(str(meta.get("data_id")))
         return self.load_data_fn(path, dict(meta), decompressor)
 
@@ -171,7 +173,7 @@ class FlaskFileSystemLearner(LearnerService):
         """How many processors there are."""
         return self._answer(ResourceRequest())
 
-    def deal_with_learner_start(self, task_info: Mapping[str, Any]) -> None:
+    def deal_with_learner_start(self, task_info: Task) -> None:
         """Begin a task; what is left of another one ends first.
 
         Args:

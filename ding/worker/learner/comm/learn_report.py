@@ -4,13 +4,16 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from ding.utils import durations
 from ding.worker.messages import Json
+
+#: What a learner tells of an update: numbers, arrays, and the priorities of samples.
+LearnInfo = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class LearnReport:
         self._rate_from = (time.monotonic(), 0)
         self._rate = 0.0
 
-    def add(self, learn_info: Mapping[str, Any]) -> None:
+    def add(self, learn_info: LearnInfo) -> None:
         """Take a learner's ``learn_info``."""
         info = dict(learn_info)
         priorities = info.pop("priority_info", None)
@@ -50,7 +53,7 @@ class LearnReport:
             self._info.update(info)
             # One batch may bring several updates, and then the same priorities several times.
             if priorities and not (self._priorities and self._priorities[-1] is priorities):
-                self._priorities.append(priorities)
+                self._priorities.append(cast(dict[str, object], priorities))
 
     def warn(self, text: str) -> None:
         """Let the operator know; the same words are told once."""

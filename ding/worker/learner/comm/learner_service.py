@@ -1,7 +1,7 @@
 """The learner that takes samples from a sample store and publishes policies in a weight store."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from easydict import EasyDict
 
@@ -9,6 +9,8 @@ from ding.utils.errors import ChunkError
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner, is_own
 from ding.worker.learner.comm.batch_reader import Rows
+from ding.worker.learner.comm.learn_report import LearnInfo
+from ding.worker.learner.comm.policy_publisher import Version
 from ding.worker.learner.comm.send_hooks import PUBLISHED
 from ding.worker.learner.comm.training_task import TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
@@ -60,15 +62,15 @@ class LearnerService(BaseCommLearner):
 
     # What the learner calls
 
-    def send_policy(self, state_dict: Mapping[str, Any]) -> None:
+    def send_policy(self, state_dict: Version) -> None:
         """Publish a version of the policy for the collectors.
 
         Args:
             state_dict: ``model`` and ``env_statistics``, beside facts of the version.
         """
         facts: dict[str, Json] = {
-            "policy_iter": state_dict.get("iter"),
-            **{name: state_dict.get(name) for name in ("envstep", "time", "learner")},
+            "policy_iter": cast(Json, state_dict.get("iter")),
+            **{n: cast(Json, state_dict.get(n)) for n in ("envstep", "time", "learner")},
         }
         state = {name: state_dict[name] for name in PUBLISHED if name in state_dict}
         self._weights.publish(self.policy_id, Weights(state, facts))
@@ -83,7 +85,7 @@ class LearnerService(BaseCommLearner):
                 return fresh
         return None
 
-    def send_learn_info(self, learn_info: dict[str, Any]) -> None:
+    def send_learn_info(self, learn_info: LearnInfo) -> None:
         """Keep results until the coordinator asks."""
         super().send_learn_info(learn_info)
 

@@ -72,7 +72,8 @@ class StateKeeper(LearnerHook):
     def _take(self) -> State:
         learner = self._learner
         state = {"policy": learner.policy.state_dict(), "learner": learner.state_dict()}
-        return to_device(state, "cpu")
+        on_cpu: State = to_device(state, "cpu")
+        return on_cpu
 
     def __call__(self, engine: BaseLearner) -> None:
         """Go on from the file; if it is damaged, from the newest checkpoint, or from the start.
