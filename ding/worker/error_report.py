@@ -31,6 +31,22 @@ class ErrorReport:
         of_group = any(f.f_globals.get("__name__") == dist_helper.__name__ for f, _ in frames)
         return cls(type(error).__name__, str(error)[:TRACEBACK_LIMIT], summary, of_group)
 
+    @classmethod
+    def from_detail(cls, detail: object, cause: str) -> "ErrorReport":
+        """What `task_fail` said, as far as somebody told it.
+
+        Args:
+            detail: The result of a task that failed.
+            cause: What to say where it says nothing.
+        """
+        told = detail if isinstance(detail, dict) else {}
+        return cls(
+            str(told.get("type", "TaskFail")),
+            str(told.get("message", cause)),
+            str(told.get("traceback", "")),
+            bool(told.get("of_group")),
+        )
+
     def __str__(self) -> str:
         return f"{self.type}: {self.message}"
 

@@ -145,7 +145,7 @@ class Arrivals(Protocol):
         """A worker is gone; a request under way has failed. Of one that has come anew since,
         nothing is said."""
 
-    def status(self) -> Mapping[str, Json]:
+    def status(self) -> Mapping[str, object]:
         """The facts of the run, for those who ask the control for them."""
 
     def warn(self, source: str, text: str) -> None:

@@ -1,86 +1,77 @@
-"""An aggregator's way to its learners: all of them are asked at once, and fail together."""
+"""Several learners that train one policy together: all are asked at once, and fail together."""
 
 import logging
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
 
-import requests
-
-from ding.interaction.base.service import refusal
-from ding.interaction.exception.base import ResponseException
-from ding.interaction.exception.master import MasterErrorCode as Code
-from ding.interaction.exception.slave import SlaveTaskAlreadyExist, SlaveTaskRefused
-from ding.interaction.master.connection import SlaveConnectionProxy
-from ding.interaction.master.task import Task, TaskStatus
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
-from ding.utils.errors import InteractionError
-from ding.worker.engines.run_master import JoinMessage, RunMaster
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.comm.training_task import HUNG
+from ding.worker.messages import CloseTask, Json, Request, ResourceRequest
+from ding.worker.seams import (
+    Arrival,
+    Control,
+    NonsenseAnswer,
+    WorkerBusy,
+    WorkerFailed,
+    WorkerLost,
+)
 
 _logger = logging.getLogger(__name__)
 
-#: What a step of a slave that is gone fails of.
-_LOST = frozenset({"ConnectionLost", "SlaveShutDown"})
+Answer = TypeVar("Answer")
 
 
 class LearnerTeam:
-    """A master of several learners that train together.
+    """The learners that a control reaches; it is the control's `ding.worker.seams.Arrivals`.
 
     Args:
         names: Who they are.
-        table: Host and port of those that are to be connected to; the others join.
-        master_args: Arguments of the master.
+        control: What reaches them.
+        on_fatal: Told why none of them can be reached any more.
     """
 
     def __init__(
-        self,
-        names: Iterable[str],
-        table: Mapping[str, tuple[str, int]],
-        **master_args: Any,
+        self, names: Sequence[str], control: Control, on_fatal: Callable[[str], object]
     ) -> None:
         self.names = list(names)
-        self._table = dict(table)
-        self._master = RunMaster(
-            **master_args, on_join=self._join, on_lost=self._notice_loss, status=dict
-        )
+        self._control, self._on_fatal = control, on_fatal
         self._changed = threading.Condition()
-        self._connections: dict[str, SlaveConnectionProxy] = {}
-        self._addresses: dict[str, tuple[str, int]] = {}
+        self._there: dict[str, Arrival] = {}
         self._causes: dict[str, str] = {}
         self._closing = False
-        self._threads: list[threading.Thread] = []
-        self._open: dict[str, Task] = {}
+        self._started = False
+        # An abandoned request may still be under way when the next one comes.
+        self._pool = ThreadPoolExecutor(3 * len(self.names) or 1, thread_name_prefix="ask-learner")
+        self._open: list[Future[Any]] = []
         self._aborting: threading.Thread | None = None
 
-    @property
-    def address(self) -> str:
-        """Where learners reach it."""
-        return self._master.my_address
-
     def start(self) -> None:
-        """Listen, and begin to connect to the learners of the table; does not wait."""
-        self._master.start()
-        for name in self._table:
-            thread = threading.Thread(
-                target=self._keep_connected, args=(name,), name=f"reach-{name}", daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+        """Begin to let the learners come; does not wait."""
+        self._started = True
+        self._control.start(self)
 
     def close(self) -> None:
-        """Let all learners go, and stop listening."""
+        """Let all learners go."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._master.close()
-        for thread in self._threads:
-            thread.join(durations.TEAM_ABORT)
+        if self._started:
+            self._control.close(durations.MASTER_STOP)
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def address(self) -> str | None:
+        """Where learners find it, if they can."""
+        return self._control.address
+
+    def missing(self) -> list[str]:
+        """The learners that are not there."""
+        return [name for name in self.names if name not in self._there]
 
     def wait(self, timeout: float | None) -> list[str]:
         """The learners that are not there, or not yet, after ``timeout`` seconds at most.
@@ -93,44 +84,97 @@ class LearnerTeam:
             self._aborting.join(timeout)
         left = None if timeout is None else max(0.0, begun + timeout - time.monotonic())
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or not self._missing(), left)
-            return self._missing()
+            self._changed.wait_for(lambda: self._closing or not self.missing(), left)
+            return self.missing()
 
-    def ask(self, requests_of: Mapping[str, Mapping[str, Any]], timeout: float) -> dict[str, Any]:
-        """Give each learner a step, all at once; their answers.
+    def ask(self, requests: Mapping[str, Request[Answer]], timeout: float) -> dict[str, Answer]:
+        """Put a request to each learner, all at once; their answers.
 
         Raises:
             TaskFail: One of them failed, is lost, or gave no answer within ``timeout`` seconds;
-                names it and the cause. It does not wait for the others then.
+                names it and the cause. It does not wait for the others then, which end their tasks.
         """
-        done = threading.Condition()
-        ended: list[str] = []
+        names: dict[Future[Answer], str] = {}
+        for name, request in requests.items():
+            names[self._pool.submit(self._ask, name, request, timeout)] = name
+        self._open = list(names)
+        answers: dict[str, Answer] = {}
+        waiting = set(names)
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                try:
+                    answers[names[future]] = future.result()
+                except TaskFail as failure:
+                    cause = self._root_cause(failure, future, names)
+                    self.abort()  # none may wait for one that is gone
+                    raise cause from None
+        return {name: answers[name] for name in requests}
 
-        def note(name: str) -> Callable[..., None]:
-            def told(*_: Any) -> None:
-                with done:
-                    ended.append(name)
-                    done.notify_all()
+    def release(self, name: str, cause: str) -> None:
+        """Give a learner up, so that it comes anew."""
+        arrival = self._there.get(name)
+        if arrival is not None:
+            self._control.release(arrival, cause)
+            self.lost(arrival, cause)
 
-            return told
+    # ------------------------------------------------------------------ one request
 
-        tasks = self._open = {}
-        for name, data in requests_of.items():
-            tasks[name] = self._begin(name, data)
-            tasks[name].on_complete(note(name)).on_fail(note(name))
-        answers: dict[str, Any] = {}
-        deadline = time.monotonic() + timeout
-        while len(answers) < len(tasks):
-            with done:
-                done.wait_for(lambda: ended, max(0.0, deadline - time.monotonic()))
-                if not ended:
-                    raise self._give_up(sorted(set(tasks) - set(answers)), timeout)
-                name = ended.pop(0)
-            try:
-                answers[name] = self._answer(name, tasks[name])
-            except TaskFail as failure:
-                raise self._root_cause(failure, name, tasks) from None
-        return answers
+    def _ask(self, name: str, request: Request[Answer], timeout: float) -> Answer:
+        """The answer of one learner.
+
+        Raises:
+            TaskFail: With the type of the failure, and the learner's name in the message.
+        """
+        arrival = self._there.get(name)
+        if arrival is None:
+            raise _fail("LearnerLost", name, self._causes.get(name, "it has not come yet"))
+        try:
+            return arrival.peer.ask(request, timeout)
+        except WorkerLost as error:
+            cause = self._causes.get(name, error.cause)
+            self.release(name, cause)
+            raise _fail("LearnerLost", name, cause) from error
+        except WorkerBusy as error:
+            raise _fail("TaskRefused", name, error.cause) from error
+        except NonsenseAnswer as error:
+            raise _fail("NonsenseAnswer", name, error.cause) from error
+        except WorkerFailed as error:
+            report = ErrorReport.from_detail(error.detail, error.cause)
+            if report.type == HUNG:
+                self.release(name, error.cause)  # its process ends, and is started again
+            raise _fail(report.type, name, report.message, report) from error
+
+    def _root_cause(
+        self, failure: TaskFail, failed: Future[Answer], names: Mapping[Future[Answer], str]
+    ) -> TaskFail:
+        """Of learners that wait for each other, the failure of the one that failed first."""
+        if not _is_of_group(failure):
+            return failure
+        for future, name in names.items():
+            if future is failed:
+                continue
+            if not self._lives(name):
+                return _fail("LearnerLost", name, "its process is gone")
+            wait([future], durations.ROOT_CAUSE_WAIT)
+            error = future.exception() if future.done() else None
+            if isinstance(error, TaskFail) and not _is_of_group(error):
+                return error
+        return failure
+
+    def _lives(self, name: str) -> bool:
+        arrival = self._there.get(name)
+        if arrival is None:
+            return False
+        try:
+            arrival.peer.ask(ResourceRequest(), durations.ROOT_CAUSE_WAIT)
+        except WorkerLost:
+            return False
+        except WorkerFailed:
+            pass  # it is busy, but there
+        return True
+
+    # ------------------------------------------------------------------ the end of a task
 
     def abort(self) -> None:
         """Have all learners that can be reached end their tasks; does not wait."""
@@ -139,145 +183,57 @@ class LearnerTeam:
 
     def _abort(self) -> None:
         deadline = time.monotonic() + durations.TEAM_ABORT
-        for task in self._open.values():
-            task.join(max(0.0, deadline - time.monotonic()))  # one step at a time
-        closing: dict[str, Task] = {}
-        for name in self.names:
-            connection = self._connections.get(name)
-            if connection is None or not connection.is_connected:
-                continue
-            try:
-                closing[name] = connection.new_task({"name": "learner_close_task"}).start()
-            except (ResponseException, requests.RequestException, InteractionError) as error:
-                _logger.info("%s did not end its task: %s", name, error)
-        for name, task in closing.items():
-            task.join(max(0.0, deadline - time.monotonic()))
-            self._note_end(name, task)
+        wait(self._open, durations.TEAM_ABORT)  # one request at a time
+        left = max(0.1, deadline - time.monotonic())
+        threads = [
+            threading.Thread(target=self._close_task, args=(name, left), daemon=True)
+            for name in self.names
+            if name in self._there
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
-    # Steps
-
-    def _begin(self, name: str, data: Mapping[str, Any]) -> Task:
-        connection = self._connections.get(name)
+    def _close_task(self, name: str, timeout: float) -> None:
         try:
-            if connection is None:
-                raise InteractionError(self._causes.get(name, "it has not come yet"))
-            return connection.new_task(data).start()
-        except (SlaveTaskAlreadyExist, SlaveTaskRefused) as error:
-            raise _fail("TaskRefused", f"{name}: {error}") from error
-        except (ResponseException, requests.RequestException, InteractionError) as error:
-            cause = self._causes.get(name, str(error))
-            self._lose(name, cause)
-            raise _fail("LearnerLost", f"{name}: {cause}") from error
+            self._ask(name, CloseTask("learner"), timeout)
+        except TaskFail as failure:
+            _logger.info("%s", failure.message)
 
-    def _root_cause(self, failure: TaskFail, name: str, tasks: Mapping[str, Task]) -> TaskFail:
-        """Of learners that wait for each other, the failure of the one that failed first."""
-        if not _of_group(failure):
-            return failure
-        for other, task in tasks.items():
-            if other != name and not self._listens(other):
-                return _fail("LearnerLost", f"{other}: its process is gone")
-            task.join(durations.ROOT_CAUSE_WAIT)
-            if task.status is TaskStatus.FAILED:
-                try:
-                    self._answer(other, task)
-                except TaskFail as found:
-                    if not _of_group(found):
-                        return found
-        return failure
+    # ------------------------------------------------------------------ what the control tells
 
-    def _listens(self, name: str) -> bool:
-        try:
-            with socket.create_connection(self._addresses[name], durations.ROOT_CAUSE_WAIT):
-                return True
-        except OSError:
-            return False
-
-    def _give_up(self, names: list[str], timeout: float) -> TaskFail:
-        cause = f"no answer within {timeout:g} s"
-        for name in names:
-            self._lose(name, cause)
-        return _fail("NoAnswer", f"{', '.join(names)}: {cause}")
-
-    def _note_end(self, name: str, task: Task) -> None:
-        if isinstance(task.result, dict) and task.result.get("type") == HUNG:
-            self._lose(name, str(task.cause))  # its process ends, and is started again
-
-    def _answer(self, name: str, task: Task) -> Any:
-        if task.status is TaskStatus.COMPLETED:
-            return task.result
-        self._note_end(name, task)
-        told = task.result if isinstance(task.result, dict) else {}
-        kind, message = told.get("type", "TaskFail"), told.get("message", task.cause)
-        if kind in _LOST:
-            kind = "LearnerLost"  # it is the learner that is lost, not the aggregator
-        raise _fail(str(kind), f"{name}: {message}", str(told.get("traceback", "")))
-
-    # Learners come and go
-
-    def _missing(self) -> list[str]:
-        connections = self._connections
-        return [n for n in self.names if n not in connections or not connections[n].is_connected]
-
-    def _connect(self, name: str, host: str, port: int) -> None:
-        connection = self._master.new_connection(name, host, port)
-        try:
-            connection.connect()
-        except BaseException:
-            connection.disconnect()  # the name is free again
-            raise
+    def came(self, arrival: Arrival) -> None:
         with self._changed:
-            self._connections[name], self._addresses[name] = connection, (host, port)
-            self._causes.pop(name, None)
-            self._changed.notify_all()
+            if arrival.kind == "learner" and arrival.name in self.names:
+                self._there[arrival.name] = arrival
+                self._causes.pop(arrival.name, None)
+                self._changed.notify_all()
+                return
+        self._control.release(arrival, f"it is none of the learners {', '.join(self.names)}")
 
-    def _keep_connected(self, name: str) -> None:
-        pause, longest = durations.CONNECT_PAUSES
-        while True:
-            try:
-                self._connect(name, *self._table[name])
-            except (ResponseException, requests.RequestException, InteractionError) as error:
-                wait: float | None = pause
-                pause = min(2 * pause, longest)
-                self._causes[name] = f"it cannot be reached: {error}"
-            else:
-                wait, pause = None, durations.CONNECT_PAUSES[0]
-            with self._changed:
-                if wait is None:
-                    # No deadline: `_notice_loss` and `close` end it.
-                    self._changed.wait_for(lambda: self._closing or name in self._missing())
-                else:
-                    self._changed.wait_for(lambda: self._closing, wait)
-                if self._closing:
-                    return
-
-    def _join(self, message: JoinMessage) -> None:
-        if message.kind != "learner" or message.name not in self.names:
-            cause = f"{message.name} is none of the learners {', '.join(self.names)}"
-            raise refusal(Code.TASK_DATA_INVALID, cause, HTTPStatus.CONFLICT)
-        if message.name in self._connections:
-            self._master.lose(message.name, "it was started again")
-        try:
-            self._connect(message.name, message.host, message.port)
-        except (ResponseException, requests.RequestException, InteractionError) as error:
-            cause = f"{message.name} cannot be connected: {error}"
-            status = HTTPStatus.FAILED_DEPENDENCY
-            raise refusal(Code.TASK_DATA_INVALID, cause, status) from error
-
-    def _lose(self, name: str, cause: str) -> None:
-        """Give a learner up, so that it is connected anew."""
-        self._master.lose(name, cause)
-        self._notice_loss(name, cause)
-
-    def _notice_loss(self, name: str, cause: str) -> None:
+    def lost(self, arrival: Arrival, cause: str) -> None:
         with self._changed:
-            self._causes[name] = cause
-            self._changed.notify_all()
+            if self._there.get(arrival.name) is arrival:
+                del self._there[arrival.name]
+                self._causes[arrival.name] = cause
+                self._changed.notify_all()
+
+    def status(self) -> Mapping[str, Json]:
+        return {}
+
+    def warn(self, source: str, text: str) -> None:
+        _logger.warning("%s: %s", source, text)
+
+    def fatal(self, cause: str) -> None:
+        self._on_fatal(cause)
 
 
-def _of_group(failure: TaskFail) -> bool:
+def _is_of_group(failure: TaskFail) -> bool:
     """Whether it only says that another one did not take part in a reduction."""
     return bool(failure.result.get("of_group"))
 
 
-def _fail(kind: str, cause: str, trace: str = "") -> TaskFail:
-    return ErrorReport(kind, cause, trace).task_fail()
+def _fail(kind: str, name: str, cause: str, report: ErrorReport | None = None) -> TaskFail:
+    trace, of_group = ("", False) if report is None else (report.traceback, report.of_group)
+    return ErrorReport(kind, f"{name}: {cause}", trace, of_group).task_fail()

@@ -9,7 +9,7 @@ from typing import Any
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
 from ding.worker.engines.http_control import HttpControl
-from ding.worker.messages import Json, Kind, Task
+from ding.worker.messages import Kind, Task
 from ding.worker.seams import Arrival, Awaited, Control, Events
 
 from .callback_events import CallbackEvents, Callbacks
@@ -39,7 +39,7 @@ class CommCoordinator:
         callback_fn: Events | Callbacks,
         logger: logging.Logger,
         *,
-        status: Callable[[], Mapping[str, Json]] = dict,
+        status: Callable[[], Mapping[str, object]] = dict,
         control: Control | None = None,
     ) -> None:
         own: Mapping[str, Any] = cfg["system"]["coordinator"]
@@ -178,7 +178,7 @@ class CommCoordinator:
         if session is not None and session.arrival is arrival:
             session.note_loss(cause)
 
-    def status(self) -> Mapping[str, Json]:
+    def status(self) -> Mapping[str, object]:
         return self._status()
 
     def warn(self, source: str, text: str) -> None:
@@ -208,6 +208,9 @@ class CommCoordinator:
 
     def left(self, session: WorkerSession, cause: str | None) -> None:
         """A worker is not there any more; with a cause, it is let go."""
+        if cause is not None:
+            # First, so that it is awaited as soon as its session is not known any more.
+            self._control.release(session.arrival, cause)
         with self._lock:
             is_current = self._sessions.get(session.name) is session
             if is_current:
@@ -217,8 +220,6 @@ class CommCoordinator:
         if is_current:
             self._count_collectors()
             self.events.worker_left(session.name)
-        if cause is not None:
-            self._control.release(session.arrival, cause)
         self.events.workers_changed()
 
     def _count_collectors(self) -> None:

@@ -36,8 +36,7 @@ from .run_buffers import RunBuffers
 from .run_end import RunEnd
 from .run_facts import RunFacts
 from .run_files import RunFiles
-from .run_status import run_status
-from .run_view import RunView, write_address
+from .run_view import RunStatus, RunView, run_status, write_address
 from .task_scheduler import LIVE, TaskScheduler, TaskState, TaskTable
 
 __all__ = ["Coordinator", "TaskState"]
@@ -547,17 +546,17 @@ class Coordinator(Events):
 
     # ------------------------------------------------------------------ state
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> RunStatus:
         """The facts that ``GET /status`` gives."""
-        verdict = self._end.verdict
-        return {
-            "exp_name": self._exp_name,
-            "state": "running" if verdict is None else verdict.status,
-            "reason": None if verdict is None else verdict.reason,
-            "stop_value": as_number(first_goal(self._main.get("env", {}).get("stop_value"))),
-            **run_status(self._facts, self._table, self._comm, self._buffers.all()),
-            **({} if verdict is None else {"waits": "the run is over"}),
-        }
+        return run_status(
+            self._exp_name,
+            self._end.verdict,
+            as_number(first_goal(self._main.get("env", {}).get("stop_value"))),
+            self._facts,
+            self._table,
+            self._comm,
+            self._buffers.all(),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """What another coordinator needs to go on: buffers, tasks and counters."""

@@ -4,7 +4,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict, cast
 
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import durations
@@ -13,6 +14,44 @@ from ding.worker.seams import TaskFailure
 from .reported_values import as_count, mean_return, one_line
 
 KEPT_FAILURES = 10
+
+
+class DataRate(TypedDict):
+    """How much collectors bring."""
+
+    samples_per_s: float
+    bytes_per_s: float
+
+
+class PolicyStatus(TypedDict):
+    """How new a policy's weights are.
+
+    ``iter``: update of those published last; ``age_s``: seconds since; ``lag_iters``: updates that
+    collectors are behind. ``None`` where it is not known.
+    """
+
+    iter: int | None
+    age_s: float | None
+    lag_iters: int | None
+
+
+class FailureStatus(TypedDict):
+    """A failure: when (seconds since the epoch), whose, of which task, why."""
+
+    time: float
+    worker: str
+    task: str | None
+    cause: str
+
+
+@dataclass
+class _Policy:
+    """Updates so far; update and time of the published weights; update of those in use."""
+
+    step: int = 0
+    iter: int | None = None
+    time: float = 0.0
+    used: int | None = None
 
 
 class Rate:
@@ -57,13 +96,13 @@ class RunFacts:
         self.episode_return: float | None = None
         self.last_eval_return: float | None = None
         self.best_return: float | None = None
-        self.failures: deque[dict[str, Any]] = deque(maxlen=KEPT_FAILURES)
+        self.failures: deque[FailureStatus] = deque(maxlen=KEPT_FAILURES)
         self.troubles: dict[str, str] = {}
         self.env_statistics: Statistics = {}
         self._steps: dict[str, int] = {}
         self._samples, self._bytes = Rate(), Rate()
         self._workers: dict[str, Rate] = {}
-        self._policies: dict[str, dict[str, Any]] = {}
+        self._policies: dict[str, _Policy] = {}
 
     def collected(self, worker: str | None, samples: int, size: int) -> None:
         """A chunk came."""
@@ -73,7 +112,7 @@ class RunFacts:
             if worker is not None:
                 self._workers.setdefault(worker, Rate()).add(samples)
 
-    def observed(self, news: Any) -> str | None:
+    def observed(self, news: object) -> str | None:
         """A collector's normalising environments have seen so much; returns what is wrong with it.
 
         Args:
@@ -81,12 +120,12 @@ class RunFacts:
         """
         with self._lock:
             try:
-                self.env_statistics = merged([self.env_statistics, news])
+                self.env_statistics = merged([self.env_statistics, cast(Statistics, news)])
             except (AttributeError, KeyError, TypeError, ValueError) as err:
                 return f"env_statistics {one_line(news, 80)} cannot be added up: {err}"
         return None
 
-    def stepped(self, task_id: str, steps: Any) -> int:
+    def stepped(self, task_id: str, steps: object) -> int:
         """A collect task has made so many env steps; returns those of the run."""
         with self._lock:
             new = max(0, as_count(steps) - self._steps.get(task_id, 0))
@@ -94,7 +133,7 @@ class RunFacts:
             self.envstep += new
             return self.envstep
 
-    def finished(self, task_id: str, is_eval: bool, info: Mapping[str, Any]) -> bool:
+    def finished(self, task_id: str, is_eval: bool, info: Mapping[str, object]) -> bool:
         """A collector's task is done; whether it was the best evaluation so far."""
         reward = mean_return(info, is_eval)
         if not is_eval:
@@ -122,14 +161,14 @@ class RunFacts:
         step = as_count(info.get("learner_step"))
         with self._lock:
             self.train_iter = max(self.train_iter, step)
-            policy = self._policy(policy_id)
-            policy["step"] = max(policy["step"], step)
+            policy = self._policies.setdefault(policy_id, _Policy())
+            policy.step = max(policy.step, step)
             published = info.get("policy_iter")
-            if published is not None and as_count(published) != policy["iter"]:
-                policy.update(iter=as_count(published), time=time.monotonic())
+            if published is not None and as_count(published) != policy.iter:
+                policy.iter, policy.time = as_count(published), time.monotonic()
         return step
 
-    def note_trouble(self, worker: str, trouble: Any) -> str | None:
+    def note_trouble(self, worker: str, trouble: object) -> str | None:
         """A worker tells what keeps it from a part of its work, ``None`` for nothing.
 
         Returns:
@@ -148,13 +187,13 @@ class RunFacts:
             troubles = [f"{worker}: {trouble}" for worker, trouble in self.troubles.items()]
         return "; ".join([*troubles, reason])
 
-    def used(self, policy_id: str, policy_iter: Any) -> None:
+    def used(self, policy_id: str, policy_iter: object) -> None:
         """A collector worked with the policy of that iteration."""
         with self._lock:
-            self._policy(policy_id)["used"] = as_count(policy_iter)
+            self._policies.setdefault(policy_id, _Policy()).used = as_count(policy_iter)
 
     def failed(self, failure: TaskFailure) -> None:
-        entry = {
+        entry: FailureStatus = {
             "time": round(time.time(), 3),
             "worker": failure.worker,
             "task": failure.task_id,
@@ -175,32 +214,33 @@ class RunFacts:
             rate = self._workers.get(worker)
             return None if rate is None else rate.per_second()
 
-    def data_rate(self) -> dict[str, float]:
+    def data_rate(self) -> DataRate:
         with self._lock:
             return {
                 "samples_per_s": round(self._samples.per_second(), 1),
                 "bytes_per_s": round(self._bytes.per_second(), 1),
             }
 
-    def policies(self) -> dict[str, dict[str, Any]]:
-        """For each policy its published iteration, its age, and how far behind collectors are."""
+    def policies(self) -> dict[str, PolicyStatus]:
+        """For each policy how new its weights are."""
         now = time.monotonic()
         with self._lock:
             return {
                 name: {
-                    "iter": policy["iter"],
-                    "age_s": None if policy["time"] is None else round(now - policy["time"], 2),
-                    "lag_iters": None
-                    if policy["used"] is None
-                    else max(0, policy["step"] - policy["used"]),
+                    "iter": policy.iter,
+                    "age_s": None if policy.iter is None else round(now - policy.time, 2),
+                    "lag_iters": None if policy.used is None else max(0, policy.step - policy.used),
                 }
                 for name, policy in self._policies.items()
             }
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, float | None]:
         """What the run's record tells at its end."""
-        names = ("best_return", "envstep", "train_iter")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "best_return": self.best_return,
+            "envstep": self.envstep,
+            "train_iter": self.train_iter,
+        }
 
     def state_dict(self) -> dict[str, Any]:
         with self._lock:
@@ -210,10 +250,6 @@ class RunFacts:
         with self._lock:
             for name in _SAVED:
                 setattr(self, name, state_dict[name])
-
-    def _policy(self, policy_id: str) -> dict[str, Any]:
-        blank = {"step": 0, "iter": None, "time": None, "used": None}
-        return self._policies.setdefault(policy_id, blank)
 
 
 _SAVED = (

@@ -1,23 +1,263 @@
-"""What the operator sees of a parallel run: console, lines of failures, run log."""
+"""What others see of a parallel run: `GET /status`, console, lines of failures, run log."""
 
 import contextlib
 import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypedDict
 
 from ding.utils import durations
 from ding.utils.console import Console
+from ding.utils.ending import Ending
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.fact_file import write_facts
 from ding.utils.process_identity import process_identity
 from ding.utils.repeats import RepeatCounter
-from ding.worker.seams import TaskFailure
+from ding.worker.messages import Kind
+from ding.worker.seams import Awaited, TaskFailure
 
-from .reported_values import one_line
-from .run_status import brief_facts, worker_lines
+from .chunk_buffer import ChunkBuffer
+from .comm_coordinator import CommCoordinator
+from .reported_values import as_number, one_line
+from .run_facts import DataRate, FailureStatus, PolicyStatus, RunFacts
+from .task_scheduler import TaskTable
+from .worker_session import WorkerSession
+
+#: Lines for workers that the live display has room for.
+MAX_LINES = 12
+
+# ---------------------------------------------------------------------- facts
+
+
+class _WorkerBase(TypedDict):
+    kind: Kind
+    state: str
+    address: str
+    pid: int | None
+    task_id: str | None
+    since_s: float | None
+    waits_for: str | None
+
+
+class WorkerStatus(_WorkerBase, total=False):
+    """One worker: its state, for how many seconds, its task and what it waits for.
+
+    Collectors have ``samples_per_s`` and ``is_eval``, learners ``iters_per_s`` and ``wait_share``,
+    the part of their time that they wait for batches.
+    """
+
+    samples_per_s: float | None
+    is_eval: bool
+    iters_per_s: float | None
+    wait_share: float | None
+
+
+class BufferStatus(TypedDict):
+    """A buffer's fill: samples that are there and fit, bytes and number of chunks in the store.
+
+    ``samples_per_insert`` is as `ChunkBuffer.samples_per_insert` says.
+    """
+
+    count: int
+    capacity: int
+    bytes: int
+    max_bytes: int | None
+    files: int
+    samples_per_insert: Mapping[str, float | None] | None
+
+
+class RunStatus(TypedDict):
+    """The facts of a run, for `GET /status`.
+
+    ``state`` is ``running`` or that of the ending, ``reason`` its reason; ``seconds`` since the
+    start; ``tasks`` counts by stage; ``waits`` says who waits for whom; ``troubles`` what keeps
+    workers from a part of their work, by their names.
+    """
+
+    exp_name: str
+    state: str
+    reason: str | None
+    stop_value: float | None
+    seconds: float
+    envstep: int
+    train_iter: int
+    episodes: int
+    episode_return: float | None
+    best_return: float | None
+    last_eval_return: float | None
+    buffers: dict[str, BufferStatus]
+    data_rate: DataRate
+    policy: dict[str, PolicyStatus]
+    workers: dict[str, WorkerStatus]
+    tasks: dict[str, int]
+    waits: str
+    troubles: dict[str, str]
+    failures: list[FailureStatus]
+
+
+def worker_status(session: WorkerSession, facts: RunFacts) -> WorkerStatus:
+    """One worker's state, task and rate."""
+    job, state = session.job, session.state
+    status: WorkerStatus = {
+        "kind": session.kind,
+        "state": state,
+        "address": session.arrival.where,
+        "pid": session.arrival.pid,
+        "task_id": None if job is None else job.task_id,
+        "since_s": round(time.monotonic() - session.since, 1),
+        "waits_for": "task" if state == "idle" else None if job is None else job.waits_for,
+    }
+    if session.kind == "collector":
+        status["samples_per_s"] = _rounded(facts.rate_of(session.name))
+        status["is_eval"] = job is not None and job.is_eval
+    else:
+        status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
+        status["wait_share"] = as_number(job and job.info.get("wait_share"))
+    return status
+
+
+def awaited_status(worker: Awaited) -> WorkerStatus:
+    """The same of a worker that is not there."""
+    return {
+        "kind": worker.kind,
+        "state": "connecting",
+        "address": worker.where,
+        "pid": None,
+        "task_id": None,
+        "since_s": None,
+        "waits_for": None,
+    }
+
+
+def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
+    """A buffer's fill."""
+    return {
+        "count": buffer.count(),
+        "capacity": buffer.capacity,
+        "bytes": buffer.bytes,
+        "max_bytes": buffer.max_bytes,
+        "files": buffer.files,
+        "samples_per_insert": buffer.samples_per_insert,
+    }
+
+
+def who_waits(workers: Mapping[str, WorkerStatus]) -> str:
+    """Who cannot go on, and for what."""
+    waits = []
+    for kind in ("learner", "collector"):
+        mine = [worker for worker in workers.values() if worker["kind"] == kind]
+        reachable = [worker for worker in mine if worker["state"] not in ("connecting", "gone")]
+        if not reachable:
+            waits.append(f"no {kind} is connected")
+            continue
+        held: dict[str, int] = {}
+        for worker in reachable:
+            if worker["waits_for"] is not None:
+                held[worker["waits_for"]] = held.get(worker["waits_for"], 0) + 1
+        for what, count in held.items():
+            one = len(mine) == 1
+            who = f"{kind} waits" if one else f"{count} of {len(mine)} {kind}s wait"
+            waits.append(f"{who} for {_WHAT.get(what, what)}")
+    return "; ".join(waits) or "nobody waits"
+
+
+_WHAT = {
+    "task": "a task",
+    "space": "space in path_data",
+    "disk": "space on the disk",
+    "learner": "the learner (samples per insert)",
+    "collectors": "collectors (samples per insert)",
+}
+
+
+def run_status(
+    exp_name: str,
+    ending: Ending | None,
+    stop_value: float | None,
+    facts: RunFacts,
+    table: TaskTable,
+    comm: CommCoordinator,
+    buffers: Mapping[str, ChunkBuffer],
+) -> RunStatus:
+    """What is known of a run now."""
+    workers = {worker.name: awaited_status(worker) for worker in comm.awaited()}
+    workers.update({one.name: worker_status(one, facts) for one in comm.sessions()})
+    return {
+        "exp_name": exp_name,
+        "state": "running" if ending is None else ending.status,
+        "reason": None if ending is None else ending.reason,
+        "stop_value": stop_value,
+        "seconds": round(time.monotonic() - facts.started, 1),
+        "envstep": facts.envstep,
+        "train_iter": facts.train_iter,
+        "episodes": facts.episodes,
+        "episode_return": facts.episode_return,
+        "best_return": facts.best_return,
+        "last_eval_return": facts.last_eval_return,
+        "buffers": {name: buffer_status(buffer) for name, buffer in buffers.items()},
+        "data_rate": facts.data_rate(),
+        "policy": facts.policies(),
+        "workers": workers,
+        "tasks": table.counts(),
+        "waits": who_waits(workers) if ending is None else "the run is over",
+        "troubles": dict(facts.troubles),
+        "failures": list(facts.failures),
+    }
+
+
+def brief_facts(status: RunStatus) -> list[str]:
+    """The facts that serial mode does not have, each a few words."""
+    rate = status["data_rate"]
+    out = [f"{rate['samples_per_s']:,.0f} samples/s", f"{rate['bytes_per_s'] / 1e6:.2f} MB/s"]
+    lags = [p["lag_iters"] for p in status["policy"].values() if p["lag_iters"] is not None]
+    if lags:
+        out.append(f"policy lag {max(lags):,} iters")
+    used = sum(buffer["bytes"] for buffer in status["buffers"].values())
+    if used:
+        out.append(f"data files {used / 1e6:,.1f} MB")
+    ratios = [buffer["samples_per_insert"] for buffer in status["buffers"].values()]
+    out += [_ratio_words(ratio) for ratio in ratios if ratio]
+    for kind in ("collector", "learner"):
+        mine = [w["state"] for w in status["workers"].values() if w["kind"] == kind]
+        working = sum(state in ("starting", "running", "closing") for state in mine)
+        out.append(f"{kind}s {working}/{len(mine)}")
+    out.append(status["waits"])
+    return out
+
+
+def _ratio_words(ratio: Mapping[str, float | None]) -> str:
+    reached = "no" if ratio["reached"] is None else f"{ratio['reached']:.3g}"
+    return f"{reached} of {ratio['target']:.3g} samples/insert"
+
+
+def worker_lines(status: RunStatus) -> list[str]:
+    """A line for each worker, as far as there is room."""
+    lines = []
+    for name, worker in sorted(status["workers"].items()):
+        task = worker["task_id"] or ""
+        if worker.get("is_eval"):
+            task += " (evaluation)"
+        speed = ""
+        if (rate := worker.get("samples_per_s")) is not None:
+            speed = f"{rate:,.0f} samples/s"
+        if (rate := worker.get("iters_per_s")) is not None:
+            speed = f"{rate:,.0f} updates/s"
+        waits = f"waits for {worker['waits_for']}" if worker["waits_for"] else ""
+        words = f"{name:<14}{worker['state']:<11}{task:<34}{speed:<18}{waits}"
+        lines.append(words.rstrip())
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES - 1 :] = [f"... and {len(lines) - MAX_LINES + 1} workers more"]
+    return lines
+
+
+def _rounded(value: object) -> float | None:
+    number = as_number(value)
+    return None if number is None else round(number, 1)
+
+
+# ---------------------------------------------------------------------- display
 
 
 class RunView:
@@ -77,7 +317,7 @@ class RunView:
         """An evaluation has ended; shown at the next `draw`."""
         self._evals.append(reward)
 
-    def draw(self, status: Callable[[], dict[str, Any]], at_end: bool = False) -> None:
+    def draw(self, status: Callable[[], RunStatus], at_end: bool = False) -> None:
         """Bring the display up to date, if it is time to."""
         self.flush(at_end)
         if self._console is None or not (at_end or self._evals or self._console.is_due):

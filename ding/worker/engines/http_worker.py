@@ -71,6 +71,7 @@ class HttpWorker:
             key=cfg.get("run_key"),
             on_death=on_failure,
         )
+        self._rejoins = self._has_joined = False
         self._joiner: Joiner | None = None
         if cfg.get("coordinator") and not has_own_port:  # else it is in the coordinator's table
             name = str(cfg.get("name") or service.kind)
@@ -86,10 +87,30 @@ class HttpWorker:
         """Where the coordinator reaches it, as ``host:port``; known once it was started."""
         return self._slave.my_address
 
-    def start(self) -> None:
-        """Listen, and begin to join; does not wait."""
+    @property
+    def joins(self) -> bool:
+        """Whether it is to join the coordinator, rather than to be found by it."""
+        return self._joiner is not None
+
+    def start(self, join: bool = True) -> None:
+        """Listen; does not wait.
+
+        Args:
+            join: Whether to `join` at once, and again when the coordinator is lost.
+        """
         self._slave.start()
-        if self._joiner is not None:
+        self._rejoins = join
+        if join:
+            self.join()
+
+    def join(self) -> None:
+        """Begin to join the coordinator; does not wait."""
+        if self._joiner is None:
+            return
+        if self._has_joined:
+            self._joiner.lost()
+        else:
+            self._has_joined = True
             self._joiner.start()
 
     def stop_joining(self) -> None:
@@ -109,5 +130,5 @@ class HttpWorker:
 
     def _lost(self, cause: str) -> None:
         self._service.coordinator_lost(cause)
-        if self._joiner is not None:
-            self._joiner.lost()
+        if self._rejoins:
+            self.join()

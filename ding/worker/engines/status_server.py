@@ -10,7 +10,6 @@ from ding.interaction.base.own_address import is_own_name, joined
 from ding.interaction.base.server import HttpServer
 from ding.interaction.config import LOCAL_HOST
 from ding.utils import durations
-from ding.worker.messages import Json
 
 _logger = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ class StatusServer:
         status: The facts.
     """
 
-    def __init__(self, status: Callable[[], Mapping[str, Json]]) -> None:
+    def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
         self._status = status
         self._server = HttpServer(self._answer, LOCAL_HOST, 0, max_body=0)
         self._started = False

@@ -18,7 +18,7 @@ def main(folder, rank):
         type="flask_fs",
         name=f"learner{rank}",
         host="127.0.0.1",
-        port=0,
+        port=int(os.environ.get("TEST_PORT", "0")),
         path_data=os.path.join(folder, "data"),
         path_policy=os.path.join(folder, "policy"),
         exp_name=os.path.join(folder, "exp"),

@@ -28,13 +28,14 @@ from tests.worker.learner.comm.rig import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
+STATE = "exp/ckpt/state.pth.tar"
 SCRIPT = Path(__file__).with_name("ddp_learner.py")
 
 
 pytestmark = [
     pytest.mark.timeout(180),
     pytest.mark.leaves_threads(
-        "http-client", "callbacks-", reason="the team's, which lives longer"
+        "http-client", "callbacks-", "ask-learner", reason="the team's, which lives longer"
     ),
 ]
 
@@ -46,7 +47,7 @@ def free_port():
 
 
 class LearnerProcess:
-    def __init__(self, folder, rank, port, size=2, seed=0):
+    def __init__(self, folder, rank, port, size=2, seed=0, listen=0):
         env = dict(
             os.environ,
             RANK=str(rank),
@@ -56,6 +57,7 @@ class LearnerProcess:
             OMP_NUM_THREADS="1",
             PYTHONPATH=str(ROOT),
             TEST_SEED=str(seed),
+            TEST_PORT=str(listen),
         )
         self.folder, self.rank = folder, rank
         with open(os.path.join(folder, f"output{rank}"), "a") as output:
@@ -111,7 +113,9 @@ def team(tmp_path_factory):
     try:
         for rank in range(2):
             team.process(rank, seed=rank)
-        table = {f"learner{r}": [f"learner{r}", *p.address()] for r, p in team.processes.items()}
+        addresses = {rank: process.address() for rank, process in team.processes.items()}
+        team.listen = {rank: int(port) for rank, (_, port) in addresses.items()}
+        table = {f"learner{rank}": [f"learner{rank}", *at] for rank, at in addresses.items()}
         cfg = dict(
             host="127.0.0.1",
             port="auto",
@@ -186,7 +190,7 @@ def test_failure_of_one_ends_the_others(team):
 
 def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(team):
     ask = team.coordinator.ask
-    begin(team.coordinator, state_path="state")
+    begin(team.coordinator, state_path=STATE)
     write_chunk(team.data, "c0", rows())
     learn(team.coordinator, [wire(["c0"], number=i) for i in range(8)])
     until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == 4)
@@ -198,15 +202,10 @@ def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(team):
             ask("learner_get_data_task", wait=0.1)
     assert time.monotonic() - begun < 10
     team.processes[1].end()
-    team.aggregator._team._table["learner1"] = _pair(team.process(1).address())
-    begin(team.coordinator, state_path="state", task_id="learner_task_2")
+    team.process(1, listen=team.listen[1]).address()  # at the place of the one before
+    begin(team.coordinator, state_path=STATE, task_id="learner_task_2")
     step = ask("learner_get_data_task", wait=1)["cur_learner_iter"]
     learn(team.coordinator, [wire(["c0"], number=i) for i in range(4)])
     until(lambda: ask("learner_get_data_task", wait=0.1)["cur_learner_iter"] == step + 2)
     weights = [team.processes[rank].weights() for rank in range(2)]
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
-
-
-def _pair(address):
-    host, port = address
-    return host, int(port)

@@ -9,7 +9,8 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction.slave import Slave
 from ding.worker.adapter import LearnerAggregator
-from ding.worker.engines.run_master import JoinMessage, RunMaster
+from ding.worker.comm_join import Joiner
+from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm import NaiveLearner, create_comm_learner
 from tests.worker.learner.comm.rig import BATCH, Asker, Failed, rows, task_info, until, wire
 
@@ -66,6 +67,7 @@ class TestForeignLearners:
                 "buffer_id": "b",
                 "batch_size": 6,
                 "cur_learner_iter": 0,
+                "learner_done": False,
             }
             answer = coordinator.ask("learner_close_task")
             assert (answer["task_id"], answer["learner_step"]) == ("t", 0)
@@ -117,9 +119,10 @@ class TestForeignLearners:
 
     def test_nonsense_is_told(self):
         with naive_learners() as coordinator:
-            coordinator.learners[0].answers["learner_start_task"] = lambda task: [1]
-            with pytest.raises(Failed, match="learner0: its answer is a list"):
-                coordinator.ask("learner_start_task", task_info={"task_id": "t"})
+            coordinator.learners[0].answers["learner_get_data_task"] = lambda task: [1]
+            coordinator.ask("learner_start_task", task_info={"task_id": "t"})
+            with pytest.raises(Failed, match=r"NonsenseAnswer: learner0: .*the answer is list"):
+                coordinator.ask("learner_get_data_task")
 
     def test_learner_that_leaves_fails_the_step(self):
         with naive_learners() as coordinator:
@@ -135,7 +138,9 @@ class TestForeignLearners:
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
             coordinator.learners[1].answers["learner_get_data_task"] = lambda task: go_on.wait(30)
             try:
-                with pytest.raises(Failed, match=r"NoAnswer: learner1: no answer within 0\.5 s"):
+                with pytest.raises(
+                    Failed, match=r"LearnerLost: learner1: no answer to .* for 0\.5 s"
+                ):
                     coordinator.ask("learner_get_data_task")
             finally:
                 go_on.set()
@@ -195,8 +200,8 @@ class TestMissingLearners:
                 for learner in learners:
                     learner.start()
                 assert coordinator.ask("resource")["ours"] == 1
-                aggregator._team._master.lose("learner0", "as a test")
-                until(lambda: not aggregator._team._missing())
+                aggregator.team.release("learner0", "as a test")
+                until(lambda: not aggregator.team.missing())
                 assert coordinator.ask("resource")["ours"] == 1
             assert aggregator.join(5)  # the master has said goodbye
         finally:
@@ -228,15 +233,17 @@ def test_joins_the_coordinator_each_time_when_all_learners_are_there():
         aggregator = LearnerAggregator(EasyDict(cfg, coordinator=["127.0.0.1", coordinator.port]))
         aggregator.start()
         try:
-            until(lambda: aggregator._team._missing() == ["learner1"])
+            until(lambda: aggregator.team.missing() == ["learner1"])
             assert not joined
             late = Recorder("127.0.0.1", 0, key="k")
             late.start()
             try:
-                aggregator._team._join(
-                    JoinMessage("learner", "learner1", "127.0.0.1", late.port, 1)
-                )
+                host, port = aggregator.master_address.removeprefix("http://").rsplit(":", 1)
+                at = lambda: late.my_address  # noqa: E731
+                joiner = Joiner((host, int(port)), "learner", "learner1", at, "k")
+                joiner.start()
                 until(lambda: len(joined) == 1)
+                joiner.close()
                 assert (joined[0].kind, joined[0].name) == ("learner", "aggregator0")
                 coordinator.lose("aggregator0_0", "as a test")
                 until(lambda: len(joined) == 2)

@@ -9,8 +9,13 @@ from ding.utils import durations
 from ding.utils.console import Console
 from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
 from ding.worker.coordinator.run_facts import RunFacts
-from ding.worker.coordinator.run_status import MAX_LINES, brief_facts, who_waits, worker_lines
-from ding.worker.coordinator.run_view import RunView
+from ding.worker.coordinator.run_view import (
+    MAX_LINES,
+    RunView,
+    brief_facts,
+    who_waits,
+    worker_lines,
+)
 from ding.worker.seams import TaskFailure
 
 
@@ -40,7 +45,9 @@ def status(workers, **more):
     return {
         "data_rate": {"samples_per_s": 1234.0, "bytes_per_s": 2.5e6},
         "policy": {"p": {"lag_iters": 7}, "q": {"lag_iters": None}},
-        "buffers": {"b": {"bytes": 3_000_000, "count": 5, "capacity": 10}},
+        "buffers": {
+            "b": {"bytes": 3_000_000, "count": 5, "capacity": 10, "samples_per_insert": None}
+        },
         "workers": workers,
         "waits": "nobody waits",
         "envstep": 40,
