@@ -24,6 +24,7 @@ from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import Ending
+from ding.utils.restart_limit import RestartLimit
 from ding.utils.system_helper import ReservedPort
 
 _COORDINATOR = "coordinator"
@@ -36,15 +37,15 @@ class _Part:
     Attributes:
         is_up: Whether it has said that it works.
         started: When it was, by the monotonic clock; ``None`` before the first time.
-        restarts: How often it was started again.
+        restarts: How often it may be started again.
         due: When it is to be started again, if it is.
         given_up: Whether it is not started any more.
     """
 
     name: str
+    restarts: RestartLimit
     is_up: bool = False
     started: float | None = None
-    restarts: int = 0
     due: float | None = None
     given_up: bool = False
 
@@ -68,8 +69,9 @@ class Supervisor:
     ) -> None:
         self._config, self._key, self._resume = config, key, resume
         names = worker_names(config.main, config.system)
-        self._coordinator = _Part(_COORDINATOR)
-        self._workers = {name: _Part(name) for name in names}
+        most = config.system.max_restart
+        self._coordinator = _Part(_COORDINATOR, RestartLimit(most))
+        self._workers = {name: _Part(name, RestartLimit(most)) for name in names}
         self._parts = {_COORDINATOR: self._coordinator, **self._workers}
         self._processes = processes or LocalProcesses(
             {_COORDINATOR: None, **{n: output_path(config.main.exp_name, n) for n in names}}
@@ -111,7 +113,9 @@ class Supervisor:
         part.is_up, part.started, part.due = False, time.monotonic(), None
         if part is self._coordinator:
             # After a restart: if it had come so far as to save something.
-            self._config.resume_coordinator = self._resume or (None if part.restarts else False)
+            self._config.resume_coordinator = self._resume or (
+                None if part.restarts.count else False
+            )
             main = partial(run_coordinator, config=self._config, key=self._key)
         else:
             main = partial(
@@ -202,21 +206,22 @@ class Supervisor:
             self._fail(f"{part.name}: {death.cause}" if death.cause else f"{part.name} {death.how}")
             return
         assert part.started is not None
-        if time.monotonic() - part.started > durations.GOOD_LIFE:
-            part.restarts = 0
-        most = self._config.system.max_restart
-        left = death.status == 0 and part is not self._coordinator
-        if left or part.restarts >= most:
-            self._give_up(part, "left" if left else death.how)
+        now, restarts = time.monotonic(), part.restarts
+        if death.status == 0 and part is not self._coordinator:
+            self._give_up(part, "left")
             return
-        part.restarts += 1
-        waits = durations.RESTART_WAITS
-        part.due = time.monotonic() + waits[min(part.restarts, len(waits)) - 1]
-        self._report_death(part, f"{death.how}; starting it again ({part.restarts} of {most})")
+        pause = restarts.after_death(now - part.started)
+        if pause is None:
+            self._give_up(part, death.how)
+            return
+        part.due = now + pause
+        again = f"starting it again ({restarts.count} of {restarts.most})"
+        self._report_death(part, f"{death.how}; {again}")
 
     def _give_up(self, part: _Part, how: str) -> None:
         part.given_up = True
-        times = f"died {part.restarts + 1} times, at last: " if part.restarts else ""
+        deaths = part.restarts.count + 1
+        times = f"died {deaths} times, at last: " if deaths > 1 else ""
         others = {kind_of(one.name) for one in self._workers.values() if not one.given_up}
         if kind_of(part.name) in others and not aggregator_of(part.name, self._config.system):
             self._report_death(part, f"{times}{how}; going on without it")
