@@ -1,28 +1,35 @@
-"""What commanders hand out: tasks made from the main config, and a note of each open one."""
+"""Tools of commanders: tasks made from the main config, notes of open ones, scalars."""
 
 import copy
 import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from easydict import EasyDict
 
 from ding.policy import create_policy
+from ding.worker.coordinator._types import Config
+from ding.worker.coordinator.reported_values import mean_return
 from ding.worker.messages import Task
 
-Config = Mapping[str, Any]
 Note = TypeVar("Note")
 #: Settings by ``learner_step``, ``envstep`` and ``greedy``.
-Settings = Callable[[Mapping[str, int]], dict[str, Any]]
+Settings = Callable[[Mapping[str, int]], dict[str, object]]
+
+
+class ScalarWriter(Protocol):
+    """Where scalars go: a TensorBoard writer, or another one of its kind."""
+
+    def add_scalar(self, tag: str, value: float, step: int, /) -> object: ...
 
 
 # ---------------------------------------------------------------------- tasks
 
 
-def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: Any) -> Task:
+def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object) -> Task:
     """A collector's task.
 
     Args:
@@ -154,8 +161,8 @@ class Job:
 
     trainee: Trainee
     is_eval: bool
-    settings: dict[str, Any] = field(default_factory=dict)
-    league_job: dict[str, Any] | None = None
+    settings: dict[str, object] = field(default_factory=dict)
+    league_job: dict[str, object] | None = None
     since: float = 0.0
     steps: int = 0
     is_closing: bool = False
@@ -200,3 +207,48 @@ class TaskSpace(Generic[Note]):
     def decrease(self) -> None:
         """One place less; tasks that are open may stay so."""
         self.space = max(0, self.space - 1)
+
+
+# ---------------------------------------------------------------------- scalars
+
+
+_SCALARS = (
+    *("train_iter", "real_episode_count", "step_count", "sample_count", "duration"),
+    *("avg_step_per_episode", "avg_sample_per_episode", "avg_time_per_episode"),
+    *("avg_time_per_step", "avg_time_per_train_sample", "reward_mean", "reward_std"),
+)
+#: What there is nothing to say of without an episode.
+_OF_EPISODES = frozenset(
+    {
+        *("avg_step_per_episode", "avg_sample_per_episode", "avg_time_per_episode"),
+        *("reward_mean", "reward_std"),
+    }
+)
+
+
+def write_scalars(
+    tb_logger: ScalarWriter,
+    is_eval: bool,
+    info: Mapping[str, object],
+    learner_step: int,
+    envstep: int,
+) -> None:
+    """Write a report under ``collector_iter/`` and ``collector_step/``, or ``evaluator_...``.
+
+    Args:
+        learner_step: Updates so far, if the info does not tell ``train_iter``.
+        envstep: Env steps so far.
+    """
+    source = "evaluator" if is_eval else "collector"
+    train_iter = info.get("train_iter")
+    if isinstance(train_iter, bool) or not isinstance(train_iter, int) or train_iter < 0:
+        train_iter = learner_step
+    has_return = mean_return(info, is_eval) is not None
+    for name in _SCALARS:
+        if name in _OF_EPISODES and not has_return:
+            continue
+        value = info.get(name)
+        if isinstance(value, int | float) and math.isfinite(value):
+            tag = "episode_count" if name == "real_episode_count" else name
+            tb_logger.add_scalar(f"{source}_iter/{tag}", value, train_iter)
+            tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)

@@ -10,9 +10,7 @@ from dataclasses import asdict, replace
 from ding.envs import env_seeds
 from ding.utils import durations
 from ding.utils.default_helper import first_goal
-from ding.worker.coordinator._collect_scalars import write_scalars
 from ding.worker.coordinator._commander_tasks import (
-    Config,
     Job,
     TaskSpace,
     Trainee,
@@ -21,10 +19,11 @@ from ding.worker.coordinator._commander_tasks import (
     learner_task,
     section,
     task_env,
+    write_scalars,
 )
+from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.base_parallel_commander import (
     BaseCommander,
-    CommanderState,
     Info,
     commander_section,
 )
@@ -51,7 +50,7 @@ class PolicyCommander(BaseCommander):
         cfg: The main config.
     """
 
-    config: CommanderState = dict(
+    config: StateDict = dict(
         collector_task_space=1,
         learner_task_space=1,
         eval_interval=60,
@@ -330,7 +329,7 @@ class PolicyCommander(BaseCommander):
         with self._lock:
             return [trainee.policy_id for trainee in self._current]
 
-    def state_dict(self) -> CommanderState:
+    def state_dict(self) -> StateDict:
         with self._lock:
             return {
                 **{name: getattr(self, name) for name in _PLAIN_STATE},
@@ -341,7 +340,7 @@ class PolicyCommander(BaseCommander):
                 "issued": [self._learners.issued, self._collectors.issued],
             }
 
-    def load_state_dict(self, state_dict: CommanderState) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
             for name in _PLAIN_STATE:
                 setattr(self, name, state_dict[name])

@@ -4,7 +4,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import cast
 
 from easydict import EasyDict
 
@@ -12,28 +12,21 @@ from ding.utils import COMMANDER_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError
 from ding.worker.coordinator._commander_tasks import (
-    Config,
+    ScalarWriter,
     TaskSpace,
     collector_task,
     command_settings,
     learner_task,
     section,
 )
+from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.reported_values import as_count
 from ding.worker.messages import Task
 
 #: What a worker has told.
 Info = Mapping[str, object]
-#: What a commander needs to go on; plain data.
-CommanderState = dict[str, Any]
 #: Tasks of learners whose news a naive commander keeps.
 MAX_LEARNER_INFO = 100
-
-
-class ScalarWriter(Protocol):
-    """Where scalars go: a TensorBoard writer, or another one of its kind."""
-
-    def add_scalar(self, tag: str, value: float, step: int, /) -> object: ...
 
 
 class BaseCommander(ABC):
@@ -47,7 +40,7 @@ class BaseCommander(ABC):
         finished_reason: Why it stops without.
     """
 
-    config: CommanderState = {}
+    config: StateDict = {}
     tb_logger: ScalarWriter | None = None
     converged_reason: str | None = None
     finished_reason: str | None = None
@@ -118,11 +111,11 @@ class BaseCommander(ABC):
         """Names under ``path_policy`` that belong to this run."""
         return []
 
-    def state_dict(self) -> CommanderState:
+    def state_dict(self) -> StateDict:
         """What another commander needs to go on as this one would; plain data."""
         return {}
 
-    def load_state_dict(self, state_dict: CommanderState) -> None:  # noqa: B027
+    def load_state_dict(self, state_dict: StateDict) -> None:  # noqa: B027
         """Go on from a `state_dict`; no task is open then."""
 
 
@@ -137,7 +130,7 @@ class NaiveCommander(BaseCommander):
         learner_info: The newest that each learner's task has told, by the task's id.
     """
 
-    config: CommanderState = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+    config: StateDict = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
 
     def __init__(self, cfg: Config) -> None:
         own = commander_section(cfg, type(self))
@@ -242,7 +235,7 @@ class NaiveCommander(BaseCommander):
     def weights_files(self) -> list[str]:
         return [_NAIVE_POLICY]
 
-    def state_dict(self) -> CommanderState:
+    def state_dict(self) -> StateDict:
         with self._lock:
             return {
                 "collector_task_finish_count": self.collector_task_finish_count,
@@ -250,7 +243,7 @@ class NaiveCommander(BaseCommander):
                 "facts": dict(self._facts),
             }
 
-    def load_state_dict(self, state_dict: CommanderState) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
             self._collectors.opened.clear()
             self._learners.opened.clear()

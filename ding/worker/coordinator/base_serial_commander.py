@@ -1,11 +1,26 @@
 """The commander of a serial pipeline: it sets the collector's exploration."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Protocol
 
 from easydict import EasyDict
 
 from ding.utils.class_config import class_config
+from ding.worker.coordinator._types import Config, StateDict
+
+
+class _Learner(Protocol):
+    @property
+    def train_iter(self) -> int: ...
+
+
+class _Collector(Protocol):
+    @property
+    def envstep(self) -> int: ...
+
+
+class _CommandMode(Protocol):
+    def get_setting_collect(self, facts: Mapping[str, int], /) -> dict[str, Any]: ...
 
 
 class BaseSerialCommander:
@@ -20,7 +35,7 @@ class BaseSerialCommander:
         policy: Command mode of the policy.
     """
 
-    config: dict[str, Any] = {}
+    config: StateDict = {}
 
     @classmethod
     def default_config(cls) -> EasyDict:
@@ -29,12 +44,12 @@ class BaseSerialCommander:
 
     def __init__(
         self,
-        cfg: Mapping[str, Any],
-        learner: Any,
-        collector: Any,
-        evaluator: Any,
-        replay_buffer: Any,
-        policy: Any = None,
+        cfg: Config,
+        learner: _Learner,
+        collector: _Collector,
+        evaluator: object,
+        replay_buffer: object,
+        policy: _CommandMode | None = None,
     ) -> None:
         self._cfg = cfg
         self._learner = learner
@@ -45,13 +60,14 @@ class BaseSerialCommander:
 
     def step(self) -> dict[str, Any]:
         """Collect settings for now, such as ``{"eps": 0.9}``: keyword arguments of ``forward``."""
+        assert self._policy is not None, "set the policy's command mode first"
         facts = {"learner_step": self._learner.train_iter, "envstep": self._collector.envstep}
-        return cast("dict[str, Any]", self._policy.get_setting_collect(facts))
+        return self._policy.get_setting_collect(facts)
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> _CommandMode | None:
         return self._policy
 
     @policy.setter
-    def policy(self, _policy: Any) -> None:
+    def policy(self, _policy: _CommandMode | None) -> None:
         self._policy = _policy

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from ding.data.chunks.chunk_file import chunk_pattern
 from ding.data.chunks.chunk_ledger import distinct
 from ding.data.chunks.wire import sent, wire_batch
 from ding.utils.errors import ConfigError
+from ding.worker.coordinator._types import BatchColumns, Config, StateDict
 from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.reference_buffer import ReferenceBuffer
 from ding.worker.coordinator.remote_rows import RemoteRows
 from ding.worker.coordinator.space_quota import SpaceQuota
-from ding.worker.messages import ChunkReport
+from ding.worker.messages import ChunkReport, Json
 from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio
 from ding.worker.seams import SampleStore
 
@@ -27,6 +28,17 @@ _logger = logging.getLogger(__name__)
 _WORTHWHILE = 0.25
 #: Bytes that a collector expects its next file to have beside the samples.
 _FILE_SLACK = 8192
+
+
+class _Drawn(NamedTuple):
+    """A batch: columns by name, numbers of its chunks, which of these each row is of, the number
+    and the names of the chunks."""
+
+    columns: BatchColumns
+    numbers: np.ndarray
+    chunk_of_row: np.ndarray
+    batch_id: int
+    names: list[str]
 
 
 class ChunkBuffer:
@@ -51,12 +63,12 @@ class ChunkBuffer:
 
     def __init__(
         self,
-        cfg: Mapping[str, Any],
+        cfg: Config,
         store: SampleStore | None,
         max_bytes: int | SpaceQuota | None,
         exp_name: str,
         instance_name: str = "buffer",
-        tb_logger: Any = None,
+        tb_logger: object = None,
         ratio: SampleRatio | None = None,
         at_learner: bool = False,
     ) -> None:
@@ -85,7 +97,7 @@ class ChunkBuffer:
 
     # ------------------------------------------------------------------ in
 
-    def push(self, meta: dict[str, Any], envstep: int) -> None:
+    def push(self, meta: Mapping[str, object], envstep: int) -> None:
         """Take in what a collector says of a file; a file that is known already is passed over.
 
         Args:
@@ -103,7 +115,7 @@ class ChunkBuffer:
                 if data_id in self._ledger or self._closed:
                     return
                 # Only learners that know of no chunks are given what foreign collectors said.
-                facts = None if "sample_num" in meta else meta
+                facts = None if "sample_num" in meta else dict(meta)
                 chunk = self._ledger.add(data_id, rows, size, facts)
                 self._rows.push(chunk, columns, envstep)
                 self._largest = max(self._largest, size)
@@ -119,7 +131,7 @@ class ChunkBuffer:
 
     def sample(
         self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, Json] | None:
         """Draw a batch: plain JSON, for a ``ChunkCache``. Its files stay until :meth:`release`.
 
         Args:
@@ -139,7 +151,7 @@ class ChunkBuffer:
         columns, _, index, batch_id, names = drawn
         return wire_batch(batch_id, columns, index, names)
 
-    def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Any]] | None:
+    def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
         """Draw a batch for a foreign learner: one collector's metadata for each row.
 
         Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
@@ -164,8 +176,8 @@ class ChunkBuffer:
             for at, row in zip(index.tolist(), zip(*values))
         ]
 
-    def _draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> Any:
-        """Columns of a batch, its chunks (pinned), the chunk of each row, its number."""
+    def _draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> _Drawn | None:
+        """Draw a batch, and pin its chunks."""
         try:
             with self._lock:
                 columns = None
@@ -191,7 +203,7 @@ class ChunkBuffer:
                 self._rows.settle()
         finally:
             self._files.remove_unused()
-        return columns, numbers, index, batch_id, names
+        return _Drawn(columns, numbers, index, batch_id, names)
 
     def _has_enough(self, batch_size: int) -> bool:
         return not self._closed and self._rows.has_enough(batch_size)
@@ -207,12 +219,12 @@ class ChunkBuffer:
             f"being written; raise it"
         )
 
-    def release(self, batch: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    def release(self, batch: Mapping[str, Json] | Sequence[Mapping[str, Json]]) -> None:
         """A learner has the data of a batch, or will never ask for it; again does nothing."""
         if not isinstance(batch, Mapping):
             batch = {"id": batch[0].get("batch_id")} if batch else {}
         with self._lock:
-            numbers = self._in_flight.pop(batch.get("id", -1), None)
+            numbers = self._in_flight.pop(cast(int, batch.get("id", -1)), None)
             if numbers is None:
                 return
             self._ledger.unpin(numbers)
@@ -327,7 +339,7 @@ class ChunkBuffer:
 
     # ------------------------------------------------------------------ changes
 
-    def update(self, priority_info: Mapping[str, Any]) -> None:
+    def update(self, priority_info: Mapping[str, object]) -> None:
         """Give sampled items the priorities that learning gave them.
 
         Args:
@@ -468,7 +480,7 @@ class ChunkBuffer:
 
     # ------------------------------------------------------------------ state and end
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StateDict:
         """All that goes on where this one stood, with the files that are there then."""
         with self._lock:
             return {
@@ -481,7 +493,7 @@ class ChunkBuffer:
                 **({} if self._limiter is None else {"limiter": self._limiter.state_dict()}),
             }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> list[str]:
+    def load_state_dict(self, state: StateDict) -> list[str]:
         """Go on where the buffer stood that gave this state; files it did not know are removed.
 
         Returns:

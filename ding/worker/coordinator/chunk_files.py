@@ -4,7 +4,6 @@ import logging
 import re
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
 from ding.utils.errors import CheckpointWriteError
@@ -27,7 +26,7 @@ class ChunkFiles:
         self._lock = lock
         self._stuck: set[str] = set()
 
-    def size_of(self, data_id: str, meta: Mapping[str, Any]) -> int:
+    def size_of(self, data_id: str, meta: Mapping[str, object]) -> int:
         """Size of a file in bytes; what its writer said if it cannot be looked up.
 
         Raises:
@@ -37,7 +36,7 @@ class ChunkFiles:
         if found is not None:
             return found  # else a learner that needs it will find out, and say so
         size = meta.get("size", 0)
-        return size if type(size) is int and size >= 0 else 0
+        return size if isinstance(size, int) and size >= 0 else 0
 
     def is_whole(self, chunk: Chunk) -> bool:
         """Whether the file of a chunk is there, with the size it had."""

@@ -1,7 +1,6 @@
 """What a collector says of a file of samples, checked before it is used."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from ding.utils.errors import DataError
 _MOST_ROWS = 1 << 24
 
 
-def parse_meta(meta: Any) -> tuple[str, int, dict[str, np.ndarray]]:
+def parse_meta(meta: object) -> tuple[str, int, dict[str, np.ndarray]]:
     """Name and number of samples of a file, and the columns that its rows are known by.
 
     Args:
@@ -35,7 +34,7 @@ def parse_meta(meta: Any) -> tuple[str, int, dict[str, np.ndarray]]:
     return data_id, rows, columns
 
 
-def _first_row(meta: Mapping[str, Any]) -> int:
+def _first_row(meta: Mapping[str, object]) -> int:
     begin, length = meta.get("unroll_split_begin"), meta.get("unroll_len", 1)
     if begin is None or meta.get("sample_num") is not None:
         return 0
@@ -48,7 +47,7 @@ def _first_row(meta: Mapping[str, Any]) -> int:
     return begin
 
 
-def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
+def _spread(data_id: str, value: object, rows: int, dtype: type) -> np.ndarray:
     try:
         if type(value) is int:
             return np.full(rows, value, dtype)
@@ -60,6 +59,6 @@ def _spread(data_id: str, value: Any, rows: int, dtype: type) -> np.ndarray:
     raise DataError(f"{_short(data_id)}: {_short(value)} does not fit {rows} samples")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 80 else text[:77] + "..."

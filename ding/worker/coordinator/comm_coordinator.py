@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
@@ -12,6 +11,7 @@ from ding.worker.engines.http_control import HttpControl
 from ding.worker.messages import Kind, Task
 from ding.worker.seams import Arrival, Awaited, Control, Events
 
+from ._types import Config
 from .callback_events import CallbackEvents, Callbacks
 from .resource_manager import NaiveResourceManager
 from .worker_session import Limit, WorkerSession
@@ -35,14 +35,14 @@ class CommCoordinator:
 
     def __init__(
         self,
-        cfg: Mapping[str, Any],
+        cfg: Config,
         callback_fn: Events | Callbacks,
         logger: logging.Logger,
         *,
         status: Callable[[], Mapping[str, object]] = dict,
         control: Control | None = None,
     ) -> None:
-        own: Mapping[str, Any] = cfg["system"]["coordinator"]
+        own: Config = cfg["system"]["coordinator"]
         self.events = (
             CallbackEvents(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
         )
@@ -237,9 +237,9 @@ class CommCoordinator:
                 tell()
 
 
-def _collector_num(cfg: Mapping[str, Any]) -> int:
+def _collector_num(cfg: Config) -> int:
     """How many collectors the config starts."""
-    node: Any = cfg.get("main", {})
+    node: Config = cfg.get("main", {})
     for key in ("policy", "collect", "collector"):
         node = node.get(key, {})
     return int(node.get("collector_num", 0) or 0)

@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from easydict import EasyDict
 
@@ -24,18 +24,17 @@ from ding.worker.messages import Json, Kind
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine, Events, TaskFailure
 
+from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
-from .best_policy import BestPolicy
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
 from .guarded_commander import GuardedCommander
 from .reported_values import as_count, as_number, error_line, mean_return, one_line
-from .retry_limit import RetryLimit
 from .run_buffers import RunBuffers
-from .run_end import RunEnd
+from .run_end import RetryLimit, RunEnd
 from .run_facts import RunFacts
-from .run_files import RunFiles
+from .run_files import BestPolicy, RunFiles
 from .run_view import RunStatus, RunView, run_status, write_address
 from .task_scheduler import LIVE, TaskScheduler, TaskState, TaskTable
 
@@ -57,7 +56,7 @@ class Coordinator(Events):
         commander: What decides which tasks there are.
     """
 
-    config: dict[str, Any] = dict(
+    config: StateDict = dict(
         collector_task_timeout=durations.COLLECTOR_TASK_TIMEOUT,
         learner_task_timeout=durations.LEARNER_TASK_TIMEOUT,
         operator_server=dict(),
@@ -91,7 +90,7 @@ class Coordinator(Events):
 
     def __init__(
         self,
-        cfg: Mapping[str, Any],
+        cfg: Config,
         *,
         run_log: RunLog | None = None,
         console: Console | None = None,
@@ -558,7 +557,7 @@ class Coordinator(Events):
             self._buffers.all(),
         )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StateDict:
         """What another coordinator needs to go on: buffers, tasks and counters."""
         with self._commander.lock:
             counted = {
@@ -572,7 +571,7 @@ class Coordinator(Events):
             "buffers": self._buffers.state_dict(),
         }
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Go on from a `state_dict`; the commander hands its open tasks out again.
 
         An empty one changes nothing.

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from ding.utils import read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
 from ding.utils.state_saver import StateSaver
+
+from ._types import Config, StateDict
 
 STATE_NAME = "coordinator_state.pth.tar"
 #: Share of the time that saving may take.
@@ -23,18 +24,18 @@ class CoordinatorState:
         exp_name: The run's folder.
         run: What makes the run another one when it differs: its main config.
         seconds: Time between saves.
-        tell: Shows a line to the user.
+        warn: Shows a line to the user.
     """
 
     def __init__(
-        self, exp_name: str, run: Mapping[str, Any], seconds: float, tell: Callable[[str], object]
+        self, exp_name: str, run: Config, seconds: float, warn: Callable[[str], object]
     ) -> None:
         self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
         text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
         self._run = hashlib.sha256(text.encode()).hexdigest()
-        self._tell = tell
+        self._warn = warn
         self._is_failing = False
-        self._saver = StateSaver[dict[str, Any]](
+        self._saver = StateSaver[StateDict](
             lambda: {"run": self._run, "state": self._collect()},
             partial(save_file, self.path),
             self._warn_once,
@@ -42,7 +43,7 @@ class CoordinatorState:
             MAX_SHARE,
         )
 
-    def load(self, wanted: bool | None) -> dict[str, Any] | None:
+    def load(self, wanted: bool | None) -> StateDict | None:
         """The state to go on from, if there is one.
 
         Args:
@@ -59,21 +60,21 @@ class CoordinatorState:
                 raise CheckpointError(f"{self.path} holds no state of a coordinator")
         except CheckpointNotFoundError:
             if wanted:
-                self._tell(f"the run begins anew: there is no {self.path}")
+                self._warn(f"the run begins anew: there is no {self.path}")
             return None
         except CheckpointError as err:
             if wanted:
                 raise
-            self._tell(f"the run begins anew: {err}")
+            self._warn(f"the run begins anew: {err}")
             return None
         return saved["state"] if wanted or saved["run"] == self._run else None
 
-    def save_if_due(self, collect: Callable[[], dict[str, Any]]) -> None:
+    def save_if_due(self, collect: Callable[[], StateDict]) -> None:
         self._collect = collect
         if self._saver.save_if_due():
             self._is_failing = self._saver.error is not None
 
-    def save(self, collect: Callable[[], dict[str, Any]]) -> None:
+    def save(self, collect: Callable[[], StateDict]) -> None:
         """Save what `collect` gives. A failure is told once, and the run goes on."""
         self._collect = collect
         self._saver.save()
@@ -81,7 +82,7 @@ class CoordinatorState:
 
     def _warn_once(self, error: Exception) -> None:
         if not self._is_failing:
-            self._tell(f"the coordinator's state is not saved: {error}")
+            self._warn(f"the coordinator's state is not saved: {error}")
 
     def remove(self) -> None:
         """The run has reached its end; there is nothing to go on from."""

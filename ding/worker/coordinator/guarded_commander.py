@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from ding.worker.messages import Kind, Task
 
-from .base_parallel_commander import BaseCommander, CommanderState, Info
+from ._types import StateDict
+from .base_parallel_commander import BaseCommander, Info
 from .reported_values import error_line
 
 _logger = logging.getLogger(__name__)
@@ -99,11 +100,11 @@ class GuardedCommander:
         """Names of weights that are not those of a task, such as a league's old players."""
         return self._ask("weights_files", self._commander.weights_files, [])
 
-    def state_dict(self) -> CommanderState:
+    def state_dict(self) -> StateDict:
         with self.lock:
             return self._commander.state_dict()
 
-    def load_state_dict(self, state: CommanderState) -> None:
+    def load_state_dict(self, state: StateDict) -> None:
         with self.lock:
             self._commander.load_state_dict(state)
 

@@ -10,9 +10,10 @@ from easydict import EasyDict
 from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
-from ding.worker.coordinator._commander_tasks import Config, Job, Trainee, section, task_env
+from ding.worker.coordinator._commander_tasks import Job, Trainee, section, task_env
 from ding.worker.coordinator._policy_commander import PolicyCommander, renewed_buffer
-from ding.worker.coordinator.base_parallel_commander import CommanderState, Info
+from ding.worker.coordinator._types import Config, StateDict
+from ding.worker.coordinator.base_parallel_commander import Info
 from ding.worker.messages import Task
 
 _logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class OneVsOneCommander(PolicyCommander):
         ConfigError: A league that cannot be.
     """
 
-    config: CommanderState = dict(collector_task_space=2, learner_task_space=1, eval_interval=60)
+    config: StateDict = dict(collector_task_space=2, learner_task_space=1, eval_interval=60)
 
     def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
@@ -92,12 +93,12 @@ class OneVsOneCommander(PolicyCommander):
             players = [*self._league.active_players, *self._league.historical_players]
             return [os.path.basename(player.checkpoint_path) for player in players]
 
-    def state_dict(self) -> CommanderState:
+    def state_dict(self) -> StateDict:
         with self._lock:
             # Those whose learner has not begun are in training, too.
             return {**super().state_dict(), "league": self._league.state_dict()}
 
-    def load_state_dict(self, state_dict: CommanderState) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
             self._league.load_state_dict(state_dict["league"])
             super().load_state_dict(state_dict)
@@ -126,7 +127,7 @@ class OneVsOneCommander(PolicyCommander):
             return self._evaluation(trainee, league_job)
         return Job(trainee, is_eval, _game(league_job), league_job)
 
-    def _evaluation(self, trainee: Trainee, league_job: dict[str, Any]) -> Job:
+    def _evaluation(self, trainee: Trainee, league_job: dict[str, object]) -> Job:
         opponent = league_job["eval_opponent"]
         if opponent != HISTORICAL:
             env = {**task_env(self._cfg, True), "eval_opponent": opponent}

@@ -10,6 +10,7 @@ from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
 from ding.data.chunks.wire import columns_of, ids_of, join_columns
 from ding.data.columns import Columns
 from ding.utils.errors import ConfigError, DataError
+from ding.worker.coordinator._types import BatchColumns, Config, StateDict
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
 from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
@@ -38,7 +39,7 @@ class ReferenceBuffer:
     """
 
     def __init__(
-        self, cfg: Mapping[str, Any], ledger: ChunkLedger, exp_name: str, name: str, tb_logger: Any
+        self, cfg: Config, ledger: ChunkLedger, exp_name: str, name: str, tb_logger: object
     ) -> None:
         self._ledger = ledger
         #: The registered buffer itself.
@@ -60,7 +61,7 @@ class ReferenceBuffer:
 
     # ------------------------------------------------------------------ in and out
 
-    def push(self, chunk: Chunk, columns: dict[str, Any], envstep: int) -> None:
+    def push(self, chunk: Chunk, columns: BatchColumns, envstep: int) -> None:
         """Store the rows of a chunk that is in the ledger.
 
         Args:
@@ -85,7 +86,7 @@ class ReferenceBuffer:
 
     def draw(
         self, batch_size: int, cur_iter: int, train_iter: int | None = None
-    ) -> dict[str, Any] | None:
+    ) -> BatchColumns | None:
         """Columns of a batch without rows of dropped chunks; None if the buffer refuses.
 
         Rows that have left through it are in the ledger until :meth:`settle`.
@@ -98,7 +99,7 @@ class ReferenceBuffer:
         columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
         if columns is None or (self._tells and not self._ledger.dead_rows):
             return columns
-        kept: list[dict[str, Any]] = []
+        kept: list[BatchColumns] = []
         have = 0
         for _ in range(_ATTEMPTS):
             alive = np.flatnonzero(self._ledger.alive(np.asarray(columns["chunk"])))
@@ -117,7 +118,7 @@ class ReferenceBuffer:
         at = np.arange(batch_size) % have
         return {name: column[at] for name, column in join_columns(kept).items()}
 
-    def update(self, info: Mapping[str, Any]) -> None:
+    def update(self, info: Mapping[str, object]) -> None:
         """Pass on what learning told about rows.
 
         Raises:
@@ -139,18 +140,18 @@ class ReferenceBuffer:
 
     def drop_oldest(self, n_bytes: int) -> int:
         """Let the oldest rows leave, until their files make up so many bytes; returns how many."""
-        rows, doomed = 0, []
+        rows, leaving = 0, []
         for chunk in self._ledger.by_age():
             if n_bytes <= 0:
                 break
-            doomed.append(chunk)
+            leaving.append(chunk)
             n_bytes -= chunk.size if chunk.data_id in self._ledger else 0
             rows += self._ledger.refs(chunk.number)
         if rows and hasattr(self.buffer, "drop_oldest"):
             self.buffer.drop_oldest(rows)
             self.settle()
         elif rows:
-            for chunk in doomed:
+            for chunk in leaving:
                 self._ledger.kill(chunk.number)
         return rows
 
@@ -189,7 +190,7 @@ class ReferenceBuffer:
         state: dict[str, Any] = self.buffer.state_dict()
         return state
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: StateDict) -> None:
         """Go on where the buffer stood; the ledger is loaded by its owner."""
         self.buffer.load_state_dict(state)
         self._left.clear()

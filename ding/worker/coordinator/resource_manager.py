@@ -2,12 +2,20 @@
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 from ding.worker.messages import Json, Task
 
 _KINDS = ("collector", "learner")
 _Resources = Mapping[str, Json]
+
+
+class Assigned(TypedDict, total=False):
+    """Who got a task: ``collector_id`` or ``learner_id``, and what it has."""
+
+    collector_id: str
+    learner_id: str
+    resource_info: _Resources
 
 
 class NaiveResourceManager:
@@ -18,13 +26,17 @@ class NaiveResourceManager:
         self._free: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
         self._assigned: dict[str, dict[str, _Resources]] = {kind: {} for kind in _KINDS}
 
-    def assign_collector(self, collector_task: Task) -> dict[str, Any] | None:
-        """``{'collector_id', 'resource_info'}`` of a collector for the task; ``None``: all work."""
-        return self._assign("collector")
+    def assign_collector(self, collector_task: Task) -> Assigned | None:
+        """A collector for the task; ``None`` if all of them work."""
+        if (taken := self._take("collector")) is None:
+            return None
+        return {"collector_id": taken[0], "resource_info": taken[1]}
 
-    def assign_learner(self, learner_task: Task) -> dict[str, Any] | None:
-        """``{'learner_id', 'resource_info'}`` of a learner for the task; ``None``: all work."""
-        return self._assign("learner")
+    def assign_learner(self, learner_task: Task) -> Assigned | None:
+        """A learner for the task; ``None`` if all of them work."""
+        if (taken := self._take("learner")) is None:
+            return None
+        return {"learner_id": taken[0], "resource_info": taken[1]}
 
     def have_assigned(self, name: str, worker_id: str) -> bool:
         """Whether a worker of kind `name` was given work and has not been free since."""
@@ -49,13 +61,13 @@ class NaiveResourceManager:
         """How many workers of kind `name` wait for work."""
         return len(self._of_kind(self._free, name))
 
-    def _assign(self, kind: str) -> dict[str, Any] | None:
+    def _take(self, kind: str) -> tuple[str, _Resources] | None:
         with self._lock:
             worker_id = next(iter(self._free[kind]), None)
             if worker_id is None:
                 return None
             info = self._assigned[kind][worker_id] = self._free[kind].pop(worker_id)
-        return {f"{kind}_id": worker_id, "resource_info": info}
+        return worker_id, info
 
     @staticmethod
     def _of_kind(workers: dict[str, dict[str, _Resources]], name: str) -> dict[str, _Resources]:

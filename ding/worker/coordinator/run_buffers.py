@@ -1,11 +1,12 @@
 """The buffers of a parallel run."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from ding.worker.messages import Json
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
 
+from ._types import Config, StateDict
 from .chunk_buffer import ChunkBuffer
 from .space_quota import SpaceQuota
 
@@ -27,7 +28,7 @@ class RunBuffers:
         store: SampleStore | None,
         limit: int,
         exp_name: str,
-        tb_logger: Any = None,
+        tb_logger: object = None,
         ratio: SampleRatio | None = None,
         at_learner: bool = False,
     ) -> None:
@@ -35,7 +36,7 @@ class RunBuffers:
         self._store, self._space = store, SpaceQuota(limit)
         self._exp_name, self._tb_logger, self._ratio = exp_name, tb_logger, ratio
         self._buffers: dict[str, ChunkBuffer] = {}
-        self._cfgs: dict[str, Any] = {}
+        self._cfgs: dict[str, Json] = {}
 
     def get(self, buffer_id: str | None) -> ChunkBuffer | None:
         return self._buffers.get(buffer_id) if isinstance(buffer_id, str) else None
@@ -43,7 +44,7 @@ class RunBuffers:
     def all(self) -> dict[str, ChunkBuffer]:
         return dict(self._buffers)
 
-    def open(self, buffer_id: str, cfg: Mapping[str, Any]) -> None:
+    def open(self, buffer_id: str, cfg: Config) -> None:
         """Make a buffer unless there is one of that id."""
         if buffer_id in self._buffers:
             return
@@ -75,14 +76,14 @@ class RunBuffers:
         if self._store is not None:
             self._store.remove(data_id)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StateDict:
         buffers = self.all()
         return {
             name: {"cfg": self._cfgs[name], "state": buffer.state_dict()}
             for name, buffer in buffers.items()
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> list[str]:
+    def load_state_dict(self, state_dict: StateDict) -> list[str]:
         """Go on with those buffers; returns lines about what is missing."""
         lines = []
         for name, saved in state_dict.items():
@@ -93,7 +94,7 @@ class RunBuffers:
         return lines
 
 
-def _plain(cfg: Any) -> Any:
+def _plain(cfg: object) -> Json:
     """Config as plain data, which can be stored."""
     if isinstance(cfg, Mapping):
         return {str(key): _plain(value) for key, value in cfg.items()}

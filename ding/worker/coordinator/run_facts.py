@@ -5,12 +5,13 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import durations
 from ding.worker.seams import TaskFailure
 
+from ._types import StateDict
 from .reported_values import as_count, mean_return, one_line
 
 KEPT_FAILURES = 10
@@ -242,11 +243,11 @@ class RunFacts:
             "train_iter": self.train_iter,
         }
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StateDict:
         with self._lock:
             return {name: getattr(self, name) for name in _SAVED}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
             for name in _SAVED:
                 setattr(self, name, state_dict[name])

@@ -5,14 +5,14 @@ import uuid
 from ding.utils import COMMANDER_REGISTRY
 from ding.worker.coordinator._commander_tasks import Job, Trainee
 from ding.worker.coordinator._policy_commander import PolicyCommander
-from ding.worker.coordinator.base_parallel_commander import CommanderState
+from ding.worker.coordinator._types import StateDict
 
 
 @COMMANDER_REGISTRY.register("solo")
 class SoloCommander(PolicyCommander):
     """One policy and one buffer, made with the learner's task; all collectors work for them."""
 
-    config: CommanderState = dict(
+    config: StateDict = dict(
         collector_task_space=1,
         learner_task_space=1,
         eval_interval=60,

@@ -80,8 +80,8 @@ class SpaceQuota:
             # Half of the space is for samples, unless somebody can do nothing without it.
             crowded = 2 * self._used() > self.max_bytes
             least = wish if crowded else min(wish, max(need, largest))
-            doomed = self._doomed(least - self._free())
-        for tenant, n_bytes in doomed:
+            leaving = self._to_evict(least - self._free())
+        for tenant, n_bytes in leaving:
             tenant.evict(n_bytes)
         with self._lock:
             account = self._noted(worker, written)
@@ -116,14 +116,14 @@ class SpaceQuota:
         reserved = sum(account.left for account in self._accounts.values())
         return self.max_bytes - self._used() - reserved
 
-    def _doomed(self, missing: int) -> list[tuple[Tenant, int]]:
+    def _to_evict(self, missing: int) -> list[tuple[Tenant, int]]:
         """Who has to let go of how much; nobody if all of it would not be enough."""
         if not 0 < missing <= self._used():
             return []
-        doomed = []
+        leaving = []
         for tenant in sorted(self._tenants, key=lambda tenant: -tenant.bytes):
             n_bytes = min(missing, tenant.bytes)
             missing -= n_bytes
             if n_bytes:
-                doomed.append((tenant, n_bytes))
-        return doomed
+                leaving.append((tenant, n_bytes))
+        return leaving

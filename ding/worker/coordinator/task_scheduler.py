@@ -4,11 +4,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ding.worker.messages import Kind, Task
 from ding.worker.seams import Workers
 
+from ._types import Config, StateDict
 from .guarded_commander import GuardedCommander
 from .run_buffers import RunBuffers
 from .run_files import RunFiles
@@ -83,7 +83,7 @@ class TaskState:
         names = self._part("collector_cfg").get("policy_update_path")
         return [names] if isinstance(names, str) else list(names or [])
 
-    def _part(self, key: str) -> Mapping[str, Any]:
+    def _part(self, key: str) -> Config:
         part = self.task.get(key)
         return part if isinstance(part, Mapping) else {}
 
@@ -161,7 +161,7 @@ class TaskTable:
                 counts[state.stage] += 1
             return counts
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StateDict:
         with self._lock:
             live = [
                 {"task_id": state.task_id, "kind": state.kind, "buffer_id": state.buffer_id or ""}
@@ -169,7 +169,7 @@ class TaskTable:
             ]
             return {"live": live, "totals": dict(self._totals)}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Tasks that were open when the state was taken have failed: their answers are stale."""
         with self._lock:
             self._live.clear()

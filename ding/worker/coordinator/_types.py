@@ -1,0 +1,11 @@
+"""Names for what has no type of its own."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+#: A config, or a part of one, whose keys others define.
+Config: TypeAlias = Mapping[str, Any]
+#: What a part of the coordinator needs to go on where it stood; plain data.
+StateDict: TypeAlias = dict[str, Any]
+#: A batch as columns: arrays, or an `IdColumn`, one entry for each row.
+BatchColumns: TypeAlias = dict[str, Any]
