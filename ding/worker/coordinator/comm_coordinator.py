@@ -140,11 +140,13 @@ class CommCoordinator:
         with self._lock:
             return list(self._sessions.values())
 
-    def awaited(self) -> list[Awaited]:
-        """Workers that should be there and are not."""
-        with self._lock:
-            come = set(self._sessions)
-        return [worker for worker in self._control.awaited() if worker.name not in come]
+    def workers(self) -> list[WorkerSession | Awaited]:
+        """All workers: those that have come, and those that should be there and are not."""
+        found: dict[str, WorkerSession | Awaited] = {one.name: one for one in self.sessions()}
+        found.update({worker.name: worker for worker in self._control.awaited()})
+        # A worker is awaited before its session ends, and until the next one has begun.
+        found.update({session.name: session for session in self.sessions()})
+        return list(found.values())
 
     def worker_ended(self, name: str, cause: str) -> bool:
         """A worker's process has ended; whether its loss is still to be told."""

@@ -182,8 +182,12 @@ def run_status(
     buffers: Mapping[str, ChunkBuffer],
 ) -> RunStatus:
     """What is known of a run now."""
-    workers = {worker.name: awaited_status(worker) for worker in comm.awaited()}
-    workers.update({one.name: worker_status(one, facts) for one in comm.sessions()})
+    workers = {
+        worker.name: awaited_status(worker)
+        if isinstance(worker, Awaited)
+        else worker_status(worker, facts)
+        for worker in comm.workers()
+    }
     return {
         "exp_name": exp_name,
         "state": "running" if ending is None else ending.status,

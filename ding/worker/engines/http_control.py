@@ -107,6 +107,7 @@ class _Worker:
     Attributes:
         joined: Whether it came by itself; else it is connected to, ever again.
         arrival: As it was told when it came; ``None`` while it is not there.
+        is_told: Whether the coordinator knows of that.
         hangs: Whether it was let go since it does not end what it was asked for.
         pause: Seconds before it is connected to again.
     """
@@ -116,6 +117,7 @@ class _Worker:
     address: Address
     joined: bool
     arrival: Arrival | None = None
+    is_told: bool = False
     peer: HttpPeer | None = None
     hangs: bool = False
     pause: float = durations.CONNECT_PAUSES[0]
@@ -193,6 +195,7 @@ class HttpControl:
             if self._closing or worker is None or worker.arrival is not arrival:
                 return
             peer, worker.peer, worker.arrival = worker.peer, None, None
+            worker.is_told = False
             assert peer is not None  # as long as there is an arrival
             worker.hangs = peer.is_busy
             self._master.lose(worker.name, cause)
@@ -212,7 +215,7 @@ class HttpControl:
             return [
                 Awaited(worker.kind, worker.name, worker.where)
                 for worker in self._workers.values()
-                if worker.arrival is None and not worker.joined
+                if not (worker.is_told or worker.joined)
             ]
 
     def close(self, timeout: float) -> bool:
@@ -295,6 +298,8 @@ class HttpControl:
             arrival = Arrival(worker.kind, worker.name, peer, worker.where, pid)
             worker.arrival = arrival
         self._arrivals.came(arrival)
+        with self._lock:
+            worker.is_told = worker.arrival is arrival
         return True
 
     def _tolerate(self, worker: _Worker, resources: Resources) -> None:

@@ -124,7 +124,7 @@ def test_table_of_workers_is_checked(entry):
 
 def test_workers_that_join_by_themselves_are_not_connected_to(make_comm):
     comm = make_comm({}, collector={"collector0": ["collector0", "127.0.0.1", "auto"]})
-    assert comm.sessions() == comm.awaited() == []
+    assert comm.workers() == []
     comm.close()
 
 
@@ -220,9 +220,9 @@ def test_worker_that_gives_nonsense_is_let_go(comm, control):
 
 
 def test_workers_that_are_missing_are_known(comm):
-    assert [worker.name for worker in comm.awaited()] == ["l"]
+    assert comm.workers() == [Awaited("learner", "l", "somewhere")]
     comm.came(Arrival("learner", "l", Peer(WorkerLost("gone")), "somewhere"))
-    assert comm.awaited() == []
+    assert comm.workers() == comm.sessions()
     comm.sessions()[0].arrival.peer.go_on.release()
 
 
