@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from easydict import EasyDict
 
@@ -15,6 +15,7 @@ from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size,
 from ding.utils.class_config import class_config
 from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.errors import ConfigError, DataError
+from ding.worker.learner.interfaces import LearnMode, LogVars, State, TrainData, Writer
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,
@@ -43,7 +44,7 @@ class BaseLearner:
         checkpoint_facts: Further entries for checkpoints, such as the result of an evaluation.
     """
 
-    config: dict[str, Any] = dict(
+    config: ClassVar[dict[str, Any]] = dict(
         train_iterations=int(1e9),
         dataloader=dict(num_workers=0),
         log_policy=True,
@@ -66,8 +67,8 @@ class BaseLearner:
     def __init__(
         self,
         cfg: EasyDict,
-        policy: Any = None,
-        tb_logger: Any = None,
+        policy: LearnMode | None = None,
+        tb_logger: Writer | None = None,
         dist_info: tuple[int, int] | None = None,
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "learner",
@@ -76,27 +77,27 @@ class BaseLearner:
         self._exp_name = exp_name
         self._instance_name = instance_name
         self._end_flag = False
-        self._dataloader: Any = None
+        self._dataloader: IDataLoader | None = None
         self._rank, self._world_size = dist_info or (get_rank(), get_world_size())
         self._last_iter = CountVar(0)
         self._batch_count = 0
         self._collector_envstep = 0
         self._ckpt_name: str | None = None
-        self.checkpoint_facts: dict[str, Any] = {}
+        self.checkpoint_facts: State = {}
         self._learner_done = False
-        self._priority_info: dict[str, Any] = {}
-        self._log_buffer: dict[str, Any] = {
+        self._priority_info: LogVars = {}
+        self._log_buffer: dict[str, LogVars] = {
             "scalar": build_log_buffer(),
             "scalars": build_log_buffer(),
             "histogram": build_log_buffer(),
         }
         self._set_up_logging(tb_logger)
         self._hooks: dict[str, list[Hook]] = build_learner_hook_by_cfg(cfg.hook)
-        self._policy: Any = None
+        self._policy: LearnMode | None = None
         if policy is not None:
             self.policy = policy
 
-    def _set_up_logging(self, tb_logger: Any) -> None:
+    def _set_up_logging(self, tb_logger: Writer | None) -> None:
         self._feed: MonitorFeed | None = None
         self._train_time = self._data_time = 0.0
         self._logger: logging.Logger | None = None
@@ -119,8 +120,8 @@ class BaseLearner:
     # ------------------------------------------------------------------ training
 
     def train(
-        self, data: Any, envstep: int = -1, policy_kwargs: dict | None = None
-    ) -> list[dict[str, Any]]:
+        self, data: TrainData, envstep: int = -1, policy_kwargs: dict[str, Any] | None = None
+    ) -> list[LogVars]:
         """Update the policy once with a batch (an on-policy policy may make many updates of it).
 
         Args:
@@ -155,7 +156,7 @@ class BaseLearner:
             self._last_iter.add(1)
         return [_without_priority(log_vars) for log_vars in logged]
 
-    def _take_log(self, log_vars: dict[str, Any], identity: dict[str, Any]) -> None:
+    def _take_log(self, log_vars: LogVars, identity: LogVars) -> None:
         scalar = self._log_buffer["scalar"]
         for name, value in log_vars.items():
             if name == "priority":
@@ -216,8 +217,8 @@ class BaseLearner:
         if not hasattr(self, "get_data"):
             raise ConfigError(f"{self._instance_name}: set learner.get_data first")
         cfg = self._cfg.dataloader
-        batch_size = self._policy.get_attribute("batch_size")
-        device = self._policy.get_attribute("device")
+        batch_size = self.policy.get_attribute("batch_size")
+        device = self.policy.get_attribute("device")
         self._dataloader = AsyncDataLoader(
             self.get_data,
             batch_size,
@@ -227,7 +228,7 @@ class BaseLearner:
             cfg.num_workers,
         )
 
-    def _next_data(self) -> Any:
+    def _next_data(self) -> TrainData:
         if self._dataloader is None:
             raise ConfigError(
                 f"{self._instance_name} has nothing to fetch batches with: set learner.get_data "
@@ -315,7 +316,7 @@ class BaseLearner:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Counters and the window of the monitor; the policy has its own state."""
         return {
             "last_iter": self._last_iter.val,
@@ -324,7 +325,7 @@ class BaseLearner:
             "monitor": {} if self._feed is None else self._feed.monitor.window(),
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Go on counting and averaging."""
         self._last_iter.update(state_dict["last_iter"])
         self._batch_count = state_dict.get("batch_count", 0)
@@ -335,7 +336,7 @@ class BaseLearner:
     # ------------------------------------------------------------------ properties
 
     @property
-    def learn_info(self) -> dict[str, Any]:
+    def learn_info(self) -> LogVars:
         """What a commander asks: ``learner_step``, ``priority_info``, ``learner_done``."""
         return {
             "learner_step": self._last_iter.val,
@@ -369,15 +370,15 @@ class BaseLearner:
     @property
     def only_monitor_rank0(self) -> bool:
         """Whether ranks other than 0 neither log nor monitor."""
-        return self._cfg.get("only_monitor_rank0", True)
+        return bool(self._cfg.get("only_monitor_rank0", True))
 
     @property
-    def log_buffer(self) -> dict[str, dict[str, Any]]:
+    def log_buffer(self) -> dict[str, LogVars]:
         """What the newest update logged: ``scalar``, ``scalars`` and ``histogram``."""
         return self._log_buffer
 
     @log_buffer.setter
-    def log_buffer(self, _log_buffer: dict[str, dict[str, Any]]) -> None:
+    def log_buffer(self, _log_buffer: dict[str, LogVars]) -> None:
         self._log_buffer = _log_buffer
 
     @property
@@ -385,7 +386,7 @@ class BaseLearner:
         return self._logger  # type: ignore[return-value]
 
     @property
-    def tb_logger(self) -> Any:
+    def tb_logger(self) -> Writer | None:
         return self._tb_logger
 
     @property
@@ -405,11 +406,11 @@ class BaseLearner:
         return self._world_size
 
     @property
-    def policy(self) -> Any:
-        return self._policy
+    def policy(self) -> LearnMode:
+        return self._policy  # type: ignore[return-value]
 
     @policy.setter
-    def policy(self, _policy: Any) -> None:
+    def policy(self, _policy: LearnMode) -> None:
         self._policy = _policy
         if self._rank == 0 or not self.only_monitor_rank0:
             names = dict.fromkeys(_policy.monitor_vars())
@@ -418,12 +419,12 @@ class BaseLearner:
                 self.info(f"policy: {_policy.info()}")
 
     @property
-    def priority_info(self) -> dict:
+    def priority_info(self) -> LogVars:
         """Priorities of the newest batch and which items they belong to, for the buffer."""
         return self._priority_info
 
     @priority_info.setter
-    def priority_info(self, _priority_info: dict) -> None:
+    def priority_info(self, _priority_info: LogVars) -> None:
         self._priority_info = _priority_info
 
     @property
@@ -436,13 +437,13 @@ class BaseLearner:
         self._ckpt_name = _ckpt_name
 
 
-def _declares_nothing(policy: Any) -> bool:
+def _declares_nothing(policy: LearnMode) -> bool:
     """Whether the policy leaves it open what it logs: all numbers that it returns are."""
     function = getattr(policy.monitor_vars, "__func__", None)
     return function is Policy._monitor_vars_learn
 
 
-def _without_priority(log_vars: dict[str, Any]) -> dict[str, Any]:
+def _without_priority(log_vars: LogVars) -> LogVars:
     if "priority" not in log_vars:
         return log_vars
     return {name: value for name, value in log_vars.items() if name != "priority"}
@@ -451,7 +452,7 @@ def _without_priority(log_vars: dict[str, Any]) -> dict[str, Any]:
 _IDENTITY = ("replay_buffer_idx", "replay_unique_id")
 
 
-def _identity(data: Any) -> dict[str, Any]:
+def _identity(data: TrainData) -> LogVars:
     """Which items of the replay buffer a batch is made of."""
     columns = data.columns_or_none() if isinstance(data, Columns) else None
     if columns is not None:
@@ -462,7 +463,8 @@ def _identity(data: Any) -> dict[str, Any]:
     return {}
 
 
-def create_learner(cfg: EasyDict, **kwargs: Any) -> BaseLearner:
+def create_learner(cfg: EasyDict, **kwargs: object) -> BaseLearner:
     """Build the registered learner ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return LEARNER_REGISTRY.build(cfg.get("type", "base"), cfg=cfg, **kwargs)
+    learner: BaseLearner = LEARNER_REGISTRY.build(cfg.get("type", "base"), cfg=cfg, **kwargs)
+    return learner

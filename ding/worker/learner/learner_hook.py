@@ -5,7 +5,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from easydict import EasyDict
@@ -14,6 +14,7 @@ from ding.policy import in_old_form
 from ding.torch_utils import to_device
 from ding.utils import allreduce, get_world_size, read_file, remove_file, save_file
 from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
+from ding.worker.learner.interfaces import HookEngine, State
 
 POSITIONS = ("before_run", "after_run", "before_iter", "after_iter")
 
@@ -26,7 +27,7 @@ class Hook(ABC):
         priority: Hooks of lower value run first; equal ones in the order in which they were added.
     """
 
-    def __init__(self, name: str, priority: float, **kwargs: Any) -> None:
+    def __init__(self, name: str, priority: float, **kwargs: object) -> None:
         self._name = name
         if priority < 0:
             raise ConfigError(f"hook {name!r}: priority must be >= 0, got {priority}")
@@ -41,7 +42,7 @@ class Hook(ABC):
         return self._priority
 
     @abstractmethod
-    def __call__(self, engine: Any) -> Any:
+    def __call__(self, engine: Any) -> object:
         """Do it; ``engine`` is whoever calls."""
 
 
@@ -53,8 +54,8 @@ class LearnerHook(Hook):
             ``after_iter``.
     """
 
-    def __init__(self, *args: Any, position: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, name: str, priority: float, *, position: str, **kwargs: object) -> None:
+        super().__init__(name, priority, **kwargs)
         if position not in POSITIONS:
             raise ConfigError(f"hook {self.name!r}: position must be one of {POSITIONS}, "
                               f"got {position!r}")  # fmt: skip
@@ -68,11 +69,19 @@ class LearnerHook(Hook):
 class LoadCkptHook(LearnerHook):
     """Loads ``ext_args.load_path`` into policy and counters; nothing when the path is empty."""
 
-    def __init__(self, *args: Any, ext_args: EasyDict = EasyDict(), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        name: str,
+        priority: float,
+        *,
+        position: str,
+        ext_args: EasyDict = EasyDict(),
+        **kwargs: object,
+    ) -> None:
+        super().__init__(name, priority, position=position, **kwargs)
         self._load_path = ext_args.get("load_path", "")
 
-    def __call__(self, engine: Any) -> None:
+    def __call__(self, engine: HookEngine) -> None:
         if not self._load_path:
             return
         state = read_file(self._load_path)
@@ -106,13 +115,21 @@ class SaveCkptHook(LearnerHook):
     else it is an error.
     """
 
-    def __init__(self, *args: Any, ext_args: EasyDict = EasyDict(), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        name: str,
+        priority: float,
+        *,
+        position: str,
+        ext_args: EasyDict = EasyDict(),
+        **kwargs: object,
+    ) -> None:
+        super().__init__(name, priority, position=position, **kwargs)
         self._freq = ext_args.get("freq", 1)
         self._keep = ext_args.get("keep", 0)
         self._old_names = ext_args.get("old_names", False)
 
-    def __call__(self, engine: Any) -> None:
+    def __call__(self, engine: HookEngine) -> None:
         if engine.rank != 0 or not _is_due(engine, self._freq):
             return
         folder = os.path.join(".", engine.exp_name, "ckpt")
@@ -146,7 +163,7 @@ class SaveCkptHook(LearnerHook):
             remove_file(path)
 
 
-def checkpoint_state(engine: Any) -> dict[str, Any]:
+def checkpoint_state(engine: HookEngine) -> State:
     """What a learner's checkpoint holds: the policy's state, ``last_iter``, ``last_step``, and
     ``eval_result`` if an evaluation was the reason for it."""
     return {
@@ -160,11 +177,19 @@ def checkpoint_state(engine: Any) -> dict[str, Any]:
 class LogShowHook(LearnerHook):
     """Writes the averages of the monitor every ``ext_args.freq`` iterations, never when it is 0."""
 
-    def __init__(self, *args: Any, ext_args: EasyDict = EasyDict(), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        name: str,
+        priority: float,
+        *,
+        position: str,
+        ext_args: EasyDict = EasyDict(),
+        **kwargs: object,
+    ) -> None:
+        super().__init__(name, priority, position=position, **kwargs)
         self._freq = ext_args.get("freq", 1)
 
-    def __call__(self, engine: Any) -> None:
+    def __call__(self, engine: HookEngine) -> None:
         if engine.rank == 0 or not engine.only_monitor_rank0:
             engine.update_monitor()
             if _is_due(engine, self._freq):
@@ -176,20 +201,17 @@ class LogShowHook(LearnerHook):
 class LogReduceHook(LearnerHook):
     """Averages what this iteration logged over all ranks."""
 
-    def __init__(self, *args: Any, ext_args: EasyDict = EasyDict(), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-
-    def __call__(self, engine: Any) -> None:
+    def __call__(self, engine: HookEngine) -> None:
         if get_world_size() > 1:
             for name, buffer in engine.log_buffer.items():
                 engine.log_buffer[name] = {key: _mean(value) for key, value in buffer.items()}
 
 
-def _is_due(engine: Any, freq: int | None) -> bool:
-    return bool(freq) and engine.last_iter.val % freq == 0
+def _is_due(engine: HookEngine, freq: int | None) -> bool:
+    return freq is not None and freq != 0 and engine.last_iter.val % freq == 0
 
 
-def _mean(value: Any) -> Any:
+def _mean(value: object) -> object:
     if isinstance(value, dict):
         return {key: _mean(item) for key, item in value.items()}
     if isinstance(value, bool) or not isinstance(value, int | float | torch.Tensor):
@@ -199,16 +221,19 @@ def _mean(value: Any) -> Any:
     return tensor.item() if tensor.numel() == 1 else tensor
 
 
-hook_mapping: dict[str, type] = {
+hook_mapping: dict[str, type[LearnerHook]] = {
     "load_ckpt": LoadCkptHook,
     "save_ckpt": SaveCkptHook,
     "log_show": LogShowHook,
     "log_reduce": LogReduceHook,
 }
 
+#: What a config says behind a short form: a path, a number or a flag.
+Value: TypeAlias = str | int | bool | None
+
 #: The short forms: config key to what builds the hook from the key's value. ``False`` or an empty
 #: value builds it as well; one with nothing to do (no path, a frequency of 0) does nothing.
-simplified_hook_mapping: dict[str, Callable[[Any], LearnerHook]] = {
+simplified_hook_mapping: dict[str, Callable[[Value], LearnerHook]] = {
     "load_ckpt_before_run": lambda path: _short(
         "load_ckpt", "load_ckpt", "before_run", load_path=path
     ),
@@ -224,11 +249,13 @@ simplified_hook_mapping: dict[str, Callable[[Any], LearnerHook]] = {
 }
 
 
-def _short(kind: str, name: str, position: str, priority: int = 20, **ext_args: Any) -> LearnerHook:
+def _short(
+    kind: str, name: str, position: str, priority: int = 20, **ext_args: object
+) -> LearnerHook:
     return hook_mapping[kind](name, priority, position=position, ext_args=EasyDict(ext_args))
 
 
-def register_learner_hook(name: str, hook_type: type) -> None:
+def register_learner_hook(name: str, hook_type: type[LearnerHook]) -> None:
     """Make a hook class known by a name, for ``type`` in hook configs.
 
     Raises:
@@ -287,7 +314,7 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
     return hooks
 
 
-def _build_hook(name: str, cfg: dict[str, Any]) -> LearnerHook:
+def _build_hook(name: str, cfg: EasyDict) -> LearnerHook:
     kind = cfg.get("type")
     if kind not in hook_mapping:
         raise ConfigError(f"hook {name!r}: unknown type {kind!r}, known are {sorted(hook_mapping)}")

@@ -1,10 +1,9 @@
 """What a learner knows of its last iterations."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from ding.utils.autolog import LoggedModel, LoggedValue, TickTime
 WINDOW = 10
 
 
-class TickMonitor(LoggedModel):
+class TickMonitor(LoggedModel[TickTime]):
     """Times and losses of the last ``expire`` iterations.
 
     ``monitor.avg["total_loss"]()`` is the mean over the window; ``max``, ``min``, ``val`` (the
@@ -25,7 +24,7 @@ class TickMonitor(LoggedModel):
     data_time = LoggedValue(float)
     train_time = LoggedValue(float)
 
-    def __init__(self, time_: Any, expire: int | float) -> None:
+    def __init__(self, time_: TickTime, expire: int | float) -> None:
         super().__init__(time_, expire)
         for name in self.value_names():
             for attribute, reduce in _REDUCTIONS.items():
@@ -71,7 +70,9 @@ class TickMonitor(LoggedModel):
             self.time.step(int(ticks))
 
 
-_REDUCTIONS = {
+_Reduction = Callable[[list[np.floating]], np.floating]
+
+_REDUCTIONS: dict[str, _Reduction] = {
     "avg": np.mean,
     "max": np.max,
     "min": np.min,
@@ -80,7 +81,7 @@ _REDUCTIONS = {
 }
 
 
-def _reduce(monitor: TickMonitor, name: str, reduce: Any) -> float:
+def _reduce(monitor: TickMonitor, name: str, reduce: _Reduction) -> float:
     """One figure of the window; 0 while it is empty."""
     values = [value for _, value in monitor.range_values[name]()]
     return float(reduce([np.mean(value) for value in values])) if values else 0.0
@@ -94,7 +95,7 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
     return type("SimpleTickMonitor", (TickMonitor,), values)
 
 
-def _one_number(value: Any) -> Any:
+def _one_number(value: object) -> object:
     """Of the values of a batch, as some policies log them, the mean."""
     return float(np.mean(value)) if isinstance(value, list) else value
 
@@ -113,7 +114,7 @@ class MonitorFeed:
         self._every_number = every_number
         self._make_monitor()
         # One more than the window: ranges include the value before them.
-        self._unread: deque[Mapping[str, Any]] = deque(maxlen=WINDOW + 1)
+        self._unread: deque[Mapping[str, object]] = deque(maxlen=WINDOW + 1)
         self._unread_count = 0
 
     def _make_monitor(self) -> None:
@@ -132,7 +133,7 @@ class MonitorFeed:
         monitor = self.monitor
         return [name for name in self._wanted if monitor.ranged_data(name).history()]
 
-    def add(self, values: Mapping[str, Any]) -> None:
+    def add(self, values: Mapping[str, object]) -> None:
         """Take the values of one iteration; those that are not monitored are left out."""
         self._unread.append(values)
         self._unread_count += 1
@@ -170,7 +171,7 @@ class MonitorFeed:
         self._monitor.load_window(window)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if isinstance(value, torch.Tensor):
         return value.numel() == 1
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -94,7 +94,7 @@ class StateKeeper(LearnerHook):
         try:
             if state is None:
                 raise self._damage or CheckpointError("it is empty")
-            engine.policy.load_state_dict(state["policy"])
+            engine.policy.load_state_dict(cast(dict[str, Any], state["policy"]))
             engine.load_state_dict(cast(dict[str, Any], state["learner"]))
             engine.info(f"{engine.instance_name} goes on from iteration {engine.train_iter}")
         except Exception as error:  # a damaged file may raise anything

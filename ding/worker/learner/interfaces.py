@@ -1,0 +1,93 @@
+"""What a learner trains with, and what its hooks see of it."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+from ding.torch_utils import CountVar
+
+#: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
+LogVars: TypeAlias = dict[str, Any]
+#: Plain data and tensors, as checkpoints hold them.
+State: TypeAlias = dict[str, Any]
+#: What a policy's ``forward`` takes: rows, ``Columns``, or what a user's policy asks for.
+TrainData: TypeAlias = Any
+
+
+class LearnMode(Protocol):
+    """A policy in the mode in which it learns: ``policy.learn_mode``."""
+
+    def forward(self, data: TrainData, **kwargs: object) -> LogVars | list[LogVars | None] | None:
+        """Update once, or several times with a list of logs."""
+
+    def monitor_vars(self) -> list[str]:
+        """Names of logged values that are worth a curve."""
+
+    def info(self) -> str:
+        """The policy in words."""
+
+    def get_attribute(self, name: str) -> Any:
+        """A setting of the policy."""
+
+    def set_attribute(self, name: str, value: object) -> None:
+        """Change a setting of the policy."""
+
+    def reset(self, data_id: list[int] | None = None) -> None:
+        """Forget hidden states."""
+
+    def state_dict(self) -> State:
+        """Model, optimizer and counters."""
+
+    def load_state_dict(self, state_dict: State) -> None:
+        """Go on from a state."""
+
+
+class Writer(Protocol):
+    """A TensorBoard writer, as far as learners use one."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
+
+    def add_scalars(
+        self, main_tag: str, tag_scalar_dict: Mapping[str, float], global_step: int
+    ) -> object: ...
+
+    def add_histogram(self, tag: str, values: object, global_step: int) -> object: ...
+
+    def flush(self) -> object: ...
+
+    def close(self) -> object: ...
+
+
+class HookEngine(Protocol):
+    """A learner, as its hooks see it."""
+
+    ckpt_name: str | None
+    collector_envstep: int
+    log_buffer: dict[str, LogVars]
+
+    @property
+    def policy(self) -> LearnMode: ...
+
+    @property
+    def last_iter(self) -> CountVar: ...
+
+    @property
+    def exp_name(self) -> str: ...
+
+    @property
+    def instance_name(self) -> str: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def only_monitor_rank0(self) -> bool: ...
+
+    @property
+    def logger(self) -> logging.Logger: ...
+
+    def info(self, s: str) -> None: ...
+
+    def update_monitor(self) -> None: ...
+
+    def log_monitor(self) -> None: ...
