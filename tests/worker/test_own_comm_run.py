@@ -7,11 +7,13 @@ from tests.parallel.runs import parallel_run
 pytestmark = pytest.mark.timeout(90)
 
 
-def test_it_converges_and_nothing_is_in_the_shared_folders(tmp_path):
+@pytest.mark.parametrize("engine", ["flask_fs", "local"])
+def test_it_converges_and_nothing_is_in_the_shared_folders(tmp_path, engine):
     comm = dict(type="numpy", import_names=["tests.worker.numpy_comm"], depot=str(tmp_path / "own"))
     env = dict(type="side_walk", import_names=["tests.worker.numpy_comm"])
     create = dict(comm_collector=comm, comm_learner=comm, env=env)
-    with parallel_run(tmp_path, stop_value=9, create=create) as run:
+    system = dict(engine=dict(type=engine))
+    with parallel_run(tmp_path, stop_value=9, create=create, system=system) as run:
         files = set()
 
         def learns(status):

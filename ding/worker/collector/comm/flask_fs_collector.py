@@ -73,7 +73,7 @@ def _options(callback: Callable[..., Any]) -> list[str]:
         parameters = inspect.signature(callback).parameters
     except (TypeError, ValueError):
         return []
-    return [name for name in ("quota", "wait") if name in parameters]
+    return [name for name in ("quota", "wait", "gather") if name in parameters]
 
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")
@@ -130,22 +130,27 @@ class FlaskFileSystemCollector(CollectorService):
         self.handle(StartTask("collector", task_info))
 
     def deal_with_collector_data(
-        self, quota: float | None = None, wait: float | None = None
+        self,
+        quota: float | None = None,
+        wait: float | None = None,
+        gather: float | None = None,
     ) -> Json:
         """What there is to tell of the task; waits for news.
 
         Args:
             quota: Bytes that this task may have written by now, if there is a limit.
             wait: Seconds to wait for news.
+            gather: Seconds for which the first news waits for more.
 
         Returns:
-            Messages and the progress as a list; one of them, if neither argument came: then the
-            coordinator is one that takes a sample at a time.
+            Messages and the progress as a list; one of them, if neither ``quota`` nor ``wait``
+            came: then the coordinator is one that takes a sample at a time.
 
         Raises:
             TaskFail: What the collector raised.
         """
-        return self._answer(SamplesRequest(wait, None if quota is None else int(quota)))
+        quota = None if quota is None else int(quota)
+        return self._answer(SamplesRequest(wait, quota, gather))
 
     def deal_with_collector_close(self) -> Json:
         """End the task; returns its report.

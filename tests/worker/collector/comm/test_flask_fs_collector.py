@@ -213,6 +213,16 @@ def test_a_task_without_type_is_told_at_once(driver):
     assert "'type'" in driver.task("collector_start_task", task_info=info).result["message"]
 
 
+def test_news_waits_for_more_as_long_as_it_is_asked_to(driver):
+    driver.begin(env=env_cfg(step_time=0.002))
+    driver.publish()
+    driver.ask("collector_data_task", wait=5.0, gather=0.0)
+    begun = time.monotonic()
+    *chunks, _ = driver.ask("collector_data_task", wait=5.0, gather=0.4)
+    assert time.monotonic() - begun >= 0.4
+    assert len(chunks) > 1
+
+
 @pytest.mark.parametrize("value", ["long", -1, float("nan"), True, [1]])
 @pytest.mark.parametrize("name", ["wait", "quota", "gather"])
 def test_numbers_of_a_data_task_are_checked(driver, name, value):
