@@ -64,12 +64,17 @@ class Run:
         return not (self.files or self.processes)
 
 
-def run(side: str, seed: int, limit: float = LIMIT) -> Run:
-    """Run a side once, in a folder that is removed afterwards."""
+def run(side: str, seed: int, limit: float = LIMIT, engine: str = "flask_fs") -> Run:
+    """Run a side once, in a folder that is removed afterwards.
+
+    Args:
+        engine: Of this project's parallel runs.
+    """
     python = peer_python("di-engine") if side == "DI-engine" else sys.executable
     folder = Path(tempfile.mkdtemp(prefix="parallel_"))
     shared = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     env = {**os.environ, "OMP_NUM_THREADS": "1", "DING_CONSOLE": "plain", "PYTHONPATH": str(HERE)}
+    env["BENCH_ENGINE"] = engine
     if side != "DI-engine":
         env["PYTHONPATH"] += os.pathsep + str(HERE.parent)
     begin = time.perf_counter()

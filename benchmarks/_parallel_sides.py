@@ -6,6 +6,7 @@ Prints one line ``RESULT {...}`` when the pipeline has returned.
 import importlib
 import importlib.util
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -72,10 +73,17 @@ def serial(seed: int) -> dict:
     return run_serial(load(CONFIGS / "cartpole" / "cartpole_dqn_config.py"), seed)
 
 
+def engine_section() -> dict:
+    """What ``$BENCH_ENGINE`` names; small enough for a machine that does other things, too."""
+    type_ = os.environ.get("BENCH_ENGINE", "flask_fs")
+    return dict(type=type_, **({"object_store_memory": 400 * 2**20} if type_ == "ray" else {}))
+
+
 def run_parallel(config: ModuleType, seed: int) -> dict:
     from ding.entry import parallel_pipeline
 
     config.main_config.exp_name = "run"
+    config.system_config.engine = engine_section()
     config.system_config.path_data = "./run/data"
     config.system_config.path_policy = "./run/policy"
     begin = time.perf_counter()

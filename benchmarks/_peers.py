@@ -23,6 +23,7 @@ ENVIRONMENTS: dict[str, list[list[str]]] = {
         ["envpool"],
         ["tianshou"],
     ],
+    "rllib": [[_TORCH, "ray[rllib]"]],
     "di-engine": [
         ["setuptools>=77.0.3,<80", "wheel", _TORCH],
         ["-r", str(HERE / "di-engine-requirements.txt")],
@@ -35,7 +36,7 @@ def peer_python(name: str, make: bool = True) -> str | None:
     """The interpreter of a peers' environment; ``None`` if there is none and `make` is false.
 
     Args:
-        name: ``peers`` or ``di-engine``.
+        name: A key of `ENVIRONMENTS`.
         make: Whether to make the environment if it is missing (minutes).
     """
     python = FOLDER / name / "bin" / "python"

@@ -72,13 +72,14 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
 _KEYS = (("cartpole", "rows"), ("atari", "mb"))
 
 
-def watch(name: str, seconds: float) -> dict[str, float]:
-    """Run a case; rows and MB per second, and the 95th percentile of the policies' ages."""
+def watch(name: str, seconds: float, engine: str = "flask_fs") -> dict[str, float]:
+    """Run a case on an engine; rows and MB per second, 95th percentile of the policies' ages."""
     with tempfile.TemporaryDirectory(prefix="feed_") as folder:
         log = Path(folder) / "log.jsonl"
         env = {
             **os.environ,
             "FEED_LOG": str(log),
+            "BENCH_ENGINE": engine,
             "OMP_NUM_THREADS": "1",
             "DING_CONSOLE": "plain",
             "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)]),
@@ -129,11 +130,14 @@ def _rates(lines: list[dict[str, float]]) -> dict[str, float]:
 
 def serve(case: Case) -> None:
     from _feed import configs
+    from _parallel_sides import engine_section
     from easydict import EasyDict
 
     from ding.entry import parallel_pipeline
 
-    parallel_pipeline(tuple(EasyDict(part) for part in configs(case, UPDATE_SECONDS)), seed=0)
+    main, create, system = configs(case, UPDATE_SECONDS)
+    system["engine"] = engine_section()
+    parallel_pipeline(tuple(EasyDict(part) for part in (main, create, system)), seed=0)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ class RayCarrier(Carrier[RayHandle]):
         except ray.exceptions.GetTimeoutError as error:
             with self._lock:
                 self._waiting[worker.name] = handle  # Ray goes on to look for a node
-            raise NotYetError(f"Ray has not started it yet: {self._asks(worker)}") from error
+            raise NotYetError(self._waits_for(worker)) from error
         except ray.exceptions.RuntimeEnvSetupError as error:
             raise TaskFail(message=f"its runtime_env: {first_line(error)}") from error
         except ray.exceptions.RayError as error:
@@ -180,16 +180,16 @@ class RayCarrier(Carrier[RayHandle]):
             gpus = min(1, ray.cluster_resources().get("GPU", 0))
         return {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
 
-    def _asks(self, worker: WorkerSpec) -> str:
-        def words(amounts: Mapping[str, float]) -> str:
-            shown = {key: amounts[key] for key in sorted(amounts) if ":" not in key}
-            return ", ".join(f"{key} {shown[key]:g}" for key in shown if "memory" not in key)
-
+    def _waits_for(self, worker: WorkerSpec) -> str:
+        """Why it is not there yet."""
         options = self._options(worker)
         asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
-        free = words(ray.available_resources()) or "nothing"
-        asks = words({key: amount for key, amount in asked.items() if amount}) or "nothing"
-        return f"it asks for {asks}, free are {free}"
+        asked = {name: amount for name, amount in asked.items() if amount}
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if any(all(n.get(name, 0) >= amount for name, amount in asked.items()) for n in nodes):
+            return "Ray is still starting it, or all nodes are full"
+        free = {name: n for name, n in ray.available_resources().items() if not _is_noise(name)}
+        return f"no node has room for it: it asks for {_words(asked)}, free are {_words(free)}"
 
     def call(self, handle: RayHandle, request: Request[Answer], timeout: float) -> Answer:
         if isinstance(request, EndWorker):
@@ -265,6 +265,7 @@ class RayCarrier(Carrier[RayHandle]):
     def _parcel(self, handle: RayHandle, request: Request[Answer]) -> Parcel:
         places: dict[str, Place] = {}
         files: dict[str, bytes] = {}
+        sent: Request[Any] = request
         with self._lock:
             if isinstance(request, TrainRequest):
                 for name in request.names:
@@ -281,9 +282,9 @@ class RayCarrier(Carrier[RayHandle]):
         if isinstance(request, StartTask):
             paths: list[str] = []
             info = _neutral(request.info, "", self.exp_name, paths)
-            request = dataclasses.replace(request, info=info)
+            sent = dataclasses.replace(request, info=info)
             files = read_files(self.exp_name, paths)
-        return Parcel(request, places, tuple(gone), weights, files)
+        return Parcel(sent, places, tuple(gone), weights, files)
 
     def _take(
         self, handle: RayHandle, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef
@@ -408,6 +409,15 @@ class RayCarrier(Carrier[RayHandle]):
     def version(self, name: str) -> int | None:
         found = self._weights.get(name)
         return None if found is None else found[0]
+
+
+def _is_noise(name: str) -> bool:
+    """Whether a resource is one that nobody asks for: of a single node, or memory."""
+    return ":" in name or "memory" in name
+
+
+def _words(amounts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {amounts[name]:g}" for name in sorted(amounts)) or "none"
 
 
 def death_of(error: BaseException) -> str:

@@ -5,7 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO
+from typing import IO, NamedTuple
 
 from ding.utils import durations
 from ding.utils.errors import DataError
@@ -14,6 +14,8 @@ from ding.worker.engines.ray_messages import FileChange
 
 #: Bytes of one file in one message; the rest of it comes with the next.
 _MOST_BYTES = 64 << 20
+#: Bytes at the end of what was sent by which a file that has grown is known.
+_TAIL = 64
 
 
 class WorkerFolder:
@@ -28,7 +30,7 @@ class WorkerFolder:
         os.makedirs(path, mode=0o700)
         self.path = path
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[int, int, int]] = {}  # inode, time of change, bytes sent
+        self._seen: dict[str, _Seen] = {}
         self._due = 0.0
 
     def put(self, files: Mapping[str, bytes]) -> None:
@@ -39,7 +41,8 @@ class WorkerFolder:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 _replace(path, content)
                 found = os.stat(path)
-                self._seen[name] = found.st_ino, found.st_mtime_ns, found.st_size
+                end = content[-_TAIL:]
+                self._seen[name] = _Seen(found.st_ino, found.st_mtime_ns, found.st_size, end)
 
     def changes(self, at_once: bool = False) -> list[FileChange]:
         """What has changed since the last call; nothing if that was a moment ago.
@@ -69,20 +72,41 @@ class WorkerFolder:
                     yield os.path.relpath(os.path.join(folder, file), self.path)
 
     def _change(self, name: str) -> FileChange | None:
+        seen = self._seen.get(name, _Seen())
         try:
             with open(os.path.join(self.path, name), "rb") as stream:
                 found = os.fstat(stream.fileno())
-                inode, changed, sent = self._seen.get(name, (0, 0, 0))
-                if (found.st_ino, found.st_mtime_ns, found.st_size) == (inode, changed, sent):
+                if (found.st_ino, found.st_mtime_ns, found.st_size) == seen[:3]:
                     return None
-                # Logs grow, all other files are replaced.
-                start = sent if found.st_ino == inode and found.st_size > sent else 0
+                start = seen.size if seen.has_grown(stream, found) else 0
                 stream.seek(start)
                 content = stream.read(_MOST_BYTES)
         except OSError:
             return None  # it was replaced or removed meanwhile
-        self._seen[name] = found.st_ino, found.st_mtime_ns, start + len(content)
+        end = ((seen.end if start else b"") + content)[-_TAIL:]
+        self._seen[name] = _Seen(found.st_ino, found.st_mtime_ns, start + len(content), end)
         return FileChange(name, content, start)
+
+
+class _Seen(NamedTuple):
+    """A file as it was sent.
+
+    Attributes:
+        size: Bytes that were sent.
+        end: The last of them.
+    """
+
+    inode: int = 0
+    changed: int = 0
+    size: int = 0
+    end: bytes = b""
+
+    def has_grown(self, stream: IO[bytes], found: os.stat_result) -> bool:
+        """Whether there is more at its end, as in logs, and nothing else is new."""
+        if found.st_ino != self.inode or found.st_size < self.size:
+            return False
+        stream.seek(self.size - len(self.end))
+        return stream.read(len(self.end)) == self.end
 
 
 def apply_changes(root: str, changes: Iterable[FileChange]) -> None:

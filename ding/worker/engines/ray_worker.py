@@ -251,6 +251,12 @@ class WorkerWeights:
             if self._second.pop(name, None) is not None and self._kept.pop(name, None) is None:
                 self._removed.append(name)
 
+    def clear(self, pattern: re.Pattern[str]) -> list[str]:
+        names = [name for name in [*self._second] if pattern.fullmatch(name)]
+        for name in names:
+            self.remove(name)
+        return names
+
     def note(self, weights: Mapping[str, tuple[int, Place]], gone: tuple[str, ...]) -> None:
         """What the driver tells of newer versions."""
         with self._lock:

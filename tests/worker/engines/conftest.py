@@ -7,7 +7,7 @@ import pytest
 def ray_node(request):
     """A Ray of one node, if a test of the module runs on it."""
     of_module = [item for item in request.session.items if item.path == request.path]
-    if not any("ray" in item.name for item in of_module):
+    if not any("ray" in f"{item.path.name} {item.name}" for item in of_module):
         yield
         return
     ray = pytest.importorskip("ray")

@@ -14,7 +14,7 @@ from tests.parallel.runs import parallel_run
 from tests.worker.engines.ray_nodes import MEMORY, Nodes
 
 pytestmark = [
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(240),
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
 ]
@@ -57,7 +57,7 @@ def interrupted(run):
     return record(run)
 
 
-def learns_on(run, iters=50, seconds=60):
+def learns_on(run, iters=50, seconds=90):
     """Wait until so many updates more were made."""
     begin = run.status().get("train_iter") or 0
     return run.wait_for(
@@ -72,7 +72,7 @@ def wait_for_the_goal(run):
 
 def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_path):
     with run_on(cluster, tmp_path, stop_value=9.5) as run:
-        run.wait_for("workers", lambda s: s["train_iter"] > 0, 60)
+        run.wait_for("workers", lambda s: s["train_iter"] > 0, 90)
         workers = run.status()["workers"]
         nodes = {name: facts["address"] for name, facts in workers.items()}
         assert wait_for_the_goal(run)["status"] == "converged"
@@ -87,7 +87,7 @@ def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_
 
 def test_a_collector_is_killed(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
         killed = run.kill("collector0")
         run.wait_for("another collector0", lambda s: run.pid("collector0") not in (None, killed))
         learns_on(run)
@@ -98,7 +98,7 @@ def test_a_collector_is_killed(cluster, tmp_path):
 
 def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        seen = run.wait_for("updates", lambda s: s["train_iter"] >= 150, 60)["train_iter"]
+        seen = run.wait_for("updates", lambda s: s["train_iter"] >= 150, 90)["train_iter"]
         run.wait_for("a saved state", lambda s: list((run.exp / "ckpt").glob("learner_*")))
         killed = run.kill("learner0")
         run.wait_for("another learner0", lambda s: run.pid("learner0") not in (None, killed))
@@ -109,7 +109,7 @@ def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
 
 def test_a_stopped_collector_is_replaced(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
         stopped = run.kill("collector0", signal.SIGSTOP)
         run.wait_for("another one", lambda s: run.pid("collector0") not in (None, stopped), 40)
         interrupted(run)
@@ -119,11 +119,11 @@ def test_a_stopped_collector_is_replaced(cluster, tmp_path):
 def test_a_node_comes_and_goes(cluster, tmp_path):
     asks = dict(collector=dict(resources=dict(third=5)))
     with run_on(cluster, tmp_path, engine=asks) as run:
-        run.wait_for("the learner", lambda s: s["workers"]["learner0"]["state"] != "connecting", 60)
+        run.wait_for("the learner", lambda s: s["workers"]["learner0"]["state"] != "connecting", 90)
         assert run.status()["train_iter"] == 0
         cluster.add("third")
         try:
-            run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+            run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
         finally:
             cluster.remove("third")
         run.wait_for("lost collectors", lambda s: s["workers"]["collector0"]["pid"] is None, 40)
@@ -137,7 +137,7 @@ def test_a_node_comes_and_goes(cluster, tmp_path):
 
 def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 150, 60)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 150, 90)
         run.wait_for("a state", lambda s: (run.exp / "ckpt/coordinator_state.pth.tar").exists())
         workers = [facts["pid"] for facts in run.status()["workers"].values()]
         run.process.kill()
@@ -168,7 +168,7 @@ def test_the_head_is_killed(tmp_path):
     """On a Ray of the run's own."""
     engine = dict(type="ray", object_store_memory=MEMORY)
     with parallel_run(tmp_path, stop_value=99, system=dict(engine=engine)) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 60)
+        run.wait_for("updates", lambda s: s["train_iter"] >= 20, 90)
         (head,) = (pid for pid in run.processes() if "gcs_server" in command(pid))
         os.kill(head, signal.SIGKILL)
         begin = time.monotonic()

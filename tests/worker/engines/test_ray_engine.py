@@ -1,0 +1,106 @@
+"""What the Ray engine does beyond what every engine does."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("ray")
+
+from ding.data import Columns
+from ding.utils.errors import ChunkError, ConfigError
+from ding.worker.engines.ray_payload import (
+    pack_samples,
+    pack_weights,
+    unpack_samples,
+    unpack_weights,
+)
+from ding.worker.messages import StartTask
+from ding.worker.seams import Weights
+
+from .fake_service import no_service
+from .harness import HARNESSES, Arrivals
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def on_ray(ray_node, tmp_path):
+    harness = HARNESSES["ray"](tmp_path)
+    yield harness
+    harness.close()
+
+
+def test_samples_outlive_who_made_them(on_ray):
+    arrivals = Arrivals()
+    on_ray.control(max_restart=0).start(arrivals)
+    arrivals.wait("came", seconds=50)
+    put = StartTask("collector", {"task_id": "t", "do": "put", "name": "b.c.1"})
+    arrivals.peers["collector0"].ask(put, 10.0)
+    on_ray.kill("collector0")
+    arrivals.wait("fatal")
+    assert [row["x"] for row in on_ray.stores.samples.get("b.c.1")] == [1.0, 2.0]
+
+
+def test_more_samples_than_the_object_store_holds(on_ray):
+    """Ray puts some on disk; none is lost."""
+    samples = on_ray.stores.samples
+    names = [f"b.c.{i}" for i in range(10)]
+    for i, name in enumerate(names):
+        samples.put(name, Columns({"x": np.full((1, 30 * 2**20), i, np.uint8)}))
+    for i, name in enumerate(names):
+        assert samples.get(name).columns["x"][0, -1] == i
+        samples.remove(name)
+    with pytest.raises(ChunkError, match="it is not there"):
+        samples.get(names[0])
+
+
+def test_one_that_cannot_be_imported_is_named_with_its_node(on_ray):
+    arrivals = Arrivals()
+    on_ray.control(build=no_service).start(arrivals)
+    ((_, cause),) = arrivals.wait("fatal", seconds=50)
+    assert "no module named 'own_env'" in cause
+    assert "node " in cause
+
+
+def test_no_node_has_room(on_ray):
+    on_ray.carrier.cfg.collector = dict(num_cpus=1000)
+    arrivals = Arrivals()
+    control = on_ray.control()
+    control.start(arrivals)
+    ((name, text),) = arrivals.wait("warn", seconds=20)
+    assert name == "collector0"
+    assert "it asks for CPU 1000, free are CPU 4" in text
+    begin = time.monotonic()
+    assert control.close(3.0)
+    assert time.monotonic() - begin < 3.0
+
+
+def test_another_address_than_that_of_the_process(ray_node, tmp_path):
+    from ding.worker.engines.ray_engine import RayCarrier
+
+    with pytest.raises(ConfigError, match=r"engine\.address is '10\.0\.0\.1:6379'"):
+        RayCarrier({"address": "10.0.0.1:6379"}, str(tmp_path)).open()
+
+
+def test_payloads_are_copies_and_keep_their_types():
+    obs = np.arange(6, dtype=np.float32).reshape(3, 2)
+    columns = Columns({"obs": {"a": obs, "b": torch.ones(3, dtype=torch.bfloat16)}})
+    packed = pack_samples("b.c.1", columns)
+    obs[:] = 0
+    found = unpack_samples(packed).columns["obs"]
+    assert found["a"].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert found["b"].dtype == torch.bfloat16
+    weights = Weights({"model": {"w": torch.eye(2)}, "n": 3}, {"policy_iter": 7})
+    packed = pack_weights(weights)
+    weights.state["model"]["w"][:] = 9
+    back = unpack_weights(packed)
+    assert back.facts == {"policy_iter": 7}
+    assert back.state["n"] == 3
+    assert torch.equal(back.state["model"]["w"], torch.eye(2))
+
+
+def test_rows_that_are_no_columns_come_back():
+    rows = [{"text": "a", "x": 1.0}, {"text": "b"}]
+    assert unpack_samples(pack_samples("b.c.1", rows)) == rows
