@@ -1,0 +1,147 @@
+"""Who says what to whom in a parallel run: all of it, on one screen.
+
+Whoever has a part's interface sees what may be said to it; here stands who says it. Tests compare
+this with what the parts of a run really say, and with the drawing in ``docs/architecture.md``.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, get_args
+
+from ding.worker.coordinator.base_parallel_commander import BaseCommander
+from ding.worker.engines.carrier import EndWorker
+from ding.worker.messages import (
+    CloseTask,
+    DemandRequest,
+    Request,
+    ResourceRequest,
+    SamplesRequest,
+    StartTask,
+    TrainRequest,
+)
+from ding.worker.seams import (
+    Arrivals,
+    Artifacts,
+    Batches,
+    Control,
+    Events,
+    SampleStore,
+    WeightStore,
+    Workers,
+)
+
+#: A method that is called, or a request that is asked.
+Message: TypeAlias = Callable[..., Any] | type[Request[Any]]
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """One part speaks to another."""
+
+    source: str
+    target: str
+    messages: tuple[Message, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """What is said; with a request stands what it is answered with."""
+        return [_name(message) for message in self.messages]
+
+
+def methods(seam: type) -> tuple[Message, ...]:
+    """All methods of a protocol, or of a base class."""
+    found = (value for name, value in vars(seam).items() if not name.startswith("_"))
+    return tuple(value for value in found if inspect.isfunction(value))
+
+
+#: Where each part that speaks is found, below ``ding.worker``.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "Coordinator": (
+        *("coordinator.coordinator", "coordinator.guarded_commander", "coordinator.run_files"),
+        *("coordinator.task_scheduler", "coordinator.best_policy"),
+    ),
+    "Buffers": ("coordinator.chunk_buffer", "coordinator.chunk_files", "coordinator.run_buffers"),
+    "CommCoordinator": ("coordinator.comm_coordinator",),
+    "WorkerSession": ("coordinator.worker_session", "coordinator.worker_jobs"),
+    "Control": ("engines.spawn_control", "engines.http_control"),
+    "CollectorService": ("collector",),
+    "LearnerService": ("learner",),
+}
+
+_OF_ALL_WORKERS: tuple[Message, ...] = (
+    *(Events.workers_changed, Events.worker_left, Events.warn, Events.fatal),
+    *(Events.deal_with_increase_collector, Events.deal_with_decrease_collector),
+)
+_OF_ONE_WORKER = tuple(
+    event
+    for event in methods(Events)
+    if event in (Events.warn, Events.fatal) or event not in _OF_ALL_WORKERS
+)
+
+GRAPH = (
+    Arrow("Coordinator", "Commander", methods(BaseCommander)),
+    Arrow("Coordinator", "CommCoordinator", methods(Workers)),
+    Arrow("CommCoordinator", "Control", methods(Control)),
+    Arrow("Control", "CommCoordinator", methods(Arrivals)),
+    Arrow("CommCoordinator", "Coordinator", _OF_ALL_WORKERS),
+    # A session asks, its worker answers: nobody else has a word for a worker but its control.
+    Arrow(
+        "WorkerSession",
+        "CollectorService",
+        (ResourceRequest, StartTask, SamplesRequest, CloseTask),
+    ),
+    Arrow(
+        "WorkerSession",
+        "LearnerService",
+        (ResourceRequest, StartTask, DemandRequest, TrainRequest, CloseTask),
+    ),
+    Arrow("Control", "CollectorService", (ResourceRequest, EndWorker)),
+    Arrow("Control", "LearnerService", (ResourceRequest, EndWorker)),
+    # What it is answered goes to the coordinator and into the buffers.
+    Arrow("WorkerSession", "Coordinator", _OF_ONE_WORKER),
+    Arrow("WorkerSession", "Buffers", methods(Batches)),
+    # Samples and weights go past all of them.
+    Arrow("CollectorService", "SampleStore", (SampleStore.put, SampleStore.remove)),
+    Arrow("LearnerService", "SampleStore", (SampleStore.get,)),
+    Arrow("Buffers", "SampleStore", (SampleStore.size, SampleStore.remove, SampleStore.clear)),
+    Arrow("LearnerService", "WeightStore", (WeightStore.publish, WeightStore.version)),
+    Arrow(
+        "CollectorService",
+        "WeightStore",
+        (WeightStore.version, WeightStore.newest, WeightStore.keep, WeightStore.remove),
+    ),
+    Arrow(
+        "Coordinator",
+        "WeightStore",
+        (WeightStore.newest, WeightStore.remove, WeightStore.clear),
+    ),
+    Arrow("LearnerService", "Artifacts", (Artifacts.save, Artifacts.load)),
+    Arrow("Coordinator", "Artifacts", (Artifacts.save,)),
+)
+
+
+def drawn() -> str:
+    """The graph as a Mermaid flowchart; of methods, the protocol that they are of."""
+    lines = ["flowchart LR"]
+    for arrow in GRAPH:
+        seams = dict.fromkeys(message.__qualname__.split(".")[0] for message in arrow.messages)
+        lines.append(f'    {arrow.source} -->|"{"<br>".join(seams)}"| {arrow.target}')
+    return "\n".join(lines)
+
+
+def listed() -> str:
+    """The graph as a table in Markdown, with every message."""
+    lines = ["| from | to | what |", "|---|---|---|"]
+    for arrow in GRAPH:
+        said = ", ".join(f"`{name}`" for name in arrow.names)
+        lines.append(f"| {arrow.source} | {arrow.target} | {said} |")
+    return "\n".join(lines)
+
+
+def _name(message: Message) -> str:
+    if not isinstance(message, type):
+        return message.__name__
+    (answer,) = get_args(message.__orig_bases__[0])  # type: ignore[attr-defined]
+    has_answer = answer is not type(None)
+    return f"{message.__name__} → {answer.__name__}" if has_answer else message.__name__

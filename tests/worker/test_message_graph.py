@@ -1,0 +1,103 @@
+"""The graph of messages is what a run really says, and what the page draws."""
+
+import functools
+import sys
+
+import pytest
+
+from ding.entry import parallel_pipeline
+from ding.worker import seams
+from ding.worker.coordinator.base_parallel_commander import BaseCommander
+from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.comm_coordinator import CommCoordinator
+from ding.worker.coordinator.coordinator import Coordinator
+from ding.worker.coordinator.solo_parallel_commander import SoloCommander
+from ding.worker.engines.carrier import CarrierArtifacts, CarrierSamples, CarrierWeights
+from ding.worker.engines.local import LocalCarrier
+from ding.worker.engines.spawn_control import SpawnControl
+from ding.worker.message_graph import GRAPH, PARTS, drawn, listed, methods
+from ding.worker.messages import Request
+from tests.docs.fences import ROOT
+from tests.entry.parallel_runs import small_configs
+
+pytestmark = pytest.mark.timeout(60)
+
+#: Who hears the methods of each interface.
+HEARERS = {
+    ("Commander", SoloCommander): BaseCommander,
+    ("Coordinator", Coordinator): seams.Events,
+    ("CommCoordinator", CommCoordinator): (seams.Workers, seams.Arrivals),
+    ("Control", SpawnControl): seams.Control,
+    ("Buffers", ChunkBuffer): seams.Batches,
+    ("SampleStore", CarrierSamples): seams.SampleStore,
+    ("WeightStore", CarrierWeights): seams.WeightStore,
+    ("Artifacts", CarrierArtifacts): seams.Artifacts,
+}
+
+
+def callers():
+    """The modules, below ``ding.worker``, from which the wrapped method was called."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame.f_globals["__name__"].removeprefix("ding.worker.")
+        frame = frame.f_back
+
+
+def part_of(module):
+    for part, modules in PARTS.items():
+        if any(module == name or module.startswith(f"{name}.") for name in modules):
+            return part
+    return None
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """Arrows and messages of what is said from now on, but what parts say to themselves."""
+    said = set()
+
+    def listen(cls, target, message):
+        real = getattr(cls, message.__name__)
+
+        @functools.wraps(real)
+        def method(*args, **kwargs):
+            speaker = next((part for part in map(part_of, callers()) if part), "nobody")
+            said.add((speaker, target, message))
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(cls, message.__name__, method)
+
+    for (target, cls), interfaces in HEARERS.items():
+        for interface in interfaces if isinstance(interfaces, tuple) else (interfaces,):
+            for message in methods(interface):
+                listen(cls, target, message)
+    real_call = LocalCarrier.call
+
+    def call(carrier, handle, request, timeout):
+        kind = "CollectorService" if handle.name.startswith("collector") else "LearnerService"
+        # A session asks through a peer, which is of the control.
+        is_session = "WorkerSession" in map(part_of, callers())
+        said.add(("WorkerSession" if is_session else "Control", kind, type(request)))
+        return real_call(carrier, handle, request, timeout)
+
+    monkeypatch.setattr(LocalCarrier, "call", call)
+    return said
+
+
+def test_a_run_says_nothing_else(heard):
+    parallel_pipeline(small_configs(engine="local"), 0)
+    known = {(a.source, a.target, message) for a in GRAPH for message in a.messages}
+    said = {entry for entry in heard if entry[0] != entry[1]}
+    assert said <= known, sorted(map(str, said - known))
+    arrows = {(source, target) for source, target, _ in said}
+    assert arrows == {(arrow.source, arrow.target) for arrow in GRAPH}
+
+
+def test_every_request_is_in_it():
+    there = {message for arrow in GRAPH for message in arrow.messages if isinstance(message, type)}
+    assert there == set(Request.__subclasses__())
+
+
+def test_the_page_draws_it():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"```mermaid\n{drawn()}\n```" in page
+    assert listed() in page
