@@ -173,8 +173,10 @@ def _run(options: dict[str, Any], parallel: dict[str, Any]) -> int:
         return run_dist(options, parallel)
     from ding.entry.cli_runs import run
 
-    names = ("coordinator_host", "coordinator_port", "engine", "address")
-    names += ("enable_total_log", "disable_flask_log")
+    names = (
+        *("coordinator_host", "coordinator_port", "engine", "address"),
+        *("enable_total_log", "disable_flask_log"),
+    )
     return run(**options, **{name: parallel[name] for name in names})
 
 

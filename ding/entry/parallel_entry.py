@@ -238,12 +238,12 @@ def _run_worker(kind: str, config: Any, seed: int, started: Any, closing: Any) -
         started.set()
         ended = threading.Event()
 
-        def close_when_told() -> None:
+        def close_on_request() -> None:
             closing.wait()
             if not ended.is_set():
                 worker.close()
 
-        watcher = threading.Thread(target=close_when_told, name="close", daemon=True)
+        watcher = threading.Thread(target=close_on_request, name="close", daemon=True)
         watcher.start()
         worker.join()
         ended.set()
@@ -336,7 +336,7 @@ def _whole_config(config: Any, filename: str | None) -> EasyDict:
 
 def _wait_for_start(process: Any, started: PipeEvent) -> bool:
     """Whether it comes up in time; at once when it dies instead."""
-    wait([process.sentinel, started], durations.SPAWN_START)
+    wait([process.sentinel, started.fileno()], durations.SPAWN_START)
     return started.is_set()
 
 

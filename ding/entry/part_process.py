@@ -12,12 +12,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ding.entry.stop_signal import woken_by_signals
+from ding.entry.stop_signal import StopNow, StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import SIGNALS, Ending
@@ -206,12 +206,19 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
         finally:
             os.write(done_write, b".")
 
-    with woken_by_signals() as signals, _handlers_of_part(takes_sigint):
-        worker = threading.Thread(target=work, name="part", daemon=True)
-        worker.start()
-        _Guard(handle, done_read, signals, link).wait()
-        worker.join(durations.PART_JOIN)
-        handle.take_over()
+    # The supervisor decides otherwise; when a closed terminal ends it, there is time to clean up.
+    ignored = () if takes_sigint else (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT))
+    stop = StopSignal(set(SIGNALS).difference(ignored), ignored)
+    stop.patient = True
+    try:
+        with woken_by_signals() as alarm, stop:
+            worker = threading.Thread(target=work, name="part", daemon=True)
+            worker.start()
+            _Guard(handle, done_read, alarm, stop, link).wait()
+            worker.join(durations.PART_JOIN)
+            handle.take_over()
+    except StopNow as signalled:
+        _leave(signalled.ending.exit_status)
     os.close(done_read)
     os.close(done_write)
     return ended[0]
@@ -228,14 +235,14 @@ class _Guard:
         self,
         handle: PartHandle,
         done: int,
-        signals: int,
+        alarm: int,
+        stop: StopSignal,
         link: Connection | None,
     ) -> None:
-        self._handle = handle
-        self._done, self._signals, self._link = done, signals, link
-        self._sources: list[Any] = [done, signals, *([] if link is None else [link])]
+        self._handle, self._stop = handle, stop
+        self._done, self._alarm, self._link = done, alarm, link
+        self._sources: list[Any] = [done, alarm, *([] if link is None else [link])]
         self._deadline = math.inf
-        self._signalled = -math.inf
 
     def wait(self) -> None:
         """Return at the part's end; if that is overdue, end the process."""
@@ -258,8 +265,10 @@ class _Guard:
                 self._deadline = time.monotonic() + durations.PART_STOP
 
     def _take(self, source: Any) -> None:
-        if source is self._signals:
-            self._take_signals(os.read(self._signals, 64))
+        if source is self._alarm:
+            os.read(self._alarm, 64)
+            if self._stop.ending is not None:
+                self._handle.ask_to_stop(self._stop.ending)
             return
         assert self._link is not None
         try:
@@ -269,38 +278,6 @@ class _Guard:
             self._handle.orphan()
         else:
             self._handle.take(message)
-
-    def _take_signals(self, numbers: bytes) -> None:
-        for number in numbers:
-            if number not in SIGNALS:
-                continue
-            now = time.monotonic()
-            # Whoever forwards a signal that reached the whole process group sends it twice.
-            if now - self._signalled > durations.SAME_REQUEST and self._signalled > 0:
-                _leave(Ending.by_signal(number).exit_status)
-            self._signalled = now if self._signalled < 0 else self._signalled
-            self._handle.ask_to_stop(Ending.by_signal(number))
-
-
-@contextlib.contextmanager
-def _handlers_of_part(takes_sigint: bool) -> Iterator[None]:
-    """Signals do nothing but wake this process, or not even that."""
-    is_main = threading.current_thread() is threading.main_thread()
-    handlers: dict[int, Any] = {signal.SIGTERM: _noted, signal.SIGINT: _noted}
-    if not takes_sigint:
-        # The supervisor decides; when a closed terminal ends it, there is time to clean up.
-        ignored = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
-        handlers.update(dict.fromkeys(ignored, signal.SIG_IGN))
-    before = {n: signal.signal(n, h) for n, h in handlers.items()} if is_main else {}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-def _noted(number: int, frame: Any) -> None:
-    """The number is in the pipe."""
 
 
 def _leave(status: int) -> None:

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ding.utils import durations
@@ -25,7 +25,11 @@ class Stopping(Exception):
 
 
 class StopSignal:
-    """Takes both signals over while it is entered, in the main thread only.
+    """Takes signals over while it is entered, in the main thread only.
+
+    Args:
+        numbers: Which; SIGINT and SIGTERM by default.
+        ignored: These do nothing meanwhile.
 
     Attributes:
         number: The signal that came first, ``None`` before that.
@@ -33,7 +37,10 @@ class StopSignal:
         patient: Whether the first signal is only noted, for the loop to end in good order.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, numbers: Collection[int] = tuple(SIGNALS), ignored: Collection[int] = ()
+    ) -> None:
+        self._numbers, self._ignored = numbers, ignored
         self.number: int | None = None
         self.patient = False
         self.came = 0.0
@@ -60,11 +67,13 @@ class StopSignal:
 
     def __enter__(self) -> "StopSignal":
         if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
+            for number in self._numbers:
                 self._take_over(number, self._on_signal)
+            for number in self._ignored:
+                self._take_over(number, signal.SIG_IGN)
         return self
 
-    def _take_over(self, number: int, handler: Callable[[int, Any], None]) -> None:
+    def _take_over(self, number: int, handler: Any) -> None:
         self._before[number] = signal.getsignal(number)
         signal.signal(number, handler)
 
