@@ -38,14 +38,14 @@ class WorkerFailed(DingError):
     """A worker could not do its task; it is there for the next one.
 
     Attributes:
-        cause: What the operator is told.
-        detail: What the worker told beside it: ``type``, ``message``, ``traceback``.
-        told: Whether the worker itself named the cause, so that another may well meet it, too.
+        cause: What the operator is shown.
+        detail: What the worker reported beside it: ``type``, ``message``, ``traceback``.
+        by_worker: Whether the worker itself named the cause, so that another may well meet it, too.
     """
 
-    def __init__(self, cause: str, detail: object = None, told: bool = False) -> None:
+    def __init__(self, cause: str, detail: object = None, by_worker: bool = False) -> None:
         super().__init__(cause)
-        self.cause, self.detail, self.told = cause, detail, told
+        self.cause, self.detail, self.by_worker = cause, detail, by_worker
 
 
 class NonsenseAnswer(WorkerFailed):
@@ -288,7 +288,7 @@ class TaskFailure:
     cause: str
     task_id: str | None = None
     lost: bool = False
-    told: bool = False
+    by_worker: bool = False
     detail: object = None
 
 

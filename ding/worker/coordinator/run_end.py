@@ -41,7 +41,7 @@ class RunEnd:
 @dataclass
 class _Record:
     in_a_row: int = 0
-    told: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=SAME_CAUSE_LIMIT))
+    reported: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=SAME_CAUSE_LIMIT))
 
 
 class RetryLimit:
@@ -74,17 +74,17 @@ class RetryLimit:
         record.in_a_row += 1
         if group == "learner":
             # One that was killed may be somewhere before that step, and still gets on.
-            self._step_mark = self._step if failure.told else -1
+            self._step_mark = self._step if failure.by_worker else -1
         if record.in_a_row > self._max:
             return (
                 f"{group} tasks failed {record.in_a_row} times in a row, last at "
                 f"{failure.worker}: {failure.cause}"
             )
-        if failure.told:
-            record.told.append((time.monotonic(), failure.cause))
-        if len(record.told) == SAME_CAUSE_LIMIT:
-            seconds = record.told[-1][0] - record.told[0][0]
-            causes = {cause for _, cause in record.told}
+        if failure.by_worker:
+            record.reported.append((time.monotonic(), failure.cause))
+        if len(record.reported) == SAME_CAUSE_LIMIT:
+            seconds = record.reported[-1][0] - record.reported[0][0]
+            causes = {cause for _, cause in record.reported}
             if seconds < durations.SAME_CAUSE_SPAN and len(causes) == 1:
                 return f"{group} tasks failed {SAME_CAUSE_LIMIT} times like this: {failure.cause}"
         return None

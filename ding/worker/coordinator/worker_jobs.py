@@ -230,7 +230,7 @@ class CollectorJob(Job):
         try:
             return super().close()
         except WorkerFailed as err:
-            if self.ours or not err.told:
+            if self.ours or not err.by_worker:
                 raise
             # There are foreign collectors that do not know this step; they are done all the same.
             return {**self._default_report(), "task_id": self.task_id}
@@ -361,7 +361,7 @@ class LearnerJob(Job):
         if buffer is not None and answer.own_rows is not None:
             buffer.received(answer.received, answer.own_rows)
         if answer.error:
-            raise WorkerFailed(answer.error, answer.as_json(), told=True)
+            raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
         self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
         self._events.deal_with_learner_send_info(self.task_id, buffer_id, self.info)
         return bool(self._events.deal_with_learner_judge_finish(self.task_id, self.info))

@@ -84,7 +84,7 @@ class HttpPeer:
         cause, result = task.cause or "it failed", task.result
         if isinstance(result, dict) and result.get("type") in _LOST:
             raise WorkerLost(str(result.get("message") or cause))
-        raise WorkerFailed(cause, result, told=True)
+        raise WorkerFailed(cause, result, by_worker=True)
 
     def _start(self, request: Request[Answer], name: str) -> Task:
         try:
@@ -93,7 +93,7 @@ class HttpPeer:
             self.is_busy = True
             raise WorkerBusy("it still works on a step of before") from err
         except SlaveTaskRefused as err:
-            raise WorkerFailed(f"it refuses {name}: {err}", told=True) from err
+            raise WorkerFailed(f"it refuses {name}: {err}", by_worker=True) from err
         except _UNREACHABLE as err:
             raise WorkerLost(_cause(err)) from err
         self.is_busy = False

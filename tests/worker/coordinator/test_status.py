@@ -148,8 +148,8 @@ def test_rates_fade(monkeypatch):
     assert facts.data_rate() == {"samples_per_s": 0.0, "bytes_per_s": 0.0}
 
 
-def failure(cause="x", told=True):
-    return TaskFailure("w", cause, "t", told=told)
+def failure(cause="x", by_worker=True):
+    return TaskFailure("w", cause, "t", by_worker=by_worker)
 
 
 def test_failures_in_a_row_end_the_run():
@@ -185,5 +185,5 @@ def test_the_same_cause_again_and_again_ends_the_run_despite_progress():
 def test_workers_that_are_lost_again_and_again_do_not_end_a_run_that_gets_on():
     limit = RetryLimit(3)
     for _ in range(5 * SAME_CAUSE_LIMIT):
-        assert limit.failed("collector", failure("no heartbeat", told=False)) is None
+        assert limit.failed("collector", failure("no heartbeat", by_worker=False)) is None
         limit.progress("collector")

@@ -164,7 +164,7 @@ class TestWorkers:
         with pytest.raises(WorkerFailed, match="ValueError: the task is no good") as failed:
             peer.ask(task("fail"), 5.0)
         assert not isinstance(failed.value, WorkerLost)
-        assert failed.value.told
+        assert failed.value.by_worker
         assert failed.value.detail["type"] == "ValueError"
         assert "fake_service.py" in failed.value.detail["traceback"]
         assert peer.ask(ResourceRequest(), 5.0).cpu == 3
