@@ -41,7 +41,9 @@ class RunEnd:
 @dataclass
 class _Record:
     in_a_row: int = 0
-    reported: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=SAME_CAUSE_LIMIT))
+    reported: deque[tuple[float, str]] = field(
+        default_factory=lambda: deque(maxlen=SAME_CAUSE_LIMIT)
+    )
 
 
 class RetryLimit:

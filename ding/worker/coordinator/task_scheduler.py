@@ -229,10 +229,6 @@ class TaskScheduler:
                 pass
             self._expire(kind)
 
-    def give_back(self, state: TaskState, cause: str) -> None:
-        """Tell the commander that a task failed."""
-        self._commander.task_failed(state.kind, state.task, cause)
-
     def _assign_one(self, kind: Kind) -> bool:
         """Whether a worker got a task."""
         queued = self._table.live(kind, "queued") or self._next_task(kind)
@@ -284,4 +280,4 @@ class TaskScheduler:
                 cause = f"no {kind} took it within {limit:g} s"
                 if self._table.move(state.task_id, "timed_out", cause=cause):
                     self._warn(f"task {state.task_id}: {cause}")
-                    self.give_back(state, cause)
+                    self._commander.task_failed(kind, state.task, cause)

@@ -301,7 +301,9 @@ class _CarrierPeer:
         try:
             return self._carrier.call(self._handle, request, timeout)
         except TaskFail as error:
-            raise WorkerFailed(error.message or "it failed", error.result, by_worker=True) from error
+            raise WorkerFailed(
+                error.message or "it failed", error.result, by_worker=True
+            ) from error
         except WorkerLost as error:
             cause = error.cause
         except WorkerFailed:
