@@ -268,9 +268,8 @@ class RayCarrier(Carrier[RayHandle]):
         sent: Request[Any] = request
         with self._lock:
             if isinstance(request, TrainRequest):
-                for name in request.names:
-                    if name not in handle.known and name in self._samples:
-                        places[name] = self._samples[name][0]
+                news = request.names.difference(handle.known)
+                places = {name: self._samples[name][0] for name in news if name in self._samples}
                 handle.known.update(places)
             gone, handle.gone = handle.gone, []
             weights: dict[str, tuple[int, Place]] = {}
