@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ding.torch_utils._tree import map_leaves
+from ding.utils import durations
 
 
 class CudaFetcher:
@@ -39,7 +40,7 @@ class CudaFetcher:
             self._thread = threading.Thread(target=self._fetch, name="cuda_fetcher", daemon=True)
             self._thread.start()
 
-    def close(self, timeout: float = 5.0) -> None:
+    def close(self, timeout: float = durations.FETCHER_CLOSE) -> None:
         """Stop fetching and join the thread, for at most ``timeout`` seconds."""
         with self._changed:
             self._stopped = True

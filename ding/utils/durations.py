@@ -288,9 +288,16 @@ ENV_SETTLE = 0.5
 LOG_FLUSH = 2.0
 #: From a file's making to its lock.
 FILE_LOCK = 1.0
-#: Closing waits for the files of used data, and for the threads of a data loader.
+#: Closing waits for the files of used data, and for the threads of a data loader and of what
+#: fetches batches to a GPU.
 USED_DATA_CLOSE = 30.0
 LOADER_CLOSE = 10.0
+FETCHER_CLOSE = 5.0
+#: A data loader's batch, and a lock on a file that others share.
+LOADER_BATCH = 600.0
+LOCK_TIMEOUT = 60.0
+#: An answer of Slurm's commands.
+SLURM_TIMEOUT = 60.0
 #: ``git`` is asked what is run.
 GIT_TIMEOUT = 1.0
 #: Between lines of the plain display, also when an evaluation has ended, and pictures of the live

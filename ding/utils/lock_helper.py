@@ -8,6 +8,8 @@ import time
 from enum import Enum, unique
 from typing import Any
 
+from . import durations
+
 
 @unique
 class LockContextType(Enum):
@@ -51,7 +53,9 @@ class FcntlContext:
         timeout: Seconds to wait for it.
     """
 
-    def __init__(self, lock_path: str, shared: bool = False, timeout: float = 60.0) -> None:
+    def __init__(
+        self, lock_path: str, shared: bool = False, timeout: float = durations.LOCK_TIMEOUT
+    ) -> None:
         self.lock_path = lock_path
         self._operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         self._timeout = timeout

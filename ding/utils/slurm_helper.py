@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 
+from . import durations
+
 _FREE_PORT = "import socket; s = socket.socket(); s.bind(('', 0)); print(s.getsockname()[1])"
 
 
@@ -38,7 +40,9 @@ def find_free_port_slurm(node: str) -> int:
 
 def _ask(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=durations.SLURM_TIMEOUT
+        )
     except FileNotFoundError as error:
         raise RuntimeError(f"{command[0]} is not installed: this is no slurm node") from error
     except subprocess.CalledProcessError as error:

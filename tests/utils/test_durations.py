@@ -1,7 +1,11 @@
 """Waits that only work if one is shorter than another."""
 
+import ast
+import pathlib
+
 import pytest
 
+import ding
 from ding.utils import durations as d
 
 # Each chain rises; equal neighbours are a shared limit.
@@ -105,3 +109,24 @@ def test_all_are_positive_and_in_seconds():
             steps = value if isinstance(value, tuple) else (value,)
             assert all(0 <= step <= 600 for step in steps), name
             assert list(steps) == sorted(steps), name
+
+
+def test_nobody_waits_by_a_number_of_his_own():
+    root = pathlib.Path(ding.__file__).parent
+    found = [
+        f"{path.relative_to(root)}:{call.lineno}: {ast.unparse(call)}"
+        for path in root.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and _waits(call)
+    ]
+    assert found == []
+
+
+def _waits(call: ast.Call) -> bool:
+    """Whether it is one of the functions that wait, with a number."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name not in ("wait", "wait_for", "join", "sleep", "settimeout"):
+        return False
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return any(isinstance(one, ast.Constant) and type(one.value) in (int, float) and one.value > 0
+               for one in given)  # fmt: skip

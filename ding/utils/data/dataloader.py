@@ -42,7 +42,7 @@ class AsyncDataLoader(IDataLoader):
         collate_fn: Callable | None = None,
         num_workers: int = 0,
         prefetch: int = 2,
-        timeout: float = 600.0,
+        timeout: float = durations.LOADER_BATCH,
     ) -> None:
         self._source = data_source
         self._batch_size = batch_size
