@@ -114,7 +114,7 @@ class PrioritisedBuffer(RingBuffer):
                 same = self._labels.take(slots, 0)[:, NUMBER] == numbers
                 if len(slots) and np.minimum.reduce(slots) < 0:
                     raise IndexError
-                if not same.all():
+                if np.count_nonzero(same) < len(same):
                     slots, values = slots[same], values[same]
                 self._priorities.update(slots, values)
         except IndexError:
