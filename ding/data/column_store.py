@@ -1,16 +1,17 @@
 """Rows of one kind in preallocated columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from ding.data.field import Field, Path, as_array
+from ding.data.field import Field, as_array
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
 from ding.data.indexed_column import IndexedColumn
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
+from ding.data.tree import Path, tree_paths
 
 #: Rows to be written: as they are, or named by their numbers.
 Rows = np.ndarray | IndexedColumn[np.ndarray]
@@ -40,7 +41,7 @@ class ColumnStore:
         self._preallocator = preallocator
         #: Changes when what is stored is stored otherwise from then on.
         self.version = 0
-        flat = dict(_flatten(columns))
+        flat = dict(tree_paths(columns))
         self._nested = any(len(path) > 1 for path in flat)
         self._fields = [Field(path, leaf) for path, leaf in flat.items()]
         self._keys = flat.keys() if self._nested else columns.keys()
@@ -113,7 +114,7 @@ class ColumnStore:
         """
         n = len(rows)
         stop = start + n
-        flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
+        flat: Mapping[Any, Any] = dict(tree_paths(columns)) if self._nested else columns
         if stop > self.capacity or len(flat) != len(self._usual):
             return False
         try:
@@ -130,7 +131,7 @@ class ColumnStore:
 
     def accept(self, columns: Mapping[str, Any]) -> list[Rows] | None:
         """The arrays to :meth:`write`, in the store's order; None for rows of another kind."""
-        flat: Mapping[Any, Any] = dict(_flatten(columns)) if self._nested else columns
+        flat: Mapping[Any, Any] = dict(tree_paths(columns)) if self._nested else columns
         if flat.keys() != self._keys:
             return None
         found = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
@@ -283,14 +284,6 @@ class ColumnStore:
         for pair, i, _ in store._pairs:
             pair.load_state_dict(state["frames"][store._fields[i].path], order)
         return store
-
-
-def _flatten(columns: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    for name, value in columns.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, (*path, name))
-        else:
-            yield (*path, name), value
 
 
 def _nest(flat: Mapping[Path, Any]) -> dict[str, Any]:

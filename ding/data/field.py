@@ -8,9 +8,8 @@ import torch
 
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
+from ding.data.tree import Path
 from ding.utils.errors import DataError
-
-Path = tuple[str, ...]
 
 _SCALARS = {"b": bool, "i": int, "f": float}
 

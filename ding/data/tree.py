@@ -1,7 +1,10 @@
 """Nested mappings of arrays: the shape of a dict observation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+#: Names on the way to a leaf.
+Path = tuple[str, ...]
 
 
 def tree_map(fn: Callable[[Any], Any], tree: Any) -> Any:
@@ -9,6 +12,24 @@ def tree_map(fn: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, Mapping):
         return {key: tree_map(fn, value) for key, value in tree.items()}
     return fn(tree)
+
+
+def tree_paths(tree: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Each leaf with the names on the way to it."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from tree_paths(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def tree_leaves(tree: Any) -> Iterator[Any]:
+    """The leaves; a bare array is its own."""
+    if isinstance(tree, Mapping):
+        for _, leaf in tree_paths(tree):
+            yield leaf
+    else:
+        yield tree
 
 
 def tree_take(tree: Any, index: Any) -> Any:

@@ -9,7 +9,7 @@ import torch
 from ding.data import Columns, tree_map
 from ding.envs import is_truncated
 from ding.policy.sequences import unstack_states
-from ding.policy.train_columns import as_train_columns, flatten_numbers
+from ding.policy.train_columns import as_tensor, as_train_columns, flatten_numbers
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
 from ding.utils.data.collate_fn import STATE_KEYS
@@ -73,12 +73,8 @@ def _as_array(leaf: Any) -> Any:
 
 def _rows_of(data: Mapping[int, Any], output: Mapping[str, Any]) -> dict[int, Any]:
     """A batch's output by environment, in tensors."""
-    parts = tree_map(_as_tensor, output)
+    parts = tree_map(as_tensor, output)
     for name in STATE_KEYS:
         if name in parts:
             parts[name] = unstack_states(parts[name])
     return dict(zip(data, default_decollate(parts)))
-
-
-def _as_tensor(leaf: Any) -> Any:
-    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

@@ -31,7 +31,7 @@ def as_train_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: col
         if name in _SCALAR_COLUMNS
-        else tree_map(_as_tensor, _as_vectors(col) if name in _VECTOR_COLUMNS else col)
+        else tree_map(as_tensor, _as_vectors(col) if name in _VECTOR_COLUMNS else col)
         for name, col in columns.items()
     }
 
@@ -64,7 +64,8 @@ def _is_number(name: str, col: Any) -> bool:
     return name in _ONE_NUMBER
 
 
-def _as_tensor(leaf: Any) -> Any:
+def as_tensor(leaf: Any) -> Any:
+    """An array as a tensor that shares its memory; whatever else as it is."""
     if isinstance(leaf, IndexedColumn):
         return IndexedColumn(torch.from_numpy(leaf.source), leaf.index)
     return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

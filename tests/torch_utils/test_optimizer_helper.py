@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from ding.torch_utils import (
     calculate_grad_norm,
     calculate_grad_norm_without_bias_two_norm,
     configure_weight_decay,
+    fused_adam,
 )
 from ding.utils.errors import DataError
 
@@ -302,3 +304,20 @@ def test_pcgrad_mean_halves_only_what_both_reach() -> None:
     optimizer.pc_backward([shared.sum(), shared.sum() + alone.sum()])
     assert shared.grad.item() == 1.0
     assert alone.grad.item() == 1.0
+
+
+def test_adam_without_torchs_private_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    def weights() -> torch.Tensor:
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(3, 2)
+        optimizer = Adam(layer.parameters(), lr=0.1)
+        for _ in range(4):
+            optimizer.zero_grad()
+            layer(torch.ones(5, 3)).square().mean().backward()
+            optimizer.step()
+        return layer.weight.detach()
+
+    expected = weights()
+    without = types.SimpleNamespace(float32=torch.float32, Tensor=torch.Tensor)
+    monkeypatch.setattr(fused_adam, "torch", without)
+    assert torch.allclose(weights(), expected)

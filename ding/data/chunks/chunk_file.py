@@ -10,6 +10,7 @@ import numpy as np
 from ding.data.chunks.frames_once import Repeat, find_repeat, put_back
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
+from ding.data.tree import tree_paths
 from ding.torch_utils.tensor_file import (
     Leaf,
     looks_like_tensors,
@@ -115,7 +116,7 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
     Raises:
         DataError: A column's name is no text.
     """
-    leaves = dict(_leaves(columns.columns, ()))
+    leaves = dict(_leaves(columns.columns))
     names = _names(leaves)
     facts: dict[str, Any] = {
         "rows": len(columns),
@@ -157,14 +158,12 @@ def _free_name(name: str, taken: Container[str]) -> str:
     return name
 
 
-def _leaves(columns: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, Any]]:
-    for name, column in columns.items():
-        if type(name) not in (str, int):
-            raise DataError(f"column name {name!r} is a {type(name).__name__}, not text")
-        if isinstance(column, Mapping):
-            yield from _leaves(column, (*place, name))
-        else:
-            yield (*place, name), column
+def _leaves(columns: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
+    for place, leaf in tree_paths(columns):
+        for name in place:
+            if type(name) not in (str, int):
+                raise DataError(f"column name {name!r} is a {type(name).__name__}, not text")
+        yield place, leaf
 
 
 def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:

@@ -1,12 +1,12 @@
 """What is in a data set, as text."""
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ding.data.columns import Columns
 from ding.data.offline.trajectories import trajectories
+from ding.data.tree import tree_paths
 
 
 def describe(data: Columns | list[Any]) -> str:
@@ -30,16 +30,12 @@ def describe(data: Columns | list[Any]) -> str:
             f"returns {returns.mean():.4g} ± {returns.std():.4g} "
             f"({returns.min():.4g} to {returns.max():.4g})"
         )
-    lines += [_row(name, np.asarray(leaf)) for name, leaf in _leaves(columns)]
+    lines += [
+        _row(".".join(path), np.asarray(leaf))
+        for path, leaf in tree_paths(columns)
+        if hasattr(leaf, "shape")
+    ]
     return "\n".join(lines)
-
-
-def _leaves(columns: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, column in columns.items():
-        if isinstance(column, Mapping):
-            yield from _leaves(column, f"{path}{name}.")
-        elif hasattr(column, "shape"):
-            yield f"{path}{name}", column
 
 
 def _row(name: str, array: np.ndarray) -> str:

@@ -4,11 +4,13 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from ding.data.tree import tree_leaves, tree_map
 from ding.utils.errors import DataError
 
 _SMALL = 1024
@@ -54,18 +56,14 @@ class ColumnStore:
         offsets = iter(_offsets(layout, env_num))
         self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
         # Made once, for making views costs more than the copies.
-        self._views = [_map(lambda leaf, s=slot: leaf[s], self._arrays) for slot in (0, 1)]
+        self._views = [tree_map(itemgetter(slot), self._arrays) for slot in (0, 1)]
         self._shape, self._casting = None, _casting(np.dtype(np.float32))
         if isinstance(layout, tuple):
             self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
         self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
         self._float_sums = [
-            [
-                quick_sum_of(leaf.reshape(-1))
-                for leaf in _leaf_arrays(view)
-                if leaf.dtype.kind == "f"
-            ]
+            [quick_sum_of(leaf.reshape(-1)) for leaf in tree_leaves(view) if leaf.dtype.kind == "f"]
             for view in self._views
         ]
 
@@ -128,7 +126,7 @@ class ColumnStore:
 
     def gather(self, rows: Sequence[int] | np.ndarray) -> Any:
         """A copy of some rows."""
-        return _map(lambda leaf: leaf[rows], self._views[self.slot])
+        return tree_map(lambda leaf: leaf[rows], self._views[self.slot])
 
     def row(self, row: int, copied: bool = True, slot: int | None = None) -> Any:
         """One environment's observation."""
@@ -247,19 +245,19 @@ def _copy_into(target: Any, columns: Any) -> None:
 
 def copy_columns(columns: Any) -> Any:
     """Copies of the arrays in nested dicts; a list of observations is its owner's already."""
-    return columns if isinstance(columns, list) else _map(np.array, columns)
+    return columns if isinstance(columns, list) else tree_map(np.array, columns)
 
 
 def column_row(columns: Any, position: int) -> Any:
     """A copy of one row of columns; an item of a list of observations is copied deeply."""
     if isinstance(columns, list):
         return copy.deepcopy(columns[position])
-    return _map(lambda leaf: np.array(leaf[position]), columns)
+    return tree_map(lambda leaf: np.array(leaf[position]), columns)
 
 
 def take_rows(columns: Any, index: np.ndarray) -> Any:
     """Some rows, copied."""
-    return _map(lambda leaf: leaf.take(index, 0), columns)
+    return tree_map(lambda leaf: leaf.take(index, 0), columns)
 
 
 def put_row(columns: Any, position: int, obs: Any) -> None:
@@ -290,7 +288,7 @@ def nan_position(columns: Any) -> int | None:
         return None
     if type(columns) is np.ndarray:
         return _first_nan(columns) if _is_bad(columns) else None
-    for leaf in _leaf_arrays(columns):
+    for leaf in tree_leaves(columns):
         if _is_bad(leaf):
             return _first_nan(leaf)
     return None
@@ -300,7 +298,7 @@ def holds_nan(obs: Any) -> bool:
     """Whether one observation holds NaN; of what is no array nothing is known."""
     if type(obs) is np.ndarray:
         return _is_bad(obs)
-    return layout_of(obs) is not None and any(_is_bad(np.asarray(a)) for a in _leaf_arrays(obs))
+    return layout_of(obs) is not None and any(_is_bad(np.asarray(a)) for a in tree_leaves(obs))
 
 
 def _is_bad(leaf: np.ndarray) -> bool:
@@ -339,12 +337,6 @@ def _casting(dtype: np.dtype) -> Any:
 # ---- layouts and trees ------------------------------------------------------------------------
 
 
-def _map(fn: Any, tree: Any) -> Any:
-    if isinstance(tree, Mapping):
-        return {key: _map(fn, value) for key, value in tree.items()}
-    return fn(tree)
-
-
 def _build(layout: Layout, fn: Any) -> Any:
     if isinstance(layout, dict):
         return {key: _build(part, fn) for key, part in layout.items()}
@@ -371,14 +363,6 @@ def _leaves(layout: Layout) -> Iterator[tuple]:
         yield layout
 
 
-def _leaf_arrays(tree: Any) -> Iterator[np.ndarray]:
-    if isinstance(tree, Mapping):
-        for part in tree.values():
-            yield from _leaf_arrays(part)
-    else:
-        yield tree
-
-
 def _joined(view: Any) -> np.ndarray | None:
     """The array that is filled by putting all environments' arrays end to end."""
     if isinstance(view, dict) or view.ndim < 2:
@@ -388,7 +372,7 @@ def _joined(view: Any) -> np.ndarray | None:
 
 def _row_of(view: Any, row: int) -> Any:
     # Scalars too are to be views: `leaf[row]` of a flat leaf would be a number.
-    return _map(lambda leaf: leaf[row : row + 1].reshape(leaf.shape[1:]), view)
+    return tree_map(lambda leaf: leaf[row : row + 1].reshape(leaf.shape[1:]), view)
 
 
 def _stack(observations: Sequence[Any]) -> Any:
