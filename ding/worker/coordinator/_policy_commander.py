@@ -332,7 +332,10 @@ class PolicyCommander(BaseCommander):
     def state_dict(self) -> StateDict:
         with self._lock:
             return {
-                **{name: getattr(self, name) for name in _PLAIN_STATE},
+                "converged_reason": self.converged_reason,
+                "finished_reason": self.finished_reason,
+                "_turn": self._turn,
+                "_run_id": self._run_id,
                 "trainees": [asdict(trainee) for trainee in self._current],
                 "till_eval": None
                 if self._next_eval is None
@@ -342,8 +345,9 @@ class PolicyCommander(BaseCommander):
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
-            for name in _PLAIN_STATE:
-                setattr(self, name, state_dict[name])
+            self.converged_reason = state_dict["converged_reason"]
+            self.finished_reason = state_dict["finished_reason"]
+            self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
             self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
             self._waiting = [t for t in self._current if t.learner_step < self._train_iterations]
             self._is_trained_out = bool(self._current) and not self._waiting
@@ -354,9 +358,6 @@ class PolicyCommander(BaseCommander):
             self._learners.opened.clear()
             self._collectors.opened.clear()
             self._learners.issued, self._collectors.issued = state_dict["issued"]
-
-
-_PLAIN_STATE = ("converged_reason", "finished_reason", "_turn", "_run_id")
 
 
 def renewed_buffer(trainee: Trainee) -> Trainee:

@@ -245,15 +245,22 @@ class RunFacts:
 
     def state_dict(self) -> StateDict:
         with self._lock:
-            return {name: getattr(self, name) for name in _SAVED}
+            return {
+                "envstep": self.envstep,
+                "episodes": self.episodes,
+                "train_iter": self.train_iter,
+                "episode_return": self.episode_return,
+                "last_eval_return": self.last_eval_return,
+                "best_return": self.best_return,
+                "env_statistics": self.env_statistics,
+            }
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
-            for name in _SAVED:
-                setattr(self, name, state_dict[name])
-
-
-_SAVED = (
-    *("envstep", "episodes", "train_iter"),
-    *("episode_return", "last_eval_return", "best_return", "env_statistics"),
-)
+            self.envstep = state_dict["envstep"]
+            self.episodes = state_dict["episodes"]
+            self.train_iter = state_dict["train_iter"]
+            self.episode_return = state_dict["episode_return"]
+            self.last_eval_return = state_dict["last_eval_return"]
+            self.best_return = state_dict["best_return"]
+            self.env_statistics = state_dict["env_statistics"]

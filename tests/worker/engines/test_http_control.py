@@ -1,0 +1,136 @@
+"""Workers come by HTTP, are asked, let go, and come again."""
+
+import queue
+
+import pytest
+
+from ding.worker.engines.http_control import HttpControl
+from ding.worker.messages import CloseTask, ResourceRequest, SamplesRequest, StartTask
+from ding.worker.seams import NonsenseAnswer, WorkerBusy, WorkerFailed, WorkerLost
+from tests.worker.coordinator.fake_workers import FakeCollector, eventually, fail_task
+
+TASK = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}}
+KEY = "the key of this run"
+
+
+class Arrivals:
+    """Notes what a control tells."""
+
+    def __init__(self):
+        self.came_, self.lost_ = queue.Queue(), queue.Queue()
+        self.fatal = self.warn = print
+
+    def came(self, arrival):
+        self.came_.put(arrival)
+
+    def lost(self, arrival, cause):
+        self.lost_.put((arrival, cause))
+
+    def status(self):
+        return {"state": "running"}
+
+    def next(self):
+        return self.came_.get(timeout=10)
+
+
+@pytest.fixture
+def worker():
+    worker = FakeCollector()
+    worker.start()
+    yield worker
+    worker.close()
+
+
+@pytest.fixture
+def make_control():
+    controls = []
+
+    def make(**cfg):
+        given = dict(host=None, port=0, heartbeat_tolerance=1.5, request_retry_waiting=0.1)
+        control, arrivals = HttpControl({**given, **cfg}), Arrivals()
+        controls.append(control)
+        control.start(arrivals)
+        return control, arrivals
+
+    yield make
+    for control in controls:
+        assert control.close(6.0)
+
+
+@pytest.fixture
+def reached(make_control, worker):
+    return make_control(collector={"c": ["c", worker.host, worker.port]})
+
+
+def test_answers(reached, worker):
+    arrival = reached[1].next()
+    assert (arrival.kind, arrival.name) == ("collector", "c")
+    assert arrival.where == f"{worker.host}:{worker.port}"
+    ask = arrival.peer.ask
+    assert ask(ResourceRequest(), 5).ours
+    assert ask(StartTask("collector", TASK), 5) is None
+    answer = ask(SamplesRequest(0.5), 5)
+    assert [chunk.task_id for chunk in answer.chunks] == ["t"]
+    assert answer.progress is not None
+    assert not answer.progress.done
+    assert ask(CloseTask("collector"), 5).info["reward_mean"] == 1.0
+
+
+def test_what_is_no_answer(reached, worker):
+    ask = reached[1].next().peer.ask
+    worker.on["resource"] = fail_task("no luck")
+    with pytest.raises(WorkerFailed, match="no luck") as caught:
+        ask(ResourceRequest(), 5)
+    assert caught.value.by_worker
+    assert caught.value.detail["type"] == "EnvError"
+    worker.on["resource"] = lambda task: 7
+    with pytest.raises(NonsenseAnswer):
+        ask(ResourceRequest(), 5)
+    worker.on["resource"] = worker.hang
+    with pytest.raises(WorkerLost, match="no answer to resource"):
+        ask(ResourceRequest(), 0.2)
+    with pytest.raises(WorkerBusy):
+        ask(ResourceRequest(), 5)
+
+
+def test_worker_of_the_config_that_was_let_go_comes_anew(reached):
+    control, arrivals = reached
+    first = arrivals.next()
+    assert first.peer.ask(ResourceRequest(), 5)
+    control.release(first, "a reason")
+    second = arrivals.next()
+    control.release(first, "late")
+    assert second.peer.ask(ResourceRequest(), 5)
+    with pytest.raises(WorkerLost):
+        first.peer.ask(ResourceRequest(), 5)
+    assert arrivals.lost_.empty()
+
+
+def test_worker_that_is_missing_is_awaited(reached, worker):
+    control, arrivals = reached
+    arrival = arrivals.next()
+    eventually(lambda: control.awaited() == [])
+    worker.fall_silent()
+    assert arrivals.lost_.get(timeout=10)[0] is arrival
+    worker.close()
+    control.release(arrival, "silent")
+    (awaited,) = control.awaited()
+    assert (awaited.kind, awaited.name, awaited.where) == ("collector", "c", arrival.where)
+
+
+def test_worker_that_joins_anew_takes_its_own_place(make_control):
+    control, arrivals = make_control(run_key=KEY)
+    worker = FakeCollector(key=KEY)
+    worker.start()
+    host, _, port = control.address.removeprefix("http://").rpartition(":")
+    try:
+        worker.join_at(type("Run", (), {"address": (host, int(port))}), "c0", KEY)
+        first = arrivals.next()
+        assert control.awaited() == []
+        worker.joiner.lost()
+        second = arrivals.next()
+        assert arrivals.lost_.get(timeout=10) == (first, "it joined anew")
+        control.release(first, "late")
+        assert second.peer.ask(ResourceRequest(), 5)
+    finally:
+        worker.close()
