@@ -222,18 +222,15 @@ def brief_facts(status: RunStatus) -> list[str]:
     if used:
         out.append(f"data files {used / 1e6:,.1f} MB")
     ratios = [buffer["samples_per_insert"] for buffer in status["buffers"].values()]
-    out += [_ratio_words(ratio) for ratio in ratios if ratio]
+    for ratio in filter(None, ratios):
+        if ratio["reached"] is not None:
+            out.append(f"{ratio['reached']:.3g} of {ratio['target']:.3g} samples/insert")
     for kind in ("collector", "learner"):
         mine = [w["state"] for w in status["workers"].values() if w["kind"] == kind]
         working = sum(state in ("starting", "running", "closing") for state in mine)
         out.append(f"{kind}s {working}/{len(mine)}")
     out.append(status["waits"])
     return out
-
-
-def _ratio_words(ratio: Mapping[str, float | None]) -> str:
-    reached = "no" if ratio["reached"] is None else f"{ratio['reached']:.3g}"
-    return f"{reached} of {ratio['target']:.3g} samples/insert"
 
 
 def worker_lines(status: RunStatus) -> list[str]:

@@ -35,6 +35,11 @@ def worker(kind="collector", state="running", waits_for=None, **more):
             "1 of 2 collectors wait for space in path_data",
         ),
         ({"l": worker("learner", "connecting"), "c": worker()}, "no learner is connected"),
+        (
+            {"l": worker("learner", waits_for="collectors"), "c": worker(waits_for="learner")},
+            "learner waits for collectors (samples per insert); "
+            "collector waits for the learner (samples per insert)",
+        ),
     ],
 )
 def test_who_waits_for_whom(workers, words):
@@ -64,6 +69,13 @@ def test_facts_in_few_words():
         *("1,234 samples/s", "2.50 MB/s", "policy lag 7 iters", "data files 3.0 MB"),
         *("collectors 0/1", "learners 1/1", "nobody waits"),
     ]
+
+
+@pytest.mark.parametrize(("reached", "words"), [(5.9731, ["5.97 of 6 samples/insert"]), (None, [])])
+def test_facts_tell_how_often_samples_are_drawn(reached, words):
+    now = status({"l": worker("learner"), "c": worker()})
+    now["buffers"]["b"]["samples_per_insert"] = {"target": 6.0, "reached": reached}
+    assert [fact for fact in brief_facts(now) if "insert" in fact] == words
 
 
 def test_a_line_for_each_worker_as_far_as_there_is_room():
