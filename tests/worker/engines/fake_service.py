@@ -2,6 +2,8 @@
 
 import threading
 
+from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.error_report import ErrorReport
 from ding.worker.messages import CloseTask, ResourceRequest, Resources, StartTask, TaskReport
 
 
@@ -13,12 +15,18 @@ class FakeService:
 
     def __init__(self, spec, stores):
         self.spec, self.stores = spec, stores
-        self.closed = threading.Event()
+        self.closed, self.interrupted = threading.Event(), threading.Event()
 
     def start(self):
         pass
 
     def handle(self, request):
+        try:
+            return self._answer(request)
+        except Exception as error:
+            raise ErrorReport.of(error).task_fail() from error
+
+    def _answer(self, request):
         if isinstance(request, ResourceRequest):
             return Resources(cpu=3)
         if isinstance(request, StartTask):
@@ -32,17 +40,19 @@ class FakeService:
         if info["do"] == "fail":
             raise ValueError("the task is no good")
         if info["do"] == "hang":
-            self.closed.wait(info["seconds"])
+            self.interrupted.wait(info["seconds"])
+            self.interrupted.clear()
         if info["do"] == "put":
             self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
 
     def coordinator_lost(self, cause):
-        self.close()
+        self.interrupted.set()
 
     def released(self):
         self.close()
 
     def close(self):
+        self.interrupted.set()
         self.closed.set()
 
     def join(self, timeout=None):
@@ -55,3 +65,12 @@ def fake_service(spec, stores):
 
 def no_service(spec, stores):
     raise ImportError("no module named 'own_env'")
+
+
+def http_worker(spec, stores, cfg):
+    """The process of a worker that joins over HTTP."""
+    service = spec.build(spec, stores)
+    worker = HttpWorker(service, cfg, lambda cause: service.close())
+    worker.start()
+    service.join()
+    worker.close()

@@ -13,12 +13,20 @@ import tempfile
 import threading
 import time
 
+from ding.data.chunks import SharedFolder
+from ding.interaction.base import split_http_address
 from ding.worker.engines.carrier import Stores, WorkerSpec
+from ding.worker.engines.http_control import HttpControl
 from ding.worker.engines.local import LocalCarrier
+from ding.worker.engines.shared_folder import (
+    FolderArtifacts,
+    SharedFolderSamples,
+    SharedFolderWeights,
+)
 from ding.worker.engines.spawn_control import SpawnControl
 from tests.docs.fences import blocks
 
-from .fake_service import fake_service
+from .fake_service import fake_service, http_worker
 
 
 class Arrivals:
@@ -53,7 +61,7 @@ class Arrivals:
     def of(self, what):
         return [(name, fact) for kind, name, fact, _ in self.events if kind == what]
 
-    def wait(self, what, count=1, seconds=10.0):
+    def wait(self, what, count=1, seconds=20.0):
         """What was told of that kind, as soon as there is so much of it."""
         with self._changed:
             found = self._changed.wait_for(lambda: len(self.of(what)) >= count, seconds)
@@ -65,7 +73,7 @@ class CarrierHarness:
     """An engine that starts its workers itself."""
 
     END = 5.0
-    lists_names = True
+    lists_names = starts_workers = True
 
     def __init__(self, folder):
         self.carrier = self.carrier_type()({}, str(folder))
@@ -124,6 +132,61 @@ class RayHarness(CarrierHarness):
         os.kill(self.carrier.pid_of(name), signal.SIGKILL)
 
 
+class FlaskFsHarness:
+    """`flask_fs`: processes that join over HTTP, and folders. Its supervisor is of `ding.entry`."""
+
+    lists_names = True
+    starts_workers = False
+
+    def __init__(self, folder):
+        self.stores = Stores(
+            SharedFolderSamples(SharedFolder(str(folder / "data"))),
+            SharedFolderWeights(SharedFolder(str(folder / "policy"))),
+            FolderArtifacts(str(folder)),
+        )
+        self._controls, self._processes = [], []
+
+    def control(self, names=("collector0",), build=fake_service):
+        cfg = dict(run_key="the key", heartbeat_tolerance=1.0, heartbeat_check_span=0.2)
+        control = _StartedByHand(cfg, lambda address: self._start(names, build, address))
+        self._controls.append(control)
+        return control
+
+    def _start(self, names, build, address):
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["ding.worker.engines.worker_services"])
+        host, port, _, _ = split_http_address(address)
+        for name in names:
+            cfg = dict(name=name, coordinator=(host, port), run_key="the key", heartbeat_span=0.3)
+            args = WorkerSpec(name, "collector", build), self.stores, cfg
+            process = context.Process(target=http_worker, args=args, name=name)
+            process.start()
+            self._processes.append(process)
+
+    def kill(self, name):
+        kill_process(name)
+
+    def close(self):
+        for control in self._controls:
+            control.close(2.0)
+        for process in self._processes:
+            process.join(2.0)
+            process.kill()
+            process.join()
+
+
+class _StartedByHand(HttpControl):
+    """Has its workers started as soon as it listens."""
+
+    def __init__(self, cfg, start_workers):
+        super().__init__(cfg)
+        self._start_workers = start_workers
+
+    def start(self, arrivals):
+        super().start(arrivals)
+        self._start_workers(self.address)
+
+
 def kill_process(name):
     """End a child process as by SIGKILL."""
     for process in multiprocessing.active_children():
@@ -145,6 +208,10 @@ def documented_engine():
     return importlib.import_module("documented_engine")
 
 
-HARNESSES = {"local": LocalHarness, "documented": DocumentedHarness}
+HARNESSES = {
+    "local": LocalHarness,
+    "flask_fs": FlaskFsHarness,
+    "documented": DocumentedHarness,
+}
 if importlib.util.find_spec("ray") is not None:
     HARNESSES["ray"] = RayHarness

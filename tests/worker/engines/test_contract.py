@@ -10,6 +10,7 @@ import torch
 
 from ding.data import Columns
 from ding.entry.ask_status import ask_status
+from ding.interaction.base import split_http_address
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
@@ -17,7 +18,8 @@ from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
 from .fake_service import no_service
 from .harness import HARNESSES, Arrivals
 
-pytestmark = pytest.mark.timeout(30)
+# Starting a Ray may take longer than any test; it is not counted.
+pytestmark = pytest.mark.timeout(60, func_only=True)
 
 
 @pytest.fixture(params=HARNESSES)
@@ -25,6 +27,14 @@ def engine(request, ray_node, tmp_path):
     harness = HARNESSES[request.param](tmp_path)
     yield harness
     harness.close()
+
+
+@pytest.fixture
+def starter(engine):
+    """An engine that starts its workers itself, and dead ones again."""
+    if not engine.starts_workers:
+        pytest.skip("its workers are started by a supervisor, see tests/entry")
+    return engine
 
 
 @pytest.fixture
@@ -38,7 +48,9 @@ def weights(engine):
 
 
 def task(do, **more):
-    return StartTask("collector", {"task_id": "t", "do": do, **more})
+    """A task that has what tasks have, and does as it is told."""
+    info = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}, "do": do, **more}
+    return StartTask("collector", info)
 
 
 class TestSamples:
@@ -153,7 +165,7 @@ class TestWorkers:
         engine.stores.weights.publish("policy", Weights({"iter": 3}, {"policy_iter": 3}))
         peer.ask(task("put", name="a.c0.1"), 5.0)
         report = peer.ask(CloseTask("collector"), 5.0)
-        assert report.info == {"name": "collector0", "policy_iter": 3}
+        assert (report.info["name"], report.info["policy_iter"]) == ("collector0", 3)
         assert len(engine.stores.samples.get("a.c0.1")) == 2
 
     def test_one_that_fails_says_why_and_goes_on(self, engine):
@@ -171,11 +183,13 @@ class TestWorkers:
 
     def test_one_that_is_silent_is_lost_and_replaced(self, engine):
         arrivals = Arrivals()
-        engine.control().start(arrivals)
+        control = engine.control()
+        control.start(arrivals)
         arrivals.wait("came")
         peer = arrivals.peers["collector0"]
-        with pytest.raises(WorkerLost, match=r"no answer to StartTask for 0\.3 s"):
+        with pytest.raises(WorkerLost, match=r"no answer to \w+ for 0\.3 s"):
             peer.ask(task("hang", seconds=5.0), 0.3)
+        control.release(arrivals.arrivals["collector0"], "no answer")
         with pytest.raises(WorkerLost):
             peer.ask(ResourceRequest(), 5.0)
         arrivals.wait("came", 2)
@@ -195,9 +209,9 @@ class TestWorkers:
         finally:
             first.join()
 
-    def test_one_that_dies_is_lost_at_once_and_comes_again(self, engine):
+    def test_one_that_dies_is_lost_with_what_was_asked(self, engine):
         arrivals = Arrivals()
-        engine.control(max_restart=1).start(arrivals)
+        engine.control().start(arrivals)
         arrivals.wait("came")
         caught = []
 
@@ -213,21 +227,29 @@ class TestWorkers:
         engine.kill("collector0")
         asking.join(5.0)
         assert caught
+        ((name, _),) = arrivals.wait("lost")
+        assert name == "collector0"
+
+    def test_one_that_dies_comes_again(self, starter):
+        arrivals = Arrivals()
+        starter.control(max_restart=1).start(arrivals)
+        arrivals.wait("came")
+        starter.kill("collector0")
         ((name, cause),) = arrivals.wait("lost")
         assert name == "collector0"
         assert "starting it again (1 of 1)" in cause
         arrivals.wait("came", 2)
         assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
 
-    def test_the_last_of_a_kind_that_dies_ends_the_run(self, engine):
+    def test_the_last_of_a_kind_that_dies_ends_the_run(self, starter):
         arrivals = Arrivals()
-        engine.control(("collector0", "collector1"), max_restart=0).start(arrivals)
+        starter.control(("collector0", "collector1"), max_restart=0).start(arrivals)
         arrivals.wait("came", 2)
-        engine.kill("collector0")
+        starter.kill("collector0")
         ((name, text),) = arrivals.wait("warn")
         assert name == "collector0"
         assert "going on without it" in text
-        engine.kill("collector1")
+        starter.kill("collector1")
         ((_, cause),) = arrivals.wait("fatal")
         assert "collector1" in cause
 
@@ -242,12 +264,12 @@ class TestWorkers:
         arrivals.wait("came", 2)
         control.release(first, "said late: another one has come")
         assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
-        with pytest.raises(WorkerLost, match="nonsense"):
+        with pytest.raises(WorkerLost):
             peer.ask(ResourceRequest(), 5.0)
 
-    def test_one_that_cannot_be_built_ends_the_run(self, engine):
+    def test_one_that_cannot_be_built_ends_the_run(self, starter):
         arrivals = Arrivals()
-        engine.control(build=no_service).start(arrivals)
+        starter.control(build=no_service).start(arrivals)
         ((_, cause),) = arrivals.wait("fatal")
         assert "collector0" in cause
         assert "no module named 'own_env'" in cause
@@ -277,7 +299,7 @@ class TestWorkers:
         control = engine.control()
         control.start(arrivals)
         arrivals.wait("came")
-        host, _, port = control.address.rpartition(":")
+        host, port, _, _ = split_http_address(control.address)
         assert ask_status({"host": host, "port": port}) == {"of": "a test"}
 
     def test_the_end_in_good_order(self, engine):
