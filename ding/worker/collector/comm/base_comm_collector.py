@@ -1,12 +1,11 @@
 """What connects collectors to the rest of a run, whatever messages and samples travel by."""
 
-import contextlib
 import logging
 import os
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from easydict import EasyDict
@@ -20,18 +19,15 @@ from ding.worker.collector.base_parallel_collector import (
 )
 from ding.worker.collector.collector_link import LinkDefaults
 from ding.worker.collector.comm.collect_task import CollectTask
-from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
-    CloseTask,
     Json,
     Kind,
     Request,
-    ResourceRequest,
     Resources,
     SamplesAnswer,
     SamplesRequest,
-    StartTask,
     Task,
     TaskReport,
 )
@@ -41,13 +37,11 @@ Answer = TypeVar("Answer")
 _logger = logging.getLogger(__name__)
 
 
-class BaseCommCollector(LinkDefaults, ABC):
+class BaseCommCollector(CommWorker, LinkDefaults):
     """A worker that builds collectors for tasks and is their `CollectorLink`.
 
-    It is a `ding.worker.seams.WorkerService`: whatever carries the coordinator's requests calls
-    `handle`. If the config says where the coordinator is, `start` has them come over HTTP. A comm
-    type of one's own defines the three abstract methods, which say what samples and weights travel
-    by.
+    A comm type of one's own defines the three abstract methods, which say what samples and weights
+    travel by.
 
     Args:
         cfg: The worker's config: ``name``, ``resource``, what the comm type reads, and for HTTP
@@ -57,16 +51,12 @@ class BaseCommCollector(LinkDefaults, ABC):
     kind: Kind = "collector"
 
     def __init__(self, cfg: Mapping[str, object]) -> None:
-        self._cfg = EasyDict(cfg)
         uid = get_task_uid()
-        self._name = str(self._cfg.get("name") or uid)
-        super().__init__(uid, self._name)
-        self._end_flag = True
-        self._ended = threading.Event()
-        self._failed: str | None = None
+        name = str(cfg.get("name") or uid)
+        CommWorker.__init__(self, cfg, name)
+        LinkDefaults.__init__(self, uid, name)
         self._task: CollectTask | None = None
         self._tasks_change = threading.RLock()  # tasks begin and end one by one
-        self._http: HttpWorker | None = None
 
     # ------------------------------------------------------------------ the link of collectors
 
@@ -120,26 +110,10 @@ class BaseCommCollector(LinkDefaults, ABC):
 
     # ------------------------------------------------------------------ requests
 
-    def handle(self, request: Request[Answer]) -> Answer:
-        """Answer a request.
-
-        Raises:
-            TaskFail: It failed, or is none to a collector; with type, message, traceback.
-        """
-        answer: object
-        match request:
-            case ResourceRequest():
-                answer = self._resources()
-            case StartTask(kind="collector", info=info):
-                answer = self._start_task(info)
-            case SamplesRequest():
-                answer = self._tell(request)
-            case CloseTask(kind="collector"):
-                answer = self._close_task()
-            case _:
-                text = f"a collector knows no {type(request).__name__}"
-                raise ErrorReport("UnknownTask", text).task_fail()
-        return cast(Answer, answer)
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        if isinstance(request, SamplesRequest):
+            return self._tell(request)
+        return super()._answer_in_task(request)
 
     def _resources(self) -> Resources:
         found = {"cpu": os.cpu_count() or 1, "gpu": torch.cuda.device_count()}
@@ -248,66 +222,12 @@ class BaseCommCollector(LinkDefaults, ABC):
 
     # ------------------------------------------------------------------ life
 
-    def start(self) -> None:
-        """Begin to take requests; over HTTP if the config says where the coordinator is."""
-        if not self._end_flag:
-            return
-        self._end_flag = False
-        self._ended.clear()
-        self._http = self._listener()
-        if self._http is not None:
-            self._http.start()
-
-    def _listener(self) -> HttpWorker | None:
-        """What lets requests come over HTTP, if they do."""
-        return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
-
-    def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone without a word: the task ends; another one may come."""
-        self._give_up_task(cause)
-
-    def released(self) -> None:
-        """The coordinator has said that the run is over."""
-        self._give_up_task("the coordinator has disconnected")
-        self._ended.set()
-
-    def close(self) -> None:
-        """Stop the task, close the environments, leave. Closing twice does nothing."""
-        if self._http is not None:
-            self._http.stop_joining()
-        self._give_up_task("the worker is closed")
-        if not self._end_flag and self._http is not None:
-            self._http.close()
-        self._end_flag = True
-        self._ended.set()
+    def _finish(self) -> None:
         self.parts.close()
 
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait until the worker has nothing more to do; returns whether it has not."""
-        return self._ended.wait(timeout)
-
-    def __del__(self) -> None:
-        # Whoever waits here could wait for ever: the task is asked to end, no more.
-        with contextlib.suppress(Exception):
-            if self._task is not None:
-                self._task.collector.close()
-            self._ended.set()
-
-    def _fail(self, cause: str) -> None:
-        self._failed = cause
-        self._ended.set()
-
-    @property
-    def failed(self) -> str | None:
-        """Why the worker cannot go on, if it cannot."""
-        return self._failed
-
-    @property
-    def address(self) -> str:
-        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
-        if self._http is None:
-            raise ConfigError("it does not listen: its config names no port and no coordinator")
-        return self._http.address
+    def _ask_to_end(self) -> None:
+        if self._task is not None:
+            self._task.collector.close()
 
     @property
     def collector_uid(self) -> str:

@@ -94,11 +94,6 @@ class FlaskFileSystemCollector(CollectorService):
         weights = SharedFolderWeights(SharedFolder(cfg.get("path_policy", "./policy")))
         super().__init__(cfg, samples, weights)
 
-    @property
-    def port(self) -> int:
-        """Where it listens, once it was started."""
-        return int(self.address.rsplit(":", 1)[1])
-
     def _listener(self) -> HttpWorker:
         return HttpWorker(self, self._cfg, self._fail, self._slave)
 

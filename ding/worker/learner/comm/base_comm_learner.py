@@ -1,9 +1,8 @@
 """What connects a learner to the rest of a run, whatever messages and data travel by."""
 
-import contextlib
 import os
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
@@ -18,7 +17,7 @@ from ding.torch_utils.threads import fit_threads
 from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
 from ding.utils.data import IDataLoader
 from ding.utils.errors import ConfigError, DingError
-from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner, create_learner
@@ -32,14 +31,11 @@ from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.messages import (
-    CloseTask,
     Demand,
     DemandRequest,
     Kind,
     Request,
-    ResourceRequest,
     Resources,
-    StartTask,
     Task,
     TaskReport,
     TrainAnswer,
@@ -66,12 +62,11 @@ class LearnerLink(Protocol):
     def send_learn_info(self, learn_info: LearnInfo) -> None: ...
 
 
-class BaseCommLearner(ABC):
+class BaseCommLearner(CommWorker):
     """A worker that trains on what a coordinator names, and gives weights and results back.
 
-    It is a `ding.worker.seams.WorkerService`: whatever carries the coordinator's requests calls
-    `handle`. If the config says where the coordinator is, `start` has them come over HTTP. A comm
-    type of one's own defines the abstract methods, which say what samples and weights travel by.
+    A comm type of one's own defines the abstract methods, which say what samples and weights travel
+    by.
 
     Args:
         cfg: ``name``; ``exp_name``, the run's folder; ``send_policy_freq``; ``prefetch``, batches
@@ -83,25 +78,19 @@ class BaseCommLearner(ABC):
     kind: Kind = "learner"
 
     def __init__(self, cfg: EasyDict) -> None:
-        self._cfg = cfg
+        super().__init__(cfg, str(cfg.get("name") or "learner"))
         self._learner_uid = get_task_uid()
-        self._name = str(cfg.get("name") or "learner")
         self._timer = EasyTimer()  # for subclasses
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
         self._group = LearnerGroup() if self._multi_gpu else None
         self._rank, self._world_size = (0, 1) if self._group is None else self._group.launched_as
         #: Where the state is kept; in the run's folder, unless a subclass knows better.
         self._artifacts: Artifacts = FolderArtifacts(cfg.get("exp_name", "default_experiment"))
-        self._end_flag = True
-        self._ended = threading.Event()
-        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._task: TrainingTask | None = None  # the one that the coordinator works with
         self._last_task: TrainingTask | None = None  # perhaps still at its end
         self._reader: BatchReader | None = None
         self._own_buffers: dict[str, OwnBuffer] = {}
-        self._http: HttpWorker | None = None
-        self.failed: str | None = None
 
     # ------------------------------------------------------------------ what the learner calls
 
@@ -228,28 +217,13 @@ class BaseCommLearner(ABC):
 
     # ------------------------------------------------------------------ requests
 
-    def handle(self, request: Request[Answer]) -> Answer:
-        """Answer a request.
-
-        Raises:
-            TaskFail: It failed, or is none to a learner; with type, message, traceback.
-        """
-        answer: object
+    def _answer_in_task(self, request: Request[Answer]) -> object:
         match request:
-            case ResourceRequest():
-                answer = self._resources()
-            case StartTask(kind="learner", info=info):
-                answer = self._start_task(info)
             case DemandRequest():
-                answer = self._demand(request)
+                return self._demand(request)
             case TrainRequest():
-                answer = self._train(request)
-            case CloseTask(kind="learner"):
-                answer = self._close_task()
-            case _:
-                text = f"a learner knows no {type(request).__name__}"
-                raise ErrorReport("UnknownTask", text).task_fail()
-        return cast(Answer, answer)
+                return self._train(request)
+        return super()._answer_in_task(request)
 
     def _resources(self) -> Resources:
         gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -346,7 +320,7 @@ class BaseCommLearner(ABC):
             answer = replace(answer, received=own.take_received(), own_rows=own.rows)
         return answer
 
-    def _take_in(self, task: TrainingTask) -> None:  # noqa: B027
+    def _take_in(self, task: TrainingTask) -> None:
         """Read the chunks that are for the learner's own buffer, unless `next_batch` does."""
 
     def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
@@ -428,65 +402,19 @@ class BaseCommLearner(ABC):
 
     # ------------------------------------------------------------------ life
 
-    def start(self) -> None:
-        """Begin to take requests; over HTTP if the config says where the coordinator is."""
-        if not self._end_flag:
-            return
-        self._end_flag = False
-        self._ended.clear()
-        self._closing.clear()
-        self._http = self._listener()
-        if self._http is not None:
-            self._http.start()
-
-    def _listener(self) -> HttpWorker | None:
-        """What lets requests come over HTTP, if they do."""
-        return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
-
-    def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone without a word: the task ends; another one may come."""
+    def _give_up_task(self, cause: str) -> None:
         self._leave_task()
 
-    def released(self) -> None:
-        """The coordinator has said that the run is over."""
+    def _ask_to_end(self) -> None:
         self._leave_task()
-        self._ended.set()
 
-    def close(self) -> None:
-        """End training, saving the state, and leave. Closing twice does nothing."""
-        if self._end_flag:
-            return
-        if self._http is not None:
-            self._http.stop_joining()
-        self._closing.set()
-        self._leave_task()
-        if self._http is not None:
-            self._http.close()
+    def _finish(self) -> None:
         if self._last_task is not None:
             self._last_task.join(durations.LEARNER_STOP if self.failed is None else 0.1)
         if self._group is not None:
             self._group.close()
         for own in self._own_buffers.values():
             own.close()
-        self._end_flag = True
-        self._ended.set()
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended, by `close` or because it `failed`, within ``timeout`` seconds."""
-        return self._ended.wait(timeout)
-
-    def __del__(self) -> None:
-        # Whoever waits here could wait for ever: training is asked to end, no more.
-        with contextlib.suppress(Exception):
-            if not self._end_flag:
-                self._closing.set()
-                self._leave_task()
-                self._ended.set()
-
-    def _fail(self, cause: str) -> None:
-        """Note why this learner cannot go on; the first cause counts."""
-        self.failed = self.failed or cause
-        self._ended.set()
 
     def _is_in_touch(self) -> bool:
         """Whether the coordinator may be taken to know of this learner, and of no other."""
@@ -494,13 +422,6 @@ class BaseCommLearner(ABC):
             return True
         tolerance = self._cfg.get("heartbeat_tolerance")
         return self._http.in_touch(DEFAULT_HEARTBEAT_TOLERANCE if tolerance is None else tolerance)
-
-    @property
-    def address(self) -> str:
-        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
-        if self._http is None:
-            raise ConfigError("it does not listen: its config names no port and no coordinator")
-        return self._http.address
 
 
 def is_own(named: object) -> bool:

@@ -113,11 +113,6 @@ class FlaskFileSystemLearner(LearnerService):
             FolderArtifacts(cfg.get("exp_name", "default_experiment")),
         )
 
-    @property
-    def port(self) -> int:
-        """Where it listens, once it was started."""
-        return int(self.address.rsplit(":", 1)[1])
-
     def _listener(self) -> HttpWorker:
         return HttpWorker(self, self._cfg, self._fail, self._slave)
 

@@ -1,0 +1,166 @@
+"""What collectors and learners that take a coordinator's requests have in common: their life."""
+
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
+from easydict import EasyDict
+
+from ding.utils.errors import ConfigError
+from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.error_report import ErrorReport
+from ding.worker.messages import (
+    CloseTask,
+    Kind,
+    Request,
+    ResourceRequest,
+    Resources,
+    StartTask,
+    Task,
+    TaskReport,
+)
+
+Answer = TypeVar("Answer")
+
+
+class CommWorker(ABC):
+    """A `ding.worker.seams.WorkerService`: whatever carries requests calls `handle`.
+
+    If the config says where the coordinator is, `start` has them come over HTTP.
+
+    Args:
+        cfg: The worker's config.
+        name: Of the worker.
+    """
+
+    kind: Kind
+
+    def __init__(self, cfg: Mapping[str, object], name: str) -> None:
+        self._cfg, self._name = EasyDict(cfg), name
+        self._http: HttpWorker | None = None
+        self._end_flag = True
+        self._closing = threading.Event()
+        self._ended = threading.Event()
+        self._failed: str | None = None
+
+    # ------------------------------------------------------------------ requests
+
+    def handle(self, request: Request[Answer]) -> Answer:
+        """Answer a request.
+
+        Raises:
+            TaskFail: It failed, or is none to this kind of worker; with type, message, traceback.
+        """
+        answer: object
+        match request:
+            case ResourceRequest():
+                answer = self._resources()
+            case StartTask(kind=self.kind, info=info):
+                answer = self._start_task(info)
+            case CloseTask(kind=self.kind):
+                answer = self._close_task()
+            case _:
+                answer = self._answer_in_task(request)
+        return cast(Answer, answer)
+
+    @abstractmethod
+    def _resources(self) -> Resources:
+        """What it has."""
+
+    @abstractmethod
+    def _start_task(self, info: Task) -> None:
+        """Begin a task; what is left of another one ends first."""
+
+    @abstractmethod
+    def _close_task(self) -> TaskReport:
+        """End the task; how it ended."""
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        """Answer a request that only this kind of worker knows."""
+        text = f"a {self.kind} knows no {type(request).__name__}"
+        raise ErrorReport("UnknownTask", text).task_fail()
+
+    @abstractmethod
+    def _give_up_task(self, cause: str) -> None:
+        """End the task, if there is one: nobody asks for it any more."""
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begin to take requests; over HTTP if the config says where the coordinator is."""
+        if not self._end_flag:
+            return
+        self._end_flag = False
+        self._closing.clear()
+        self._ended.clear()
+        self._http = self._listener()
+        if self._http is not None:
+            self._http.start()
+
+    def _listener(self) -> HttpWorker | None:
+        """What lets requests come over HTTP, if they do."""
+        return HttpWorker(self, self._cfg, self._fail) if HttpWorker.wanted(self._cfg) else None
+
+    def coordinator_lost(self, cause: str) -> None:
+        """The coordinator is gone without a word: the task ends; another one may come."""
+        self._give_up_task(cause)
+
+    def released(self) -> None:
+        """The coordinator has said that the run is over."""
+        self._give_up_task("the coordinator has disconnected")
+        self._ended.set()
+
+    def close(self) -> None:
+        """End the task, and leave. Closing twice does nothing."""
+        http = self._http if not self._end_flag else None
+        if http is not None:
+            http.stop_joining()
+        self._closing.set()
+        self._give_up_task("the worker is closed")
+        if http is not None:
+            http.close()
+        self._finish()
+        self._end_flag = True
+        self._ended.set()
+
+    def _finish(self) -> None:  # noqa: B027
+        """Close what it has open; may be called again."""
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Whether it has ended, by `close` or because it `failed`, within ``timeout`` seconds."""
+        return self._ended.wait(timeout)
+
+    def __del__(self) -> None:
+        # Whoever waits here could wait for ever: the task is asked to end, no more.
+        with contextlib.suppress(Exception):
+            self._closing.set()
+            self._ask_to_end()
+            self._ended.set()
+
+    @abstractmethod
+    def _ask_to_end(self) -> None:
+        """Ask the task to end, if there is one; does not wait."""
+
+    def _fail(self, cause: str) -> None:
+        """Note why it cannot go on; the first cause counts."""
+        self._failed = self._failed or cause
+        self._ended.set()
+
+    @property
+    def failed(self) -> str | None:
+        """Why it cannot go on, if it cannot."""
+        return self._failed
+
+    @property
+    def address(self) -> str:
+        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
+        if self._http is None:
+            raise ConfigError(f"{self._name} does not listen: it was not started, or not for HTTP")
+        return self._http.address
+
+    @property
+    def port(self) -> int:
+        """Where it listens, once it was started."""
+        return int(self.address.rsplit(":", 1)[1])
