@@ -34,7 +34,7 @@ class Resources:
     Attributes:
         ours: Whether it speaks all of these messages; else it is one that takes and gives one
             sample or batch at a time.
-        others: What it told beside that.
+        others: What it reported beside that.
     """
 
     cpu: int = 1
@@ -68,7 +68,7 @@ class StartTask(Request[None]):
 
 @dataclass(frozen=True)
 class TaskReport:
-    """How a task ended; `info` is what the commander is told.
+    """How a task ended; `info` is for the commander.
 
     A collector's has the counts, durations and returns of its episodes, a learner's
     ``learner_step`` and ``learner_done``.
@@ -95,7 +95,7 @@ class ChunkReport:
     Attributes:
         data_id: Their name there.
         size: Bytes; 0 if unknown.
-        meta: As it was told: ``sample_num``, ``collect_iter``, ``priority``, ``cur_step``, ...
+        meta: As it was reported: ``sample_num``, ``collect_iter``, ``priority``, ``cur_step``, ...
     """
 
     data_id: str
@@ -114,7 +114,7 @@ class CollectProgress:
         waiting: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
         waiting_bytes: Size of the chunk that waits for space.
         warning: Something that the operator should know.
-        info: As it was told, for the commander: ``cur_episode``, ``cur_sample``, ``cur_step``, ...
+        info: As reported, for the commander: ``cur_episode``, ``cur_sample``, ``cur_step``, ...
     """
 
     task_id: str | None
@@ -229,7 +229,7 @@ class TrainAnswer:
         error: Why training has ended early.
         received: Chunks whose samples are in the learner's own buffer now.
         own_rows: Samples in that buffer; ``None`` if it has none.
-        info: As it was told, for the commander.
+        info: As it was reported, for the commander.
     """
 
     task_id: str | None

@@ -268,8 +268,8 @@ class PolicyCommander(BaseCommander):
     def _judge_evaluation(self, job: Job | None, info: Info) -> bool:
         reward = mean_return(info, is_eval=True)
         if reward is None:
-            told = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}
-            self._retry_evaluation(f"it gave no mean return of whole episodes: {told}")
+            reported = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}
+            self._retry_evaluation(f"it gave no mean return of whole episodes: {reported}")
             return False
         self._eval_failures = 0
         if job is not None and self._next_eval is not None:

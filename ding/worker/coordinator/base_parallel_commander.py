@@ -23,7 +23,7 @@ from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.reported_values import as_count
 from ding.worker.messages import Task
 
-#: What a worker has told.
+#: What a worker has reported.
 Info = Mapping[str, object]
 #: Tasks of learners whose news a naive commander keeps.
 MAX_LEARNER_INFO = 100
@@ -127,7 +127,7 @@ class NaiveCommander(BaseCommander):
         cfg: The main config, or ``collector_task_space`` and ``learner_task_space`` alone.
 
     Attributes:
-        learner_info: The newest that each learner's task has told, by the task's id.
+        learner_info: The newest report of each learner's task, by the task's id.
     """
 
     config: StateDict = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)

@@ -149,7 +149,7 @@ class CommCoordinator:
         return list(found.values())
 
     def worker_ended(self, name: str, cause: str) -> bool:
-        """A worker's process has ended; whether its loss is still to be told."""
+        """A worker's process has ended; whether its loss was not known."""
         session = self._sessions.get(name)
         if session is None or not session.note_loss(cause):
             return False
@@ -192,7 +192,7 @@ class CommCoordinator:
     # ------------------------------------------------------------------ what sessions tell
 
     def arrived(self, session: WorkerSession) -> None:
-        """A worker has told what it has, unless it was replaced meanwhile."""
+        """A worker has reported its resources, unless it was replaced meanwhile."""
         with self._lock:
             if self._sessions.get(session.name) is not session:
                 return

@@ -75,7 +75,7 @@ class CoordinatorState:
             self._is_failing = self._saver.error is not None
 
     def save(self, collect: Callable[[], StateDict]) -> None:
-        """Save what `collect` gives. A failure is told once, and the run goes on."""
+        """Save what `collect` gives. A failure is shown once, and the run goes on."""
         self._collect = collect
         self._saver.save()
         self._is_failing = self._saver.error is not None

@@ -119,7 +119,7 @@ class ReferenceBuffer:
         return {name: column[at] for name, column in join_columns(kept).items()}
 
     def update(self, info: Mapping[str, object]) -> None:
-        """Pass on what learning told about rows.
+        """Pass on what learning found about rows.
 
         Raises:
             DataError: It is damaged; nothing is changed then.

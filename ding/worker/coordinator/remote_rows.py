@@ -42,13 +42,13 @@ class RemoteRows:
 
     def push(self, chunk: Chunk, columns: dict[str, Any], envstep: int) -> None:
         """Pass on a chunk that is in the ledger."""
-        told = {name: _json(column) for name, column in columns.items() if name != "row"}
-        meta: dict[str, Json] = {"sample_num": chunk.rows, **told}
+        columns_json = {name: _json(column) for name, column in columns.items() if name != "row"}
+        meta: dict[str, Json] = {"sample_num": chunk.rows, **columns_json}
         self._numbers[chunk.data_id] = chunk.number
         self._outbox.append(ChunkReport(chunk.data_id, None, None, chunk.size, meta))
 
     def take_chunks(self) -> tuple[ChunkReport, ...]:
-        """What the learner has not been told of."""
+        """What the learner does not know of."""
         chunks = tuple(self._outbox)
         self._outbox.clear()
         self._sent.update((chunk.data_id, chunk) for chunk in chunks)

@@ -63,7 +63,7 @@ class RunBuffers:
                 buffer.close(remove_files=True)
 
     def forget_worker(self, worker: str) -> None:
-        """Remove what a collector has written and not told of."""
+        """Remove what a collector has written and not reported."""
         for buffer in self.all().values():
             buffer.forget_worker(worker)
 

@@ -9,7 +9,7 @@ from ding.utils import durations
 from ding.utils.ending import Ending
 from ding.worker.seams import TaskFailure
 
-#: A cause that a worker told so often within so many seconds is there to stay, progress or not.
+#: A cause that a worker reported so often within so many seconds is there to stay, progress or not.
 SAME_CAUSE_LIMIT = 10
 
 

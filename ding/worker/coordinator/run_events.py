@@ -96,7 +96,7 @@ class RunEvents(Events):
         self._retries.progress("collector")
 
     def deal_with_collector_judge_finish(self, task_id: str, data: Mapping[str, Json]) -> bool:
-        """Whether a collector's task shall be closed, by the progress that it tells; an unknown
+        """Whether a collector's task shall be closed, by the progress that it reports; an unknown
         one is left alone."""
         if self._known(task_id, "collector") is None:
             return False
@@ -170,7 +170,7 @@ class RunEvents(Events):
     def deal_with_learner_send_info(
         self, task_id: str, buffer_id: str, info: Mapping[str, Json]
     ) -> None:
-        """Take in what a learner tells of its training."""
+        """Take in what a learner reports of its training."""
         state = self._learner_task(task_id)
         buffer = self._buffers.get(buffer_id)
         if buffer is not None:

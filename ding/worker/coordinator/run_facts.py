@@ -158,7 +158,7 @@ class RunFacts:
             self._steps.pop(task_id, None)
 
     def trained(self, policy_id: str, info: Mapping[str, object]) -> int:
-        """A learner told of its training; returns its step."""
+        """A learner has reported on its training; returns its step."""
         step = as_count(info.get("learner_step"))
         with self._lock:
             self.train_iter = max(self.train_iter, step)
@@ -170,7 +170,7 @@ class RunFacts:
         return step
 
     def note_trouble(self, worker: str, trouble: object) -> str | None:
-        """A worker tells what keeps it from a part of its work, ``None`` for nothing.
+        """A worker reports what keeps it from a part of its work, ``None`` for nothing.
 
         Returns:
             The trouble, if it is new.

@@ -53,7 +53,7 @@ def _checkpoint(state: State, info: Mapping[str, object]) -> State:
 
 
 class RunFiles:
-    """Removes files at the end of a run; one that cannot be removed is told and does no harm.
+    """Removes files at the end of a run; one that cannot be removed is shown and does no harm.
 
     Args:
         weights: Where weights are published; ``None``: nowhere that the coordinator can see.

@@ -248,7 +248,7 @@ class TaskScheduler:
     def _next_task(self, kind: Kind) -> list[TaskState]:
         """A new task of the commander, queued, if there is one."""
         # A commander is asked when there is somebody to work, or nobody ever: then the task's time
-        # runs out, and that is told.
+        # runs out, and that is shown.
         waits = self._workers.free(kind) or not self._workers.present(kind)
         task = self._commander.get_task(kind) if waits and not self._is_over() else None
         if task is None:

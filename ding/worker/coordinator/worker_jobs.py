@@ -77,7 +77,7 @@ class Job(ABC):
 
     Attributes:
         waits_for: What the task cannot go on without, ``None`` if it goes on.
-        info: The latest that the worker told of its progress.
+        info: The latest that the worker reported of its progress.
         is_eval: Whether a collector evaluates instead of collecting.
     """
 
@@ -103,7 +103,7 @@ class Job(ABC):
         self._worker.ask(StartTask(self.kind, {**self._task(), **own}))
 
     def _task(self) -> Task:
-        """The task as the worker is told of it."""
+        """The task as it is given to the worker."""
         return self.task
 
     @abstractmethod
@@ -279,7 +279,7 @@ class LearnerJob(Job):
         return self._take(buffer_id, answer)
 
     def _next_demand(self, demand: Demand, answer: TrainAnswer) -> Demand | None:
-        """What the learner wants next, if it told so with its results."""
+        """What the learner wants next, if its results say so."""
         if not self.ours or answer.batch_num is None:
             return None
         step = max(demand.train_iter, answer.learner_step)

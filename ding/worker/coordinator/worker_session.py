@@ -63,7 +63,7 @@ class Hub(Protocol):
         """Seconds for which a collector's news is to wait for more."""
 
     def arrived(self, session: "WorkerSession") -> None:
-        """Its worker has told what it has."""
+        """Its worker has reported its resources."""
 
     def ready(self, session: "WorkerSession") -> None:
         """Its worker is free."""
