@@ -6,16 +6,25 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.engines import DEFAULT_ENGINE
-from ding.config.system import kind_of, processes_per_learner, worker_names
+from ding.config.hosts import LOOPBACK
+from ding.config.system import (
+    aggregator_of,
+    kind_of,
+    processes_per_learner,
+    rank_of,
+    worker_names,
+)
 from ding.entry.part_process import run_part
-from ding.entry.part_runs import run_coordinator
+from ding.entry.part_runs import rank_environ, run_coordinator
 from ding.envs import env_seeds
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
+from ding.utils.system_helper import find_free_port
 from ding.worker.engines.carrier import Carrier, WorkerSpec
 from ding.worker.engines.spawn_control import CarrierEngine
 from ding.worker.engines.worker_services import build_service
+from ding.worker.messages import Kind
 
 
 def run_on_engine(config: EasyDict, resume: bool) -> Ending:
@@ -40,35 +49,44 @@ def run_on_engine(config: EasyDict, resume: bool) -> Ending:
     carrier = made(section, exp_name)
     carrier.open()
     try:
-        engine = CarrierEngine.of_run(carrier, worker_specs(config), config.system.max_restart)
+        specs = worker_specs(config, carrier.has_teams)
+        engine = CarrierEngine.of_run(carrier, specs, config.system.max_restart)
         config.resume_coordinator = resume
         return run_part(lambda handle: run_coordinator(handle, config, None, engine))
     finally:
         carrier.close()
 
 
-def worker_specs(config: EasyDict) -> list[WorkerSpec]:
+def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
     """What the workers of a compiled config are made of.
 
+    Args:
+        has_teams: Whether a learner may consist of several.
+
     Raises:
-        ConfigError: A learner of several processes.
+        ConfigError: A learner of several processes, where there can be none.
     """
     main, system = config.main, config.system
-    if processes_per_learner(system) > 1:
+    processes = processes_per_learner(system)
+    if processes > 1 and not has_teams:
         raise ConfigError(
-            f"system_config.learner_gpu_num={system.learner_gpu_num}: a learner of several "
-            f"processes needs the engine {DEFAULT_ENGINE!r}, not {system.engine.type!r}"
+            f"system_config.learner_gpu_num={system.learner_gpu_num}: the engine "
+            f"{system.engine.type!r} has no learners of several processes, {DEFAULT_ENGINE!r} and "
+            "'ray' have"
         )
-    return [
-        WorkerSpec(
-            name,
-            "collector" if kind_of(name) == "collector" else "learner",
-            build_service,
-            system[name],
-            env_seeds(main.seed, name, 1)[0],
-        )
-        for name in worker_names(main, system)
-    ]
+    ports: dict[str, int] = {}
+    specs = []
+    for name in worker_names(main, system):
+        kind, team, environ = kind_of(name), aggregator_of(name, system), {}
+        if team is not None:
+            # Where they meet; that the host which they will be on has it free is likely.
+            port = ports.setdefault(team, find_free_port(LOOPBACK))
+            environ = rank_environ(rank_of(name, system)[1], processes, port)
+        if kind in ("collector", "learner"):
+            seed = env_seeds(main.seed, name, 1)[0]
+            role: Kind = "collector" if kind == "collector" else "learner"
+            specs.append(WorkerSpec(name, role, build_service, system[name], seed, environ, team))
+    return specs
 
 
 def _modules_of(cfg: Mapping[str, Any]) -> Iterator[str]:

@@ -57,6 +57,8 @@ class WorkerSpec:
         entry: The worker's part of the compiled config.
         seed: Of its draws.
         environ: What has to be in its environment.
+        team: Name of the learner that it is one process of, if that consists of several. They have
+            to be on one host.
     """
 
     name: str
@@ -65,6 +67,12 @@ class WorkerSpec:
     entry: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     environ: Mapping[str, str] = field(default_factory=dict)
+    team: str | None = None
+
+    @property
+    def place_in_team(self) -> tuple[int, int]:
+        """Which process of its learner it is, and how many there are."""
+        return int(self.environ.get("RANK", 0)), int(self.environ.get("WORLD_SIZE", 1))
 
 
 #: Told with a cause when a worker has ended by itself.
@@ -85,6 +93,8 @@ class Carrier(ABC, Generic[Handle]):
 
     #: Known keys of the engine's section, with defaults.
     config: dict[str, Any] = {}
+    #: Whether each worker is a process on a host, so that ``torch.distributed`` can join several.
+    has_teams = False
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
         self.cfg = EasyDict({**self.default_config(), **cfg})

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from ding.interaction.slave import TaskFail
 from ding.utils import ENGINE_REGISTRY, durations
@@ -82,6 +84,7 @@ class RayHandle:
 class RayCarrier(Carrier[RayHandle]):
     """Workers are actors, samples and weights are objects that the driver owns."""
 
+    has_teams = True
     config: dict[str, Any] = dict(
         # None: a Ray of this run's own, on this host. 'auto': the cluster that this host is in.
         # Else 'host:port' of the head.
@@ -107,6 +110,7 @@ class RayCarrier(Carrier[RayHandle]):
         self._handles: dict[str, RayHandle] = {}
         self._waiting: dict[str, RayHandle] = {}
         self._hosts: set[str] = set()
+        self._teams: dict[str, Any] = {}  # placement groups of learners of several processes
         self._closing = threading.Event()
         self._lost_head: str | None = None
         self._watcher = threading.Thread(target=self._watch, name="watch-ray", daemon=True)
@@ -126,6 +130,8 @@ class RayCarrier(Carrier[RayHandle]):
         self._samples.clear()
         self._weights.clear()
         if self._lost_head is None:
+            for group in self._teams.values():
+                remove_placement_group(group)
             clean_host(self._run, self._hosts)
         self._cluster.leave()
 
@@ -178,7 +184,21 @@ class RayCarrier(Carrier[RayHandle]):
             cpus = 0 if self._cluster.is_own else 1
         if gpus is None:
             gpus = min(1, ray.cluster_resources().get("GPU", 0))
-        return {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
+        own = {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
+        return {**own, **self._place_in_team(worker, own)}
+
+    def _place_in_team(self, worker: WorkerSpec, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Where one process of a learner of several belongs: with the others, on one node."""
+        rank, size = worker.place_in_team
+        bundle = {"CPU": own["num_cpus"], "GPU": own["num_gpus"], **own["resources"]}
+        bundle = {name: amount for name, amount in bundle.items() if amount}
+        if worker.team is None or not bundle:  # without any, there is one node
+            return {}
+        if worker.team not in self._teams:
+            bundles = [bundle] * size
+            self._teams[worker.team] = placement_group(bundles, strategy="STRICT_PACK")
+        group = self._teams[worker.team]
+        return {"scheduling_strategy": PlacementGroupSchedulingStrategy(group, rank)}
 
     def _waits_for(self, worker: WorkerSpec) -> str:
         """Why it is not there yet."""

@@ -13,6 +13,7 @@ from ding.utils import durations
 from ding.utils.restart_limit import RestartLimit
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, Stores, WorkerSpec
 from ding.worker.engines.status_server import StatusServer
+from ding.worker.engines.team_control import TeamControl
 from ding.worker.messages import Kind, Request, ResourceRequest
 from ding.worker.seams import (
     Arrival,
@@ -40,7 +41,14 @@ class CarrierEngine(Stores):
         cls, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
     ) -> "CarrierEngine":
         """The engine of a run; see `SpawnControl`."""
-        stores, control = Stores.of(carrier), SpawnControl(carrier, specs, max_restart)
+        stores = Stores.of(carrier)
+        control: Control = SpawnControl(carrier, specs, max_restart)
+        teams: dict[str, list[str]] = {}
+        for spec in specs:
+            if spec.team is not None:
+                teams.setdefault(spec.team, []).append(spec.name)
+        if teams:
+            control = TeamControl(control, teams)
         return cls(stores.samples, stores.weights, stores.artifacts, control)
 
 

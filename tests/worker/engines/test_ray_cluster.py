@@ -40,8 +40,8 @@ def on(cluster, **engine):
 
 
 @contextlib.contextmanager
-def run_on(cluster, folder, stop_value=99, engine=None, **settings):
-    system = dict(engine=on(cluster, **(engine or {})))
+def run_on(cluster, folder, stop_value=99, engine=None, gpus=0, **settings):
+    system = dict(engine=on(cluster, **(engine or {})), learner_gpu_num=gpus)
     with parallel_run(folder, stop_value=stop_value, system=system, **settings) as run:
         yield run
         assert run.processes() == []
@@ -105,6 +105,14 @@ def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
         after = learns_on(run, 20)
         assert after["train_iter"] > seen / 4
         interrupted(run)
+
+
+def test_a_learner_of_two_processes_is_on_one_node(cluster, tmp_path):
+    engine = dict(learner=dict(num_cpus=0.5, resources=dict(head=0.5)))
+    with run_on(cluster, tmp_path, stop_value=9.5, engine=engine, gpus=2) as run:
+        run.wait_for("workers", lambda s: s["train_iter"] > 0, 90)
+        assert "learner_aggregator0" in run.status()["workers"]
+        assert wait_for_the_goal(run)["status"] == "converged"
 
 
 def test_a_stopped_collector_is_replaced(cluster, tmp_path):
