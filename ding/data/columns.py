@@ -177,7 +177,7 @@ class Columns(list[Any]):
         if len(parts) > 1:
             # Not kept: the blocks may be shared, and a row asked of another container must not
             # drift apart from a joined copy in this one.
-            return _concat([_select(block.arrays(), span) for block, span in parts])
+            return _concat([_select(block.columns, span) for block, span in parts])
         block, span = parts[0]
         return _select(block.arrays(), span)
 
@@ -421,6 +421,12 @@ def _concat(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _concat_leaves(leaves: Sequence[Any]) -> Any:
     first = leaves[0]
+    if any(isinstance(leaf, IndexedColumn) for leaf in leaves):
+        if len({getattr(leaf, "source", leaf).dtype for leaf in leaves}) == 1 and all(
+            isinstance(leaf, IndexedColumn) for leaf in leaves
+        ):
+            return _gathered_in_one(leaves)
+        return _concat_leaves([_gathered(leaf) for leaf in leaves])
     if isinstance(first, Mapping):
         return _concat(leaves)
     if isinstance(first, torch.Tensor):
@@ -428,6 +434,20 @@ def _concat_leaves(leaves: Sequence[Any]) -> Any:
     if isinstance(first, IdColumn):
         return IdColumn(first.prefix, np.concatenate([leaf.numbers for leaf in leaves]))
     return np.concatenate(leaves)
+
+
+def _gathered_in_one(parts: Sequence[IndexedColumn[Any]]) -> Any:
+    """Join what columns of one dtype stand for: each row is copied once."""
+    is_tensor = isinstance(parts[0].source, torch.Tensor)
+    sources = [part.source.numpy() if is_tensor else part.source for part in parts]
+    joined = np.empty((sum(map(len, parts)), *sources[0].shape[1:]), sources[0].dtype)
+    start = 0
+    for part, source in zip(parts, sources):
+        stop = start + len(part)
+        # Any mode but the default, which takes to a buffer of its own first.
+        source.take(part.index, 0, out=joined[start:stop], mode="clip")
+        start = stop
+    return torch.from_numpy(joined) if is_tensor else joined
 
 
 def _clone(leaf: Any) -> Any:

@@ -101,14 +101,14 @@ class ColumnSteps(Steps):
 
     # ------------------------------------------------------------------ trajectories
 
-    def complete(self, step: VectorStep, which: np.ndarray) -> None:
+    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
         if not self._keeps:
             return
-        env_ids = step.env_ids[which]
-        self._completed.append(self._trajectory[env_ids])
+        numbers = self._trajectory[env_ids]
+        self._completed.append(numbers)
         for player, log in enumerate(self._logs):
             last = tree_take(self._of_player(step.obs, player), which)
-            log.append_part(len(env_ids), {"obs": last, _TRAJECTORY: self._trajectory[env_ids]})
+            log.append_part(len(env_ids), {"obs": last, _TRAJECTORY: numbers})
         self.forget(env_ids)
 
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:

@@ -101,8 +101,9 @@ class Rollout:
 
     def _end_trajectories(self, tally: Tally, step: VectorStep) -> list[Episode]:
         env_ids, done = step.env_ids, step.done
-        lengths = self._traj_lengths[env_ids]
-        complete = done if self._longest < self.traj_len else done | (lengths >= self.traj_len)
+        complete = done
+        if self._longest >= self.traj_len:
+            complete = done | (self._traj_lengths[env_ids] >= self.traj_len)
         if step.abnormal is not None and step.abnormal.any():
             failed = env_ids[step.abnormal]
             complete, done = complete & ~step.abnormal, done & ~step.abnormal
@@ -110,12 +111,15 @@ class Rollout:
             self._steps.forget(failed)
             self._lengths[:, failed] = 0
             self._steps.reset_policies(failed.tolist())
-        if np.count_nonzero(complete):
-            self._steps.complete(step, complete)
-            self.waiting += int(lengths[complete].sum())
-            self._traj_lengths[env_ids[complete]] = 0
+        ids = env_ids[complete]
+        if len(ids):
+            self._steps.complete(ids, step, complete)
+            self.waiting += int(self._traj_lengths[ids].sum())
+            self._traj_lengths[ids] = 0
             self._longest = int(self._traj_lengths.max())
-        return self._end_episodes(tally, env_ids[done], step.infos) if step.infos else []
+        if not step.infos:
+            return []
+        return self._end_episodes(tally, ids if done is complete else env_ids[done], step.infos)
 
     def _end_episodes(
         self, tally: Tally, env_ids: np.ndarray, infos: Mapping[int, Any]
@@ -124,8 +128,7 @@ class Rollout:
         self._episode_lengths[env_ids] = 0
         ended = env_ids.tolist()
         episodes = [_episode(i, length, infos[i]) for i, length in zip(ended, lengths)]
-        for episode in episodes:
-            tally.end_episode(episode)
+        tally.end_episodes(episodes)
         self._steps.reset_policies(ended)
         return episodes
 

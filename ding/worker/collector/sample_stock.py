@@ -30,8 +30,8 @@ class SampleStock:
             return []
         n = len(self) if n is None else n
         taken, left = self._samples[:n], self._samples[n:]
-        if len(left) and isinstance(left, Columns):
-            left = _apart(left)  # what becomes of the others is no concern of these
+        if isinstance(taken, Columns):
+            taken = _apart(taken)  # what becomes of them is no concern of the others
         self._lengths = _after(self._lengths, n)
         self._samples = left if len(left) else None
         return taken
@@ -80,7 +80,7 @@ class SampleStock:
 
 
 def _apart(samples: Columns) -> Columns:
-    """The same samples in a container of their own: they do not become rows with others."""
+    """The same samples in a container of one part, their own: nothing becomes rows with them."""
     window = samples.window()
     if window is None:
         return samples

@@ -74,10 +74,10 @@ class Tally:
         """From here on the time does not count."""
         self.seconds, self._since = self.elapsed(), None
 
-    def end_episode(self, episode: Episode) -> None:
-        self.episode_count += 1
-        self.returns.append(episode.returns[0])
-        self.episodes.append(episode if self._infos else episode.brief())
+    def end_episodes(self, episodes: Sequence[Episode]) -> None:
+        self.episode_count += len(episodes)
+        self.returns.extend([episode.returns[0] for episode in episodes])
+        self.episodes.extend(episodes if self._infos else [one.brief() for one in episodes])
 
     def add(self, other: "Tally") -> None:
         """Count what `other` has counted."""

@@ -9,8 +9,8 @@ from ding.worker.collector.tally import Episode, Tally
 
 def tally_of(*returns, **kwargs):
     tally = Tally(**kwargs).start()
-    for value in returns:
-        tally.end_episode(Episode(0, [value], 5, [{"picture": 1, "result": "wins"}]))
+    info = {"picture": 1, "result": "wins"}
+    tally.end_episodes([Episode(0, [value], 5, [info]) for value in returns])
     return tally
 
 
