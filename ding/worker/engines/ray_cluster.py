@@ -1,5 +1,6 @@
 """Reaching a Ray cluster, or starting one for a run, and leaving it again."""
 
+import atexit
 import contextlib
 import importlib.util
 import logging
@@ -10,6 +11,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ding.utils import durations
@@ -21,6 +23,10 @@ except ImportError as error:
     raise ConfigError(
         f"the engine 'ray' needs the package ray: pip install 'ding[ray]' ({error})"
     ) from error
+
+
+#: How addresses start at which a process is a client of a driver on the cluster.
+_CLIENT = "ray://"
 
 
 class RayCluster:
@@ -38,6 +44,7 @@ class RayCluster:
         self._cfg, self._namespace = cfg, namespace
         self._joined = False
         self._head: tuple[str, int] | None = None
+        self._processes: set[int] = set()
 
     @property
     def is_own(self) -> bool:
@@ -54,8 +61,11 @@ class RayCluster:
             self._check_joined()
         else:
             self._init()
-        address = str(ray.get_runtime_context().gcs_address)
-        host, _, port = address.rpartition(":")
+        given = str(self._cfg["address"])
+        # A client of Ray reaches that address alone.
+        is_client = given.startswith(_CLIENT)
+        address = given if is_client else str(ray.get_runtime_context().gcs_address)
+        host, _, port = address.removeprefix(_CLIENT).rpartition(":")
         self._head = host, int(port)
 
     def _init(self) -> None:
@@ -76,6 +86,7 @@ class RayCluster:
         else:
             arguments["address"] = given
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        before = _children()
         try:
             with _own_signals():
                 ray.init(**arguments)
@@ -85,6 +96,7 @@ class RayCluster:
                 f"system_config.engine: {what}: {type(error).__name__}: {error}"
             ) from error
         self._joined = True
+        self._processes = _children() - before
 
     def _check_joined(self) -> None:
         """A process has one connection to Ray: the user's own is taken."""
@@ -118,7 +130,34 @@ class RayCluster:
         leaving = threading.Thread(target=ray.shutdown, name="leave-ray", daemon=True)
         leaving.start()
         leaving.join(durations.RAY_LEAVE)
-        return not leaving.is_alive()
+        if not leaving.is_alive():
+            return True
+        atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
+        parents = _parents()
+        for pid in [pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return False
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each process, where that can be seen."""
+    found = {}
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path(f"/proc/{int(entry)}/stat").read_text()
+            found[int(entry)] = int(stat.rpartition(")")[2].split()[1])
+    return found
+
+
+def _ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    while (pid := parents.get(pid, 0)) > 1:
+        yield pid
+
+
+def _children() -> set[int]:
+    """Processes that this one has started."""
+    return {pid for pid, parent in _parents().items() if parent == os.getpid()}
 
 
 @contextlib.contextmanager

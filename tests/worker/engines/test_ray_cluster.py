@@ -66,7 +66,7 @@ def learns_on(run, iters=50, seconds=90):
 
 
 def wait_for_the_goal(run):
-    assert run.end(90) == 0, run.output
+    assert run.end(150) == 0, run.output
     return record(run)
 
 
@@ -154,8 +154,6 @@ def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
         while any(Path(f"/proc/{pid}").exists() for pid in workers):
             assert time.monotonic() < deadline, "workers outlive their driver"
             time.sleep(0.1)
-    config = (run.exp / "formatted_total_config.py").read_text()
-    assert "resume" not in config
     resume = dict(learn=dict(resume_training=True))
     with run_on(cluster, tmp_path, stop_value=9.5, **resume) as again:
         assert wait_for_the_goal(again)["status"] == "converged"
@@ -181,10 +179,10 @@ def test_the_head_is_killed(tmp_path):
         os.kill(head, signal.SIGKILL)
         begin = time.monotonic()
         assert run.end(40) == 1
-        assert time.monotonic() - begin < 25
+        assert time.monotonic() - begin < 30
         assert record(run)["status"] == "failed"
         assert "head of the Ray cluster" in record(run)["reason"]
-        run.wait_until_alone(10)
+        run.wait_until_alone(15)
 
 
 def test_no_cluster_there(tmp_path):
