@@ -289,7 +289,6 @@ class TaskFailure:
     task_id: str | None = None
     lost: bool = False
     by_worker: bool = False
-    detail: object = None
 
 
 class Workers(Protocol):

@@ -230,13 +230,6 @@ class ChunkBuffer:
             self._ledger.unpin(numbers)
         self._files.remove_unused()
 
-    def release_all(self) -> None:
-        """No batch that was drawn so far is needed any more."""
-        with self._lock:
-            ids = list(self._in_flight)
-        for batch_id in ids:
-            self.release({"id": batch_id})
-
     def wait(self, batch_size: int, timeout: float) -> bool:
         """Wait until :meth:`sample` may succeed: enough is there, and more than when it did not,
         and collectors are not too far behind.

@@ -287,7 +287,7 @@ class WorkerSession:
         lost = isinstance(err, WorkerLost)
         if isinstance(err, NonsenseAnswer | SideFailed):  # the worker knows of no end yet
             lost = not self._close_quietly()
-        failure = TaskFailure(self.name, err.cause, job.task_id, lost, err.by_worker, err.detail)
+        failure = TaskFailure(self.name, err.cause, job.task_id, lost, err.by_worker)
         self.events.task_failed(failure)
         if lost:
             return err.cause

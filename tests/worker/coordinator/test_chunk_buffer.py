@@ -117,7 +117,7 @@ def test_a_file_that_a_batch_needs_stays_until_it_is_released(folder):
     assert len(folder.names()) == 1
     third = buffer.sample(4, 0)
     buffer.push(chunk(folder, 4), 0)
-    buffer.release_all()
+    buffer.release(third)
     assert folder.names() == [chunk_name(NAME, "collector0", "4")]
     buffer.release(third)
     buffer.close(remove_files=True)
@@ -254,14 +254,16 @@ def test_foreign_metadata_and_learners(folder):
         torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
         buffer.push({"data_id": f"env_{i}", "env_id": i, "buffer_id": NAME}, i)
     assert folder.names() == [f"env_{i}" for i in range(2, 6)]
-    assert sorted(row["obs"][0].item() for row in cache.batch(buffer.sample(4, 0))) == [2, 3, 4, 5]
+    wire = buffer.sample(4, 0)
+    assert sorted(row["obs"][0].item() for row in cache.batch(wire)) == [2, 3, 4, 5]
+    buffer.release(wire)
     rows = over_the_wire(buffer.sample_rows(4, 0))
     assert sorted(row["data_id"] for row in rows) == folder.names()
     assert all(row["env_id"] == int(row["data_id"][-1]) for row in rows)
     assert {"replay_buffer_idx", "replay_unique_id", "IS", "priority"} <= rows[0].keys()
     ids = {name: [row[name] for row in rows] for name in ("replay_buffer_idx", "replay_unique_id")}
     buffer.update({**ids, "priority": [1, 2, 3, 4]})
-    buffer.release_all()
+    buffer.release(rows)
     rows = buffer.sample_rows(4, 0)
     for i in range(6, 10):
         torch.save({"obs": torch.full((3,), i)}, folder.file(f"env_{i}"))
@@ -827,7 +829,7 @@ def test_a_restored_buffer_goes_on(folder, kind):
     for i in range(7, 12):
         again.push(chunk(folder, i), 0)
     assert len(folder.names()) <= 10
-    again.release_all()
+    again.release(expected)
     assert len(folder.names()) == 5
     again.close(remove_files=True)
     assert os.listdir(folder.path) == []
