@@ -15,10 +15,10 @@ import torch
 
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
+from ding.data.kinds import Column, Index, Leaf, Row
 from ding.data.tree import tree_length, tree_map
 from ding.utils.errors import DataError
 
-Column = np.ndarray | torch.Tensor | IdColumn | Mapping[str, Any]
 #: What a container may be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
@@ -40,7 +40,7 @@ class _Block:
         self.length = length
         #: Whether there may be an `IndexedColumn` among the columns.
         self.indexed = indexed
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
 
     def arrays(self) -> dict[str, Column] | None:
         """The columns, gathered where they were indices; None once they are rows."""
@@ -55,7 +55,7 @@ class _Block:
             self.indexed = False
         return self.columns
 
-    def to_rows(self) -> list[dict[str, Any]]:
+    def to_rows(self) -> list[Row]:
         with _turning_to_rows:
             columns = self._gather()
             if columns is not None:
@@ -169,7 +169,7 @@ class Columns(list[Any]):
         if arrays is not None:
             return dict(arrays)
         if not self.is_columnar:
-            raise DataError("these rows were handed out and may have changed: use them as rows")
+            raise _handed_out()
         parts = self._parts
         assert parts is not None
         if not parts:
@@ -177,9 +177,9 @@ class Columns(list[Any]):
         if len(parts) > 1:
             # Not kept: the blocks may be shared, and a row asked of another container must not
             # drift apart from a joined copy in this one.
-            return _concat([_select(block.columns, span) for block, span in parts])
+            return _concat([_select(_present(block.columns), span) for block, span in parts])
         block, span = parts[0]
-        return _select(block.arrays(), span)
+        return _select(_present(block.arrays()), span)
 
     def window(self) -> tuple[Mapping[str, AnyColumn], range] | None:
         """Columns, and which rows of them these are, in steps of one; None if they are rows.
@@ -199,7 +199,7 @@ class Columns(list[Any]):
         """One column by name."""
         return self.columns[name]
 
-    def take(self, index: Any) -> "Columns":
+    def take(self, index: Index) -> "Columns":
         """Gather rows by an integer array, a boolean mask or a slice; the result is a copy."""
         return Columns({name: _take(col, index) for name, col in self.columns.items()})
 
@@ -207,15 +207,17 @@ class Columns(list[Any]):
         """A container with further or replaced columns; the others are shared."""
         return Columns({**self.columns, **columns})
 
-    def map_columns(self, fn: Callable[[Any], Any]) -> "Columns":
+    def map_columns(
+        self, fn: Callable[[np.ndarray | torch.Tensor], np.ndarray | torch.Tensor]
+    ) -> "Columns":
         """A container with ``fn`` applied to each array; ids are left alone."""
 
-        def apply(leaf: Any) -> Any:
+        def apply(leaf: Leaf) -> Leaf:
             return leaf if isinstance(leaf, IdColumn) else fn(leaf)
 
         return Columns({name: tree_map(apply, col) for name, col in self.columns.items()})
 
-    def collated(self) -> dict[str, Any]:
+    def collated(self) -> dict[str, Column]:
         """A dict of batched tensors that share memory with the columns; ids stay as they are.
 
         One float64 per row, which is a Python number in the rows, becomes float32, as when rows
@@ -228,7 +230,7 @@ class Columns(list[Any]):
     def _to_rows(self) -> None:
         if self._parts is None:
             return
-        picked: list[dict[str, Any]] = []
+        picked: list[Row] = []
         for block, span in self._parts:
             rows = block.to_rows()
             whole = len(span) == len(rows) and span.step == 1
@@ -294,7 +296,7 @@ class Columns(list[Any]):
             return (Columns, (self.columns,))
         return (list, (list(self),))
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         self._to_rows()
         return super().__iter__()
 
@@ -330,7 +332,7 @@ for _name in (
     setattr(Columns, _name, _rows_first(_name))
 
 
-def as_columns(data: Any) -> Columns | None:
+def as_columns(data: object) -> Columns | None:
     """``data`` itself if it is columnar; columns stacked from uniform rows; otherwise ``None``.
 
     Args:
@@ -362,7 +364,7 @@ def _common_length(columns: Mapping[str, AnyColumn]) -> int:
     return next(iter(lengths.values()))
 
 
-def _rows_of(columns: Mapping[str, Column], length: int) -> list[dict[str, Any]]:
+def _rows_of(columns: Mapping[str, Column], length: int) -> list[Row]:
     values = [_values_of(col, length) for col in columns.values()]
     names = list(columns)
     return [dict(zip(names, row)) for row in zip(*values)]
@@ -378,10 +380,21 @@ def _values_of(col: Column, length: int) -> Sequence[Any]:
     return col.tolist()
 
 
-def _select(columns: Any, span: range) -> Any:
+def _present(columns: dict[str, Any] | None) -> dict[str, Any]:
+    """Columns of a block, which another thread may have turned into rows by now."""
+    if columns is None:
+        raise _handed_out()
+    return columns
+
+
+def _handed_out() -> DataError:
+    return DataError("these rows were handed out and may have changed: use them as rows")
+
+
+def _select(columns: Mapping[str, Column], span: range) -> dict[str, Column]:
     """The part of a block's columns that ``span`` names: views, unless it runs backwards."""
 
-    def pick(leaf: Any) -> Any:
+    def pick(leaf: Leaf) -> Leaf:
         if span == range(len(leaf)):
             return leaf
         if span.step > 0:
@@ -391,15 +404,14 @@ def _select(columns: Any, span: range) -> Any:
     return {name: tree_map(pick, col) for name, col in columns.items()}
 
 
-def _take(col: Column, index: Any) -> Column:
+def _take(col: Column, index: Index) -> Column:
     return tree_map(lambda leaf: _take_leaf(leaf, index), col)
 
 
-def _take_leaf(leaf: Any, index: Any) -> Any:
-    if isinstance(leaf, torch.Tensor) and not isinstance(index, slice):
-        return leaf[torch.as_tensor(index)]
-    picked = leaf[index]
-    return picked.copy() if isinstance(index, slice) and isinstance(leaf, np.ndarray) else picked
+def _take_leaf(leaf: Leaf, index: Index) -> Leaf:
+    if isinstance(index, slice):
+        return leaf[index].copy() if isinstance(leaf, np.ndarray) else leaf[index]
+    return leaf[torch.as_tensor(index)] if isinstance(leaf, torch.Tensor) else leaf[index]
 
 
 def _slice_parts(
@@ -415,7 +427,7 @@ def _slice_parts(
     return picked or [(block, span[:0]) for block, span in parts[:1]]
 
 
-def _concat(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _concat(batches: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
     return {name: _concat_leaves([batch[name] for batch in batches]) for name in batches[0]}
 
 
@@ -450,7 +462,7 @@ def _gathered_in_one(parts: Sequence[IndexedColumn[Any]]) -> Any:
     return torch.from_numpy(joined) if is_tensor else joined
 
 
-def _clone(leaf: Any) -> Any:
+def _clone(leaf: Leaf) -> Leaf:
     if isinstance(leaf, torch.Tensor):
         return leaf.clone()
     if isinstance(leaf, IdColumn):
@@ -458,7 +470,7 @@ def _clone(leaf: Any) -> Any:
     return leaf.copy()
 
 
-def _as_tensor(leaf: Any) -> Any:
+def _as_tensor(leaf: Leaf) -> torch.Tensor | IdColumn:
     if not isinstance(leaf, np.ndarray):
         return leaf
     if leaf.ndim == 1 and leaf.dtype == np.float64:
@@ -466,7 +478,7 @@ def _as_tensor(leaf: Any) -> Any:
     return torch.from_numpy(leaf)
 
 
-def _gathered(leaf: Any) -> Any:
+def _gathered(leaf: Leaf | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]) -> Leaf:
     return leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
 
 

@@ -3,13 +3,13 @@
 import copy
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 
 from ding.data.column_store import ColumnStore
-from ding.data.columns import Columns, as_columns
+from ding.data.columns import AnyColumn, Columns, as_columns
+from ding.data.kinds import Column, Item, Items, State
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
 from ding.data.row_journal import RowJournal
@@ -50,7 +50,7 @@ class ItemRing:
     def clear(self) -> None:
         """Forget all items and give their memory back."""
         self._store: ColumnStore | None = None
-        self._objects: list[Any] | None = None if self._columnar else [None] * self.capacity
+        self._objects: Items | None = None if self._columnar else [None] * self.capacity
         self.head = 0
         self.filled = 0
         #: How many rows have come; row number n is in slot n % capacity.
@@ -66,7 +66,7 @@ class ItemRing:
 
     # ------------------------------------------------------------------ in
 
-    def push(self, data: Any) -> tuple[int, int]:
+    def push(self, data: Items | Item) -> tuple[int, int]:
         """Store one item, or each item of a list.
 
         Returns:
@@ -82,7 +82,7 @@ class ItemRing:
             return self._push_list(data) if window is None else self.push_columns(*window)
         return self._push_list([data])
 
-    def push_columns(self, columns: Mapping[str, Any], rows: range) -> tuple[int, int]:
+    def push_columns(self, columns: Mapping[str, AnyColumn], rows: range) -> tuple[int, int]:
         """:meth:`push` of these rows of columns; a range in steps of one."""
         n = len(rows)
         if n == 0:
@@ -113,7 +113,7 @@ class ItemRing:
         self._store.write(self.head, arrays, n)
         return self._advance(n)
 
-    def _push_list(self, items: Sequence[Any]) -> tuple[int, int]:
+    def _push_list(self, items: Sequence[Item]) -> tuple[int, int]:
         if not items:
             return self.head, 0
         batch = as_columns(items) if self._objects is None else None
@@ -121,7 +121,7 @@ class ItemRing:
             return self.push_columns(batch.columns, range(len(items)))
         return self._push_objects(items)
 
-    def _push_objects(self, items: Sequence[Any]) -> tuple[int, int]:
+    def _push_objects(self, items: Sequence[Item]) -> tuple[int, int]:
         if self._objects is None:
             self._become_objects()
         assert self._objects is not None
@@ -133,7 +133,7 @@ class ItemRing:
         return self._advance(len(items) - skipped)
 
     def _become_objects(self) -> None:
-        objects: list[Any] = [None] * self.capacity
+        objects: Items = [None] * self.capacity
         if self._store is not None and self.filled:
             objects[: self.filled] = list(Columns(self._store.take(np.arange(self.filled))))
         self._store, self._objects = None, objects
@@ -151,9 +151,7 @@ class ItemRing:
 
     # ------------------------------------------------------------------ out
 
-    def take(
-        self, slots: np.ndarray, facts: Mapping[str, Any] | None = None
-    ) -> Columns | list[Any]:
+    def take(self, slots: np.ndarray, facts: Mapping[str, Column] | None = None) -> Columns | Items:
         """The items in these slots, independent of what is stored and of each other.
 
         Args:
@@ -173,7 +171,7 @@ class ItemRing:
                 item.update(more)
         return items
 
-    def _take_objects(self, slots: np.ndarray) -> list[Any]:
+    def _take_objects(self, slots: np.ndarray) -> Items:
         assert self._objects is not None
         seen: set[int] = set()
         items = []
@@ -185,7 +183,7 @@ class ItemRing:
             seen.add(slot)
         return items
 
-    def peek(self, slots: np.ndarray) -> list[Any]:
+    def peek(self, slots: np.ndarray) -> Items:
         """Stored objects themselves, for reading; rows made from columns if they are columns."""
         if self._objects is None:
             return list(self.take(slots))
@@ -213,12 +211,12 @@ class ItemRing:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """A copy of all items, in columns if they are columns, and where the ring stands.
 
         With a ``journal`` the rows of columns go there.
         """
-        state: dict[str, Any] = {
+        state: State = {
             "capacity": self.capacity,
             "head": self.head,
             "total": self.total,
@@ -259,7 +257,7 @@ class ItemRing:
         """Number of the oldest row of which nothing has been overwritten; negative before any."""
         return self._claimed - self.capacity
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> np.ndarray:
+    def load_state_dict(self, state: State) -> np.ndarray:
         """Put back what :meth:`state_dict` gave; of more items than fit the newest are kept.
 
         Returns:
@@ -287,7 +285,7 @@ class ItemRing:
         self.total = self._claimed = state["total"] if same else len(order)
         return order
 
-    def _load_rows(self, state: Mapping[str, Any]) -> np.ndarray:
+    def _load_rows(self, state: State) -> np.ndarray:
         """:meth:`load_state_dict` of a state whose rows are in the journal."""
         if self.journal is None:
             raise DataError("the rows of this state are in files of their own")
@@ -313,7 +311,7 @@ class ItemRing:
         return np.arange(first, total) % state["capacity"]
 
 
-def _detached(item: Any) -> Any:
+def _detached(item: Item) -> Item:
     """A copy of an item's dicts and lists; the tensors, arrays and other objects are shared."""
     kind = type(item)
     if kind is dict:

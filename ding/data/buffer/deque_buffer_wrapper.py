@@ -8,8 +8,8 @@ from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.prioritised_buffer import NUMBER, PrioritisedBuffer
-from ding.data.buffer.ring_buffer import Item, Items, State
 from ding.data.id_column import IdColumn
+from ding.data.kinds import Item, Items, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
 

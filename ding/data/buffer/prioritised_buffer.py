@@ -7,8 +7,9 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
-from ding.data.buffer.ring_buffer import ItemTest, RingBuffer, State
+from ding.data.buffer.ring_buffer import ItemTest, RingBuffer
 from ding.data.id_column import IdColumn, id_numbers
+from ding.data.kinds import State
 from ding.data.priorities import Priorities, checked_priorities
 from ding.utils.errors import DataError
 

@@ -13,19 +13,14 @@ from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import Draw
 from ding.data.item_ring import ItemRing
+from ding.data.kinds import Item, Items, State
 from ding.data.row_journal import RowJournal
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
 
-#: What users store: mappings mostly, but whatever they like.
-Item: TypeAlias = Any
-#: Items as they leave: ``Columns`` if they are columnar, otherwise a plain list.
-Items: TypeAlias = list[Item]
 #: Takes items and says of each whether it leaves; bool [n].
 ItemTest: TypeAlias = Callable[[Items], np.ndarray]
-#: Plain data: numbers, texts, arrays, and lists and dicts of them.
-State: TypeAlias = dict[str, Any]
 
 _LOAD_CHUNK = 1024
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ding.data.columns import Columns
 from ding.data.item_ring import ItemRing
+from ding.data.kinds import State
 from ding.data.row_journal import RowJournal
 from ding.utils.errors import DataError
 from ding.utils.file_helper import read_file
@@ -17,7 +18,7 @@ STATE_FILE = os.path.join("ckpt", "resume.pth.tar")
 ROWS_FOLDER = os.path.join("ckpt", "rows")
 
 
-def items_of_ring(state: Mapping[str, Any], rows_folder: str | None = None) -> Columns | list[Any]:
+def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | list[Any]:
     """The items of a saved ring, the oldest first.
 
     Args:

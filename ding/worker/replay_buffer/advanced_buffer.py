@@ -10,10 +10,10 @@ from easydict import EasyDict
 from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import COLLECT_ITER, NUMBER, USE, PrioritisedBuffer
-from ding.data.buffer.ring_buffer import Item, Items, State
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
+from ding.data.kinds import Item, Items, State
 from ding.data.priorities import checked_priorities
 from ding.data.staleness import as_iters, is_stale
 from ding.utils.errors import DataError
@@ -122,15 +122,18 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
             else:
                 self._push_rows([data])
             return
-        columnar = isinstance(data, Columns) or self._ring.is_columnar
-        batch = as_columns(data) if columnar else None
+        batch = data if isinstance(data, Columns) else None
+        if batch is None and self._ring.is_columnar:
+            batch = as_columns(data)
         window = None if batch is None else batch.window()
         if batch is None or window is None:
             self._push_rows(data)
             return
         columns, rows = window
         given: Any = columns.get("collect_iter")
-        iters = as_iters(-1 if given is None else given[rows.start : rows.stop])
+        if given is not None and len(given) != total:
+            given = given[rows.start : rows.stop]
+        iters = as_iters(-1 if given is None else given)
         if _OWN_SET.isdisjoint(columns):
             self._store(batch, total, None, iters)
             return

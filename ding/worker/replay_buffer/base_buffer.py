@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from easydict import EasyDict
 
 from ding.data.buffer.deque_buffer_wrapper import DequeBufferWrapper as DequeBufferWrapper
-from ding.data.buffer.ring_buffer import Item, Items, State
+from ding.data.kinds import Item, Items, State
 from ding.utils.class_config import class_config
 from ding.utils.import_helper import import_module
 from ding.utils.registry_factory import BUFFER_REGISTRY

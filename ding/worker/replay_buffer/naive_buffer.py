@@ -7,7 +7,8 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
-from ding.data.buffer.ring_buffer import Item, Items, ItemTest, RingBuffer, State
+from ding.data.buffer.ring_buffer import ItemTest, RingBuffer
+from ding.data.kinds import Item, Items, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
