@@ -341,6 +341,14 @@ class Worker:
             raise
         except Exception as error:  # the edge of the worker: reported onward
             raise ErrorReport.of(error).task_fail() from error
+        finally:
+            if self._service.join(0.0):
+                self.ended.set()
+
+    @property
+    def failed(self) -> str | None:
+        """Why it cannot go on, if it has ended by itself."""
+        return self._service.failed
 
     def close(self) -> None:
         """End its task and close what it has; again does nothing."""

@@ -92,6 +92,8 @@ class LocalWorker:
                 self._settle(future, error=error)
             else:
                 self._settle(future, answer)
+            if self._worker.ended.is_set():
+                self.end(self._worker.failed or "it has ended", is_death=True)
 
     def _settle(self, future: Any, answer: Any = None, error: Exception | None = None) -> None:
         with self._lock:  # against `end`, which settles it as well

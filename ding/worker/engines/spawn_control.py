@@ -126,6 +126,7 @@ class _Keeper:
         self._deadline = 0.0  # of the end of the run
         self._in_order = True
         self._life = _Life(restarts)
+        self._arriving: Any = None
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
         self.is_there = False  # or given up
         self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
@@ -139,6 +140,9 @@ class _Keeper:
         self._deadline = deadline
         self._closing.set()
         self._life.finish()
+        arriving = self._arriving
+        if arriving is not None:  # nobody waits for it any more
+            self._carrier.drop(arriving)
 
     def join(self, deadline: float) -> bool:
         """Whether all is over, in good order, by the monotonic time ``deadline``."""
@@ -164,7 +168,8 @@ class _Keeper:
                     return
                 pause = life.pause
         except TaskFail as error:  # it cannot be built, and another try would not change that
-            arrivals.fatal(f"{name}: {error.message}")
+            if not self._closing.is_set():
+                arrivals.fatal(f"{name}: {error.message}")
         except Exception as error:  # the edge of the thread: reported onward
             _logger.exception("nobody looks after %s any more", name)
             arrivals.fatal(f"{name}: {_words(error)}")
@@ -178,11 +183,15 @@ class _Keeper:
         spec = self._spec
         try:
             handle = self._spawn(life, arrivals)
-        except OSError as error:
+        except (OSError, EOFError) as error:
             arrivals.warn(spec.name, life.end(_words(error)))
             return
+        self._arriving = handle
         try:
-            arrival = self._arrive(handle, life)
+            arrival = None if self._closing.is_set() else self._arrive(handle, life)
+            self._arriving = None
+            if self._closing.is_set():
+                return
             if arrival is None:
                 arrivals.warn(spec.name, life.cause or "it has ended")
                 return
@@ -195,6 +204,7 @@ class _Keeper:
                 self.is_there = False
                 arrivals.lost(arrival, life.cause or "it has ended")
         finally:
+            self._arriving = None
             self._carrier.drop(handle)
 
     def _spawn(self, life: "_Life", arrivals: Arrivals) -> Any:

@@ -8,7 +8,7 @@ from ding.worker.messages import CloseTask, ResourceRequest, Resources, StartTas
 
 
 class FakeService:
-    """Its task's ``do`` says what happens: ``work``, ``fail``, or ``hang`` until it is closed."""
+    """Its task's ``do`` says what happens: ``work``, ``fail``, ``give up``, or ``hang``."""
 
     kind = "collector"
     failed = None
@@ -39,6 +39,9 @@ class FakeService:
     def _start(self, info):
         if info["do"] == "fail":
             raise ValueError("the task is no good")
+        if info["do"] == "give up":
+            self.failed = "it cannot go on"
+            self.closed.set()
         if info["do"] == "hang":
             self.interrupted.wait(info["seconds"])
             self.interrupted.clear()
@@ -61,6 +64,18 @@ class FakeService:
 
 def fake_service(spec, stores):
     return FakeService(spec, stores)
+
+
+class SlowService(FakeService):
+    """Takes its time for the first answer."""
+
+    def _answer(self, request):
+        self.interrupted.wait(20.0)
+        return super()._answer(request)
+
+
+def slow_service(spec, stores):
+    return SlowService(spec, stores)
 
 
 def no_service(spec, stores):

@@ -15,7 +15,7 @@ from ding.utils.errors import CheckpointNotFoundError, ChunkError
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
 
-from .fake_service import no_service
+from .fake_service import no_service, slow_service
 from .harness import HARNESSES, Arrivals
 
 # Starting a Ray may take longer than any test; it is not counted.
@@ -273,6 +273,23 @@ class TestWorkers:
         ((_, cause),) = arrivals.wait("fatal")
         assert "collector0" in cause
         assert "no module named 'own_env'" in cause
+
+    def test_one_that_cannot_go_on_is_replaced(self, starter):
+        arrivals = Arrivals()
+        starter.control().start(arrivals)
+        arrivals.wait("came")
+        arrivals.peers["collector0"].ask(task("give up"), 5.0)
+        arrivals.wait("came", 2)
+
+    def test_the_end_waits_for_nobody_who_has_not_come(self, starter):
+        arrivals = Arrivals()
+        control = starter.control(build=slow_service)
+        control.start(arrivals)
+        time.sleep(0.3)
+        begin = time.monotonic()
+        control.close(5.0)
+        assert time.monotonic() - begin < 4.0
+        assert not arrivals.events
 
     def test_the_end_waits_for_nobody_who_hangs(self, engine):
         arrivals = Arrivals()
