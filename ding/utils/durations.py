@@ -170,6 +170,8 @@ COLLECTOR_REPORT = 15.0
 #: For the first version of a policy, and between two looks for it.
 POLICY_FIRST_WAIT = 10.0
 POLICY_LOOK = 0.1
+#: A collector that could not send its samples for so long has waited for the learner, or for room.
+SEND_WAIT = 0.02
 #: Samples are sent when they are so old; from chunk to chunk, each of which costs a file and a
 #: message; and a message waits for others.
 CHUNK_AGE = 0.05

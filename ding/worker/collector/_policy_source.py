@@ -26,7 +26,7 @@ class PolicySource:
     def __init__(self, link: Any, path: str, lent: LentPolicy, mode: Any, period: float) -> None:
         self._link, self._path, self._lent, self._mode = link, path, lent, mode
         self._period = period
-        self._due = 0.0
+        self._due = self._looked = 0.0
         self._warning: str | None = None
         self._noted = ""
 
@@ -66,11 +66,16 @@ class PolicySource:
                 return
         self._due = time.monotonic() + self._span
 
+    def look_soon(self) -> None:
+        """The collector had to wait, and there may be a new version meanwhile."""
+        self._due = min(self._due, self._looked + durations.POLICY_LOOK)
+
     def refresh(self) -> None:
         """Load a new version if it is time to look and there is one."""
         now = time.monotonic()
         if now < self._due:
             return
+        self._looked = now
         if self._link.policy_changed(self._path):
             self._load()
         self._due = now + self._span

@@ -263,6 +263,9 @@ class RolloutCollector(BaseParallelCollector):
         self._step_start, self._step_count = time.monotonic(), 0
         self._monitor.send_time = self._step_start - now
         self._monitor.sample_num = float(sent)
+        if self._monitor.send_time >= durations.SEND_WAIT:
+            for source in self._sources:
+                source.look_soon()
 
     def _facts(self, sent: int) -> dict[str, Any]:
         """Fields of the message for samples that were just sent; they count from here on."""

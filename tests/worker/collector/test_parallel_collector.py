@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -240,6 +241,25 @@ def test_it_looks_no_more_often_than_told(link):
     collector = _build(link, update_policy_second=60)
     collector.start()
     assert len(link.asked) == 1
+
+
+def test_it_looks_again_after_it_had_to_wait(link, monkeypatch):
+    monkeypatch.setattr(durations, "POLICY_LOOK", 0.0)
+    link.policies["policy_a"] = {**weights(0.0), "iter": 1}
+    collector = _build(link, env=env_cfg(episodes=float("inf")), update_policy_second=60)
+    collector._begin()
+    send = link.send_metadata
+
+    def held(metadata):
+        time.sleep(2 * durations.SEND_WAIT)  # the learner is behind
+        link.policies["policy_a"] = {**weights(0.5), "iter": 2}
+        send(metadata)
+
+    monkeypatch.setattr(link, "send_metadata", held)
+    while len(link.metadata) < 2:
+        assert collector._step()
+    assert link.metadata[0]["policy_iter"] == 1
+    assert link.metadata[1]["policy_iter"] == 2
 
 
 def test_a_damaged_version_leaves_the_old_one_and_is_told_once(link):
