@@ -62,6 +62,9 @@ def test_foreign_workers_train_with_a_solo_commander(workers):
         assert status["envstep"] >= 5 * EPISODE_STEPS
         assert status["train_iter"] > 0
         assert status["failures"] == []
+        state = coordinator.state_dict()
+        counted = sum(trainee["envstep"] for trainee in state["commander"]["trainees"])
+        assert counted == state["facts"]["envstep"]
     finally:
         coordinator.close()
     collector, learner = workers["collector0"], workers["learner0"]
