@@ -6,7 +6,10 @@ import pytest
 from ding.data.draw import Draw
 
 
-@pytest.mark.parametrize(("n", "size"), [(1, 1), (10, 3), (10, 10), (5000, 64), (200000, 300)])
+@pytest.mark.parametrize(
+    ("n", "size"),
+    [(1, 1), (10, 3), (10, 10), (3000, 500), (5000, 64), (200000, 300), (200000, 512)],
+)
 def test_distinct(n, size):
     draw = Draw()
     seen = set()
@@ -25,6 +28,14 @@ def test_every_set_is_as_likely():
     counts = np.unique(pairs, axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert np.allclose(counts / 6000, 1 / 6, atol=0.03)
+
+
+def test_every_set_of_a_large_share_is_as_likely():
+    draw = Draw()
+    counts = np.bincount(np.concatenate([draw.distinct(40, 10) for _ in range(8000)]), minlength=40)
+    assert np.allclose(counts / 8000, 10 / 40, atol=0.03)
+    firsts = np.bincount([draw.distinct(40, 10)[0] for _ in range(8000)], minlength=40)
+    assert np.allclose(firsts / 8000, 1 / 40, atol=0.01)
 
 
 def test_a_range_that_changes():

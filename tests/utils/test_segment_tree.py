@@ -168,3 +168,21 @@ def test_other_operations():
         SegmentTree(3, operator.sub)
     with pytest.raises(DataError):
         tree[0] = float("nan")
+
+
+def test_what_is_known_of_trees_follows_every_change():
+    rng = np.random.default_rng(0)
+    values = np.zeros(200_000)
+    total, least = SumSegmentTree(len(values)), MinSegmentTree(len(values))
+    for turn in range(60):
+        indices = rng.integers(0, len(values) if turn < 30 else 50, 64)
+        numbers = rng.random(64) + 0.1
+        values[indices] = numbers
+        total.set_many(indices, numbers)
+        least.set_many(indices, numbers)
+        if turn % 3:
+            assert least.min == values[values > 0].min()
+            assert np.isclose(total.total, values.sum())
+            assert np.isclose(total.reduce(10, 5000), values[10:5000].sum())
+            found = total.find_prefixsum_many(rng.random(64) * total.total)
+            assert (values[found] > 0).all()
