@@ -3,10 +3,8 @@
 import json
 import logging
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from easydict import EasyDict
 
@@ -22,6 +20,7 @@ from ding.policy import Policy, create_policy
 from ding.torch_utils.threads import fit_threads
 from ding.utils import durations
 from ding.utils.errors import ConfigError
+from ding.worker.collector._types import Config
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class PartsCache:
         self._policies: dict[str, LentPolicy] = {}
         self._envs: dict[bool, tuple[str, BaseEnvManager]] = {}
 
-    def policy(self, cfg: Mapping[str, Any], field: str, place: str) -> LentPolicy:
+    def policy(self, cfg: Config, field: str, place: str) -> LentPolicy:
         """A policy, perhaps one that was there before.
 
         Args:
@@ -71,9 +70,7 @@ class PartsCache:
             del self._policies[next(iter(self._policies))]
         return lent
 
-    def env_manager(
-        self, cfg: Mapping[str, Any], evaluate: bool, seed: int | None
-    ) -> BaseEnvManager:
+    def env_manager(self, cfg: Config, evaluate: bool, seed: int | None) -> BaseEnvManager:
         """A launched env manager whose environments are at the beginning of an episode.
 
         Args:
@@ -127,7 +124,7 @@ def _close_quietly(manager: BaseEnvManager) -> None:
         _logger.warning("environments did not close: %s: %s", type(err).__name__, err)
 
 
-def _key(*parts: Any) -> str:
+def _key(*parts: object) -> str:
     return json.dumps(parts, sort_keys=True, default=repr)
 
 

@@ -3,11 +3,12 @@
 import logging
 import threading
 import time
-from typing import Any
 
 from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
 from ding.worker.collector._parts_cache import LentPolicy
+from ding.worker.collector._types import Mode
+from ding.worker.collector.collector_link import CollectorLink
 
 _logger = logging.getLogger(__name__)
 
@@ -23,7 +24,9 @@ class PolicySource:
         period: Seconds between two looks for a new version.
     """
 
-    def __init__(self, link: Any, path: str, lent: LentPolicy, mode: Any, period: float) -> None:
+    def __init__(
+        self, link: CollectorLink, path: str, lent: LentPolicy, mode: Mode, period: float
+    ) -> None:
         self._link, self._path, self._lent, self._mode = link, path, lent, mode
         self._period = period
         self._due = self._looked = 0.0

@@ -1,11 +1,12 @@
 """Gathers samples into chunks that are worth a file and a message."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from ding.data.staleness import iters_of
 from ding.utils import durations
+from ding.worker.collector._types import Samples, State
+from ding.worker.collector.collector_link import CollectorLink
 
 #: Samples of a chunk that is not waited for any longer.
 MIN_SAMPLES = 16
@@ -21,7 +22,7 @@ class SampleSender:
         n_sample: Samples that are sent at once when the coordinator keeps up.
     """
 
-    def __init__(self, link: Any, n_sample: int | None) -> None:
+    def __init__(self, link: CollectorLink, n_sample: int | None) -> None:
         self._link = link
         self._n_sample = max(n_sample or 0, MIN_SAMPLES)
         self._waiting = 0
@@ -43,7 +44,7 @@ class SampleSender:
             return True
         return now - self._since >= durations.CHUNK_AGE * scale
 
-    def send(self, samples: Sequence[Any], facts: Callable[[int], Mapping[str, Any]]) -> int:
+    def send(self, samples: Samples, facts: Callable[[int], State]) -> int:
         """Send samples as one chunk, or as many as the worker wants.
 
         Args:
@@ -73,7 +74,7 @@ class SampleSender:
         return len(samples)
 
 
-def _iterations(chunk: Any) -> dict[str, Any]:
+def _iterations(chunk: Samples) -> State:
     """Of the policies that collected the samples: one for all, or one for each of them."""
     iters = iters_of(chunk)
     if iters is None:

@@ -4,18 +4,17 @@ import contextlib
 import logging
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from easydict import EasyDict
 
 from ding.utils import build_logger, get_rank
 from ding.utils.errors import ConfigError, EnvError
-from ding.worker.collector.steps import Envs
+from ding.worker.collector._types import Config, Envs, OnEpisode, State, Writer
 from ding.worker.collector.tally import Episode
 
 #: By env manager, who used it last: one that is deleted must not close it for others.
-_last_uses: weakref.WeakKeyDictionary[Any, object] = weakref.WeakKeyDictionary()
+_last_uses: weakref.WeakKeyDictionary[Envs, object] = weakref.WeakKeyDictionary()
 
 
 class SerialPart:
@@ -28,10 +27,10 @@ class SerialPart:
         instance_name: Prefix of the log and its scalars.
     """
 
-    on_episode: Callable[[str, int, float, int, int, int], None] | None
+    on_episode: OnEpisode | None
 
     def __init__(
-        self, cfg: Mapping[str, Any], tb_logger: Any, exp_name: str | None, instance_name: str
+        self, cfg: Config, tb_logger: Writer | None, exp_name: str | None, instance_name: str
     ) -> None:
         self._end_flag = False
         self._cfg = cfg if isinstance(cfg, EasyDict) else EasyDict(cfg)
@@ -64,7 +63,7 @@ class SerialPart:
                 return
         self._env.reset()
 
-    def _require(self, **parts: Any) -> None:
+    def _require(self, **parts: object) -> None:
         """Raise `ConfigError` if it is closed, or one of these is missing."""
         if self._end_flag:
             raise ConfigError(f"{self._instance_name} is closed")
@@ -72,14 +71,14 @@ class SerialPart:
             if part is None or (isinstance(part, list) and not part):
                 raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
 
-    def _env_state(self) -> dict[str, Any]:
+    def _env_state(self) -> State:
         """What the environments' seeds go on from, unless one of them has failed."""
         if hasattr(self._env, "state_dict"):
             with contextlib.suppress(EnvError):  # a process that is gone cannot be asked
                 return {"env": self._env.state_dict()}
         return {}
 
-    def _load_env_state(self, state_dict: Mapping[str, Any]) -> None:
+    def _load_env_state(self, state_dict: State) -> None:
         if "env" in state_dict and hasattr(self._env, "load_state_dict"):
             self._env.load_state_dict(state_dict["env"])
 
@@ -91,9 +90,9 @@ class SerialPart:
                 facts = (one.env_id, one.returns[0], one.length, envstep, train_iter)
                 self.on_episode(self._instance_name, *facts)
 
-    def _log_row(self, title: str, row: Mapping[str, Any], train_iter: int, envstep: int) -> None:
+    def _log_row(self, title: str, row: dict[str, float], train_iter: int, envstep: int) -> None:
         """Log figures by name; scalars against iterations and against environment steps."""
-        if self._logger is None:
+        if self._logger is None or self._tb_logger is None:
             return
         figures = (
             f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"

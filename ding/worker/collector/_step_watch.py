@@ -11,6 +11,7 @@ from ding.envs.env_manager._vector_env import VectorMember
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.utils import durations
 from ding.utils.errors import EnvTimeoutError
+from ding.worker.collector._types import Config
 
 _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
@@ -56,7 +57,7 @@ class StepWatch:
         self._seen: tuple[float, int, float] | None = None  # call, environment, since when
         self._limit = durations.COLLECTOR_STEP_LIMIT
 
-    def allow(self, manager_cfg: Mapping[str, Any]) -> None:
+    def allow(self, manager_cfg: Config) -> None:
         """Leave the env manager the time to notice for itself, where its config says when."""
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
         self._limit = max(durations.COLLECTOR_STEP_LIMIT, sum(given) + 2.0)

@@ -5,17 +5,17 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 from easydict import EasyDict
 
 from ding.envs import BaseEnvManager
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, get_task_uid, import_module
-from ding.utils.autolog import LoggedModel, LoggedValue
+from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
 from ding.worker.collector._step_watch import StepWatch
+from ding.worker.collector._types import Envs, Mode, State
 from ding.worker.collector.collector_link import CollectorLink, MethodLink
 
 _logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class TaskClosed(Exception):
     """Nobody waits for the data of the task any more; the collector is to stop."""
 
 
-class TickMonitor(LoggedModel):
+class TickMonitor(LoggedModel[BaseTime]):
     """Times of a collector, in seconds, over the last ``expire`` ticks or seconds.
 
     ``monitor.avg["step_time"]()`` is the mean over the window.
@@ -35,7 +35,7 @@ class TickMonitor(LoggedModel):
     send_time = LoggedValue(float)
     sample_num = LoggedValue(float)
 
-    def __init__(self, time_: Any, expire: int | float) -> None:
+    def __init__(self, time_: BaseTime, expire: int | float) -> None:
         super().__init__(time_, expire)
         for name in ("step_time", "send_time", "sample_num"):
             self.register_attribute_value("avg", name, lambda name=name: self._mean(name))
@@ -56,11 +56,11 @@ class BaseParallelCollector(ABC):
         cfg: The ``collector_cfg`` of a task, merged over `default_config`.
     """
 
-    config: dict[str, Any] = {}
+    config: State = {}
 
-    send_metadata: Callable[[Any], None]
+    send_metadata: Callable[[State], None]
     send_stepdata: Callable[..., None]
-    get_policy_update_info: Callable[[str], Any]
+    get_policy_update_info: Callable[[str], State | None]
 
     #: What the task does not go on without, for those who look at it.
     waits_for: str | None = None
@@ -75,8 +75,8 @@ class BaseParallelCollector(ABC):
         self._ended = threading.Event()
         self._collector_uid = get_task_uid()
         self._link: CollectorLink | None = None
-        self._policy: Any = None
-        self._env_manager: Any = None
+        self._policy: Mode | list[Mode] = None
+        self._env_manager: Envs = None
         self._watch = StepWatch()
         self._start_time = time.monotonic()
 
@@ -144,10 +144,10 @@ class BaseParallelCollector(ABC):
     # ------------------------------------------------------------------ facts
 
     @abstractmethod
-    def get_finish_info(self) -> dict[str, Any]:
+    def get_finish_info(self) -> State:
         """What the coordinator is told at the task's end."""
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> State:
         """How far the task is; another thread asks."""
         return {"cur_episode": 0, "cur_sample": 0, "cur_step": 0}
 
@@ -166,16 +166,17 @@ class BaseParallelCollector(ABC):
     # ------------------------------------------------------------------ parts
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> Mode | list[Mode]:
         return self._policy
 
     @policy.setter
-    def policy(self, _policy: Any) -> None:
+    def policy(self, _policy: Mode | list[Mode]) -> None:
         self._policy = _policy
 
     @property
     def env_manager(self) -> BaseEnvManager:
-        return self._env_manager
+        manager: BaseEnvManager = self._env_manager
+        return manager
 
     @env_manager.setter
     def env_manager(self, _env_manager: BaseEnvManager) -> None:
@@ -205,7 +206,8 @@ def create_parallel_collector(cfg: EasyDict) -> BaseParallelCollector:
     return get_parallel_collector_cls(cfg)(cfg=cfg)
 
 
-def get_parallel_collector_cls(cfg: EasyDict) -> Any:
+def get_parallel_collector_cls(cfg: EasyDict) -> type[BaseParallelCollector]:
     """The registered collector class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return PARALLEL_COLLECTOR_REGISTRY.get(cfg.type)
+    found: type[BaseParallelCollector] = PARALLEL_COLLECTOR_REGISTRY.get(cfg.type)  # type: ignore[assignment]
+    return found

@@ -12,6 +12,7 @@ from ding.envs import BaseEnvManager
 from ding.torch_utils import to_tensor
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
 from ding.utils.class_config import class_config
+from ding.worker.collector._types import Mode, OnEpisode, State, Tree
 
 INF = float("inf")
 
@@ -19,11 +20,11 @@ INF = float("inf")
 class ISerialCollector(ABC):
     """Lets policies act in environments and returns what they saw as training data."""
 
-    config: dict[str, Any] = {}
+    config: State = {}
 
     # What pipelines set, for collectors that heed it.
     #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
-    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+    on_episode: OnEpisode | None = None
     #: Called before each step; what it raises ends the collection, of which nothing counts.
     before_step: Callable[[], None] | None = None
 
@@ -37,11 +38,11 @@ class ISerialCollector(ABC):
         """Reset the environments, or replace them and launch the new ones."""
 
     @abstractmethod
-    def reset_policy(self, _policy: Any = None) -> None:
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
         """Reset the policy, or replace it."""
 
     @abstractmethod
-    def reset(self, _policy: Any = None, _env: BaseEnvManager | None = None) -> None:
+    def reset(self, _policy: Mode | list[Mode] = None, _env: BaseEnvManager | None = None) -> None:
         """Reset or replace both, and start counting anew."""
 
     @abstractmethod
@@ -54,16 +55,18 @@ class ISerialCollector(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not count environment steps")
 
 
-def create_serial_collector(cfg: EasyDict, **kwargs: Any) -> ISerialCollector:
+def create_serial_collector(cfg: EasyDict, **kwargs: object) -> ISerialCollector:
     """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return SERIAL_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    collector: ISerialCollector = SERIAL_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    return collector
 
 
-def get_serial_collector_cls(cfg: EasyDict) -> Any:
+def get_serial_collector_cls(cfg: EasyDict) -> type[ISerialCollector]:
     """The registered collector class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return SERIAL_COLLECTOR_REGISTRY.get(cfg.type)
+    found: type[ISerialCollector] = SERIAL_COLLECTOR_REGISTRY.get(cfg.type)  # type: ignore[assignment]
+    return found
 
 
 class CachePool:
@@ -78,9 +81,9 @@ class CachePool:
     def __init__(self, name: str, env_num: int, deepcopy: bool = False) -> None:
         self._name = name
         self._deepcopy = deepcopy
-        self._pool: list[Any] = [None] * env_num
+        self._pool: list[Tree] = [None] * env_num
 
-    def update(self, data: dict[int, Any] | list[Any]) -> None:
+    def update(self, data: dict[int, Tree] | list[Tree]) -> None:
         """Take the values of some environments by id, or of all as a list."""
         if self._deepcopy:
             data = copy.deepcopy(data)
@@ -88,7 +91,7 @@ class CachePool:
         for env_id, value in items:
             self._pool[env_id] = value
 
-    def __getitem__(self, idx: int) -> Any:
+    def __getitem__(self, idx: int) -> Tree:
         return self._pool[idx]
 
     def reset(self, idx: int) -> None:
@@ -96,7 +99,7 @@ class CachePool:
         self._pool[idx] = None
 
 
-class TrajBuffer(list):
+class TrajBuffer(list[Tree]):
     """The running trajectory of one environment: the newest ``maxlen`` transitions.
 
     Args:
@@ -111,15 +114,15 @@ class TrajBuffer(list):
         self._maxlen = INF if maxlen is None else maxlen
         self._deepcopy = deepcopy
 
-    def append(self, data: Any) -> None:
+    def append(self, data: Tree) -> None:
         super().append(copy.deepcopy(data) if self._deepcopy else data)
         while len(self) > self._maxlen:
             del self[0]
 
 
 def to_tensor_transitions(
-    data: Sequence[dict[str, Any]], shallow_copy_next_obs: bool = True
-) -> Sequence[dict[str, Any]]:
+    data: Sequence[dict[str, Tree]], shallow_copy_next_obs: bool = True
+) -> Sequence[dict[str, Tree]]:
     """Arrays in transitions as tensors; Python scalars stay what they are.
 
     Args:

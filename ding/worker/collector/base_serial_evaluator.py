@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from easydict import EasyDict
@@ -10,21 +9,22 @@ from easydict import EasyDict
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError
+from ding.worker.collector._types import Envs, Info, Mode, OnEpisode, Result, SaveFn, State, Tree
 
 
 class ISerialEvaluator(ABC):
     """Judges a policy, keeps the best one, and tells when it is good enough."""
 
-    config: dict[str, Any] = {}
+    config: State = {}
 
     # What pipelines ask of an evaluator that has it.
     #: Best and newest result.
-    best: Any = None
-    last: Any = None
+    best: Result = None
+    last: Result = None
     #: Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never.
     last_eval_iter: int = -1
     #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
-    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+    on_episode: OnEpisode | None = None
     #: Called before each step; what it raises ends the evaluation.
     before_step: Callable[[], None] | None = None
 
@@ -34,15 +34,15 @@ class ISerialEvaluator(ABC):
         return class_config(cls)
 
     @abstractmethod
-    def reset_env(self, _env: Any | None = None) -> None:
+    def reset_env(self, _env: Envs = None) -> None:
         """Reset the environments, or replace and launch them."""
 
     @abstractmethod
-    def reset_policy(self, _policy: Any = None) -> None:
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
         """Reset the policy, or replace it."""
 
     @abstractmethod
-    def reset(self, _policy: Any = None, _env: Any | None = None) -> None:
+    def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
         """Reset or replace both, and forget the best result."""
 
     @abstractmethod
@@ -59,18 +59,19 @@ class ISerialEvaluator(ABC):
     @abstractmethod
     def eval(
         self,
-        save_ckpt_fn: Callable | None = None,
+        save_ckpt_fn: SaveFn = None,
         train_iter: int = -1,
         envstep: int = -1,
         n_episode: int | None = None,
-    ) -> Any:
+    ) -> Result:
         """Evaluate; returns whether training may stop, and what was seen."""
 
 
-def create_serial_evaluator(cfg: EasyDict, **kwargs: Any) -> ISerialEvaluator:
+def create_serial_evaluator(cfg: EasyDict, **kwargs: object) -> ISerialEvaluator:
     """Build the registered evaluator ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
-    return SERIAL_EVALUATOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    evaluator: ISerialEvaluator = SERIAL_EVALUATOR_REGISTRY.build(cfg.type, cfg=cfg, **kwargs)
+    return evaluator
 
 
 def fair_shares(env_num: int, n_episode: int) -> np.ndarray:
@@ -105,7 +106,7 @@ class VectorEvalMonitor:
     def __init__(self, env_num: int, n_episode: int) -> None:
         self._share = fair_shares(env_num, n_episode).tolist()
         self._returns: list[list[float]] = [[] for _ in range(env_num)]
-        self._infos: list[list[Any]] = [[] for _ in range(env_num)]
+        self._infos: list[list[Info]] = [[] for _ in range(env_num)]
         self._frames: list[list[np.ndarray]] = [[] for _ in range(env_num)]
         self._videos: list[tuple[float, list[np.ndarray]]] = []
 
@@ -115,14 +116,14 @@ class VectorEvalMonitor:
 
     def env_is_finished(self, env_id: int) -> bool:
         """Whether one environment has run its share."""
-        return len(self._returns[env_id]) >= self._share[env_id]
+        return bool(len(self._returns[env_id]) >= self._share[env_id])
 
-    def update_info(self, env_id: int, info: Any) -> None:
+    def update_info(self, env_id: int, info: Info) -> None:
         """Take the info of an episode's end; beyond the share it is ignored."""
         if len(self._infos[env_id]) < self._share[env_id]:
             self._infos[env_id].append(info)
 
-    def update_reward(self, env_id: int, reward: Any) -> None:
+    def update_reward(self, env_id: int, reward: Tree) -> None:
         """Take the return of an episode; beyond the share it is ignored."""
         if self.env_is_finished(env_id):
             return
@@ -150,7 +151,8 @@ class VectorEvalMonitor:
         chosen = [ranked[0], ranked[len(ranked) // 2], ranked[-1]]
         longest = max(map(len, chosen))
         padded = [frames + [frames[-1]] * (longest - len(frames)) for frames in chosen]
-        return np.stack([np.stack(frames) for frames in padded]).transpose(0, 1, 4, 2, 3)
+        video = np.stack([np.stack(frames) for frames in padded])
+        return np.moveaxis(video, 4, 2)
 
     def get_episode_return(self) -> list[float]:
         """Returns of all finished episodes, environment by environment."""
@@ -164,7 +166,7 @@ class VectorEvalMonitor:
         """Number of finished episodes."""
         return sum(map(len, self._returns))
 
-    def get_episode_info(self) -> dict[str, list[Any]]:
+    def get_episode_info(self) -> dict[str, list[Tree]]:
         """What all finished episodes' infos have in common: a list of values for each key."""
         infos = [info for infos in self._infos for info in infos]
         if not infos:
@@ -181,7 +183,7 @@ class VectorEvalMonitor:
         }
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Tree) -> bool:
     if isinstance(value, str | bytes) or value is None:
         return False
     array = np.asarray(value)

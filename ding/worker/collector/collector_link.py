@@ -1,10 +1,11 @@
 """What connects a parallel collector to the worker that it runs in."""
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from ding.worker.collector._parts_cache import PartsCache
+from ding.worker.collector._types import Samples, State
 
 
 class CollectorLink(Protocol):
@@ -12,7 +13,7 @@ class CollectorLink(Protocol):
 
     parts: PartsCache
 
-    def get_policy_update_info(self, path: str) -> Any:
+    def get_policy_update_info(self, path: str) -> State | None:
         """The published state of a policy, with ``iter`` of its training; ``None`` if there is
         none yet."""
 
@@ -20,7 +21,7 @@ class CollectorLink(Protocol):
     def send_stepdata(self) -> Callable[..., None]:
         """Brings samples to where learners find them: ``send_stepdata(path, samples)``."""
 
-    def send_metadata(self, metadata: Any) -> None:
+    def send_metadata(self, metadata: State) -> None:
         """Tell the coordinator of samples that were sent: ``data_id`` is their name."""
 
     def policy_changed(self, path: str) -> bool:
@@ -32,7 +33,7 @@ class CollectorLink(Protocol):
     def backlog(self) -> int:
         """Messages that the coordinator has not asked for yet."""
 
-    def chunk_rows(self, samples: Sequence[Any]) -> int:
+    def chunk_rows(self, samples: Samples) -> int:
         """How many of the samples to send at once; at least one."""
 
 
@@ -65,7 +66,7 @@ class LinkDefaults:
         """Messages that the coordinator has not asked for yet."""
         return 0
 
-    def chunk_rows(self, samples: Sequence[Any]) -> int:
+    def chunk_rows(self, samples: Samples) -> int:
         """How many of the samples to send at once; at least one."""
         return len(samples)
 
@@ -76,9 +77,9 @@ class MethodLink(LinkDefaults):
     def __init__(
         self,
         uid: str,
-        get_policy_update_info: Callable[[str], Any],
+        get_policy_update_info: Callable[[str], State | None],
         send_stepdata: Callable[..., None],
-        send_metadata: Callable[[Any], None],
+        send_metadata: Callable[[State], None],
     ) -> None:
         super().__init__(uid, uid)
         self.get_policy_update_info = get_policy_update_info

@@ -1,7 +1,7 @@
 """Acting on arrays: one call of each policy and one of the env manager for a step."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,8 @@ from ding.data import Columns, IndexedColumn, tree_map, tree_take
 from ding.envs import PlayerActions, VectorStep, composite_actions
 from ding.policy import as_train_columns
 from ding.utils.errors import DataError
-from ding.worker.collector.steps import NO_SEED, Envs, Harvest, Player, Steps, Tree
+from ding.worker.collector._types import Envs, Harvest, Tree
+from ding.worker.collector.steps import NO_SEED, Player, Steps
 from ding.worker.collector.transition_log import TransitionLog
 
 #: The column that is about the log, not about the transition.
@@ -197,7 +198,7 @@ def _rows_at(leaf: np.ndarray, index: np.ndarray) -> np.ndarray:
     return leaf.take(index, axis=0)
 
 
-def _arrays(value: Any) -> Tree:
+def _arrays(value: Tree) -> Tree:
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, Mapping):

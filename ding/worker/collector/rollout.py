@@ -8,15 +8,15 @@ is theirs.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from ding.envs import VectorStep
 from ding.utils.errors import ConfigError
+from ding.worker.collector._types import Envs, Harvest, Info, Mode, Tree
 from ding.worker.collector.column_steps import ColumnSteps
 from ding.worker.collector.row_steps import RowSteps
-from ding.worker.collector.steps import Envs, Harvest, Mode, Player, RowOptions, Steps
+from ding.worker.collector.steps import Player, RowOptions, Steps
 from ding.worker.collector.tally import Episode, Tally
 
 INF = float("inf")
@@ -122,7 +122,7 @@ class Rollout:
         return self._end_episodes(tally, ids if done is complete else env_ids[done], step.infos)
 
     def _end_episodes(
-        self, tally: Tally, env_ids: np.ndarray, infos: Mapping[int, Any]
+        self, tally: Tally, env_ids: np.ndarray, infos: Mapping[int, Info]
     ) -> list[Episode]:
         lengths = self._episode_lengths[env_ids].tolist()
         self._episode_lengths[env_ids] = 0
@@ -156,14 +156,14 @@ class Rollout:
         return dropped
 
 
-def _episode(env_id: int, length: int, info: Any) -> Episode:
+def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
     # `type` first: asking whether something is a mapping of any kind takes longer.
     infos = [info] if type(info) is dict or isinstance(info, Mapping) else list(info)
     returns = [_as_float(one["eval_episode_return"]) for one in infos]
     return Episode(env_id, returns, length, infos)
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: Tree) -> float:
     return value if type(value) is float else float(np.sum(value))
 
 

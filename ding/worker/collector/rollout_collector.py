@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.running_statistics import plain
+from ding.envs.running_statistics import Statistics, plain
 from ding.policy import Policy
 from ding.policy.fit import check_fit
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
@@ -16,13 +16,14 @@ from ding.utils.errors import ConfigError
 from ding.worker.collector._parts_cache import LentPolicy, PartsCache
 from ding.worker.collector._policy_source import PolicySource
 from ding.worker.collector._sample_sender import SampleSender
+from ding.worker.collector._types import Config, Mode, State
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from ding.worker.collector.base_serial_evaluator import fair_shares
 from ding.worker.collector.collector_link import MethodLink
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import freeze_statistics, statistics_of
 from ding.worker.collector.serial_collector import attribute, trajectory_length
-from ding.worker.collector.steps import Mode, Player, RowOptions
+from ding.worker.collector.steps import Player, RowOptions
 from ding.worker.collector.tally import Episode, Tally
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
@@ -46,7 +47,7 @@ class RolloutCollector(BaseParallelCollector):
 
     config = dict(print_freq=5, compressor="lz4", update_policy_second=3)
 
-    def __init__(self, cfg: dict) -> None:
+    def __init__(self, cfg: Config) -> None:
         super().__init__(EasyDict(cfg))
         self._evaluate = bool(self._cfg.get("eval_flag", False))
         self._tally = Tally().start()
@@ -55,7 +56,7 @@ class RolloutCollector(BaseParallelCollector):
         self._players: list[Player] = []
         self._done = False
         self._env_num = 0
-        self._known_statistics: Any = None
+        self._known_statistics: Statistics | None = None
         self._news_time = -INF
         self._predefined = INF
 
@@ -126,7 +127,7 @@ class RolloutCollector(BaseParallelCollector):
     def _is_endless(self) -> bool:
         return not np.isfinite(self._predefined)
 
-    def _field(self, name: str) -> Any:
+    def _field(self, name: str) -> Config:
         value = self._cfg.get(name)
         if not isinstance(value, Mapping):
             raise ConfigError(
@@ -169,7 +170,7 @@ class RolloutCollector(BaseParallelCollector):
             ]
         self._wanted = [self._learns(player) for player in range(self._player_num())]
 
-    def _begin_collection(self, env_cfg: Mapping[str, Any]) -> None:
+    def _begin_collection(self, env_cfg: Config) -> None:
         per_env = _episodes(env_cfg)
         self._predefined = per_env * self._env_num
         self._left = np.full(self._env_num, per_env)
@@ -188,7 +189,7 @@ class RolloutCollector(BaseParallelCollector):
         self._step_start = time.monotonic()
         self._step_count = 0
 
-    def _begin_evaluation(self, env_cfg: Mapping[str, Any]) -> None:
+    def _begin_evaluation(self, env_cfg: Config) -> None:
         self._predefined = _eval_episodes(env_cfg, self._env_num)
         self._left = fair_shares(self._env_num, int(self._predefined))
         self._rollout = Rollout(
@@ -230,7 +231,7 @@ class RolloutCollector(BaseParallelCollector):
             player.train_iter = source.iter
         self._use_statistics()
 
-    def _news(self) -> dict[str, Any]:
+    def _news(self) -> State:
         """What normalising environments have seen since the last message, in plain numbers."""
         now = time.monotonic()
         is_early = now - self._news_time < durations.ENV_STATISTICS_SPAN
@@ -267,7 +268,7 @@ class RolloutCollector(BaseParallelCollector):
             for source in self._sources:
                 source.look_soon()
 
-    def _facts(self, sent: int) -> dict[str, Any]:
+    def _facts(self, sent: int) -> State:
         """Fields of the message for samples that were just sent; they count from here on."""
         self._tally.samples += sent
         train_iter = self._train_iter
@@ -286,7 +287,7 @@ class RolloutCollector(BaseParallelCollector):
     def _train_iter(self) -> int:
         return self._sources[0].iter if self._sources else 0
 
-    def _counts(self) -> dict[str, Any]:
+    def _counts(self) -> State:
         tally = self._tally
         return {
             "cur_episode": tally.episode_count,
@@ -294,7 +295,7 @@ class RolloutCollector(BaseParallelCollector):
             "cur_step": tally.envsteps,
         }
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> State:
         """Counts of the task, the version of the policy, and what went wrong without ending it."""
         facts = {**self._counts(), "policy_iter": self._train_iter}
         warnings = [warning for s in self._sources if (warning := s.take_warning())]
@@ -302,7 +303,7 @@ class RolloutCollector(BaseParallelCollector):
             facts["warning"] = "; ".join(warnings)
         return facts
 
-    def get_finish_info(self) -> dict[str, Any]:
+    def get_finish_info(self) -> State:
         """The task's report, plain JSON; what is an average of nothing is ``None``.
 
         ``predefined_episode_count`` is ``None``, too, if the task has no end.
@@ -360,17 +361,17 @@ def _nstep_length(mode: Mode) -> int:
     return NSTEP_SPANS * nstep if nstep > 1 else 1
 
 
-def _number(value: Any) -> float:
+def _number(value: float | str | None) -> float:
     """A number of episodes; none, or infinite in whatever words, is no limit."""
     return INF if value is None else float(value)
 
 
-def _episodes(env_cfg: Mapping[str, Any]) -> float:
+def _episodes(env_cfg: Config) -> float:
     given = env_cfg.get("manager", {}).get("episode_num")
     return _number(env_cfg.get("collector_episode_num") if given is None else given)
 
 
-def _eval_episodes(env_cfg: Mapping[str, Any], env_num: int) -> int:
+def _eval_episodes(env_cfg: Config, env_num: int) -> int:
     given = env_cfg.get("n_evaluator_episode")
     if given is not None:
         return int(given)
@@ -407,7 +408,7 @@ class MarineParallelCollector(RolloutCollector):
                 return len(self._cfg[name])
         return 1
 
-    def get_finish_info(self) -> dict[str, Any]:
+    def get_finish_info(self) -> State:
         """The task's report, with ``game_result``: the first player's, one per episode."""
         results = [_result(episode) for episode in self._tally.episodes]
         return {**super().get_finish_info(), "game_result": results}

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -10,20 +10,15 @@ from ding.data import tree_take
 from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils.errors import DataError
+from ding.worker.collector._types import Envs, Harvest, Info, Mode, Samples, Tree
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
-from ding.worker.collector.steps import (
-    NO_SEED,
-    Envs,
-    Harvest,
-    Player,
-    RowOptions,
-    Steps,
-    Tree,
-)
+from ding.worker.collector.steps import NO_SEED, Player, RowOptions, Steps
 
-Transition = dict[str, Any]
+Transition: TypeAlias = dict[str, Tree]
 #: By env id; observations are of one player, or of all.
-ByEnv = Mapping[int, Any]
+ByEnv: TypeAlias = Mapping[int, Any]
+#: For each player what it saw, its output, and the iteration of its policy.
+Acted: TypeAlias = Sequence[tuple[Tree, Info, int]]
 
 
 class RowSteps(Steps):
@@ -44,9 +39,8 @@ class RowSteps(Steps):
         super().__init__(envs, players, battle, keeps)
         self._options = options
         self._knows_seeds = False
-        # By env id, for each player what it saw, its output, and the iteration of its policy, until
-        # the environment answers.
-        self._acted: dict[int, list[tuple[Any, Any, int]]] = {}
+        # By env id, until the environment answers.
+        self._acted: dict[int, Acted] = {}
         self._running = [self._new_trajectories() for _ in range(envs.env_num)]
         self._completed: list[list[Sequence[Transition]]] = [[] for _ in players]
 
@@ -68,7 +62,7 @@ class RowSteps(Steps):
             self._mark_seedless()
         return self._vector_step(timesteps, level_seeds)
 
-    def _act(self, obs: ByEnv) -> dict[int, Any]:
+    def _act(self, obs: ByEnv) -> ByEnv:
         seen = [self._of_player(obs, index) for index in range(len(self._players))]
         # None may be ready: then the answers to earlier actions are waited for.
         outputs = [
@@ -123,8 +117,8 @@ class RowSteps(Steps):
     def _keep(
         self,
         env_id: int,
-        timestep: Any,
-        acted: Sequence[tuple[Any, Any, int]],
+        timestep: BaseEnvTimestep,
+        acted: Acted,
         level_seeds: Sequence[int] | None,
     ) -> None:
         extra = {}
@@ -168,9 +162,9 @@ class RowSteps(Steps):
         ]
 
 
-def _joined(trajectories: Sequence[Sequence[Transition]], mode: Any) -> Harvest:
+def _joined(trajectories: Sequence[Sequence[Transition]], mode: Mode | None) -> Harvest:
     """Transitions, or the training samples that a policy's mode makes of them."""
-    samples: list[Any] = []
+    samples: Samples = []
     lengths = []
     for trajectory in trajectories:
         rows = trajectory if mode is None else mode.get_train_sample(trajectory)
@@ -179,7 +173,7 @@ def _joined(trajectories: Sequence[Sequence[Transition]], mode: Any) -> Harvest:
     return samples, lengths
 
 
-def _of_one(timestep: Any, index: int) -> BaseEnvTimestep:
+def _of_one(timestep: BaseEnvTimestep, index: int) -> BaseEnvTimestep:
     """What one of several players is told."""
     obs, reward, done, info = timestep[:4]
     return BaseEnvTimestep(
@@ -190,12 +184,12 @@ def _of_one(timestep: Any, index: int) -> BaseEnvTimestep:
     )
 
 
-def _is_abnormal(timestep: Any) -> bool:
+def _is_abnormal(timestep: BaseEnvTimestep) -> bool:
     infos = [timestep.info] if isinstance(timestep.info, Mapping) else timestep.info
     return any(bool(info.get("abnormal", False)) for info in infos)
 
 
-def _row_action(action: Any) -> Tree:
+def _row_action(action: Tree) -> Tree:
     """The array of what a policy returns for one environment; a whole number has shape ``(1,)``.
 
     An action of several parts is a dict of such.
@@ -220,7 +214,7 @@ def _ready_rows(envs: Envs) -> ByEnv:
     return {env_id: tree_take(obs, i) for i, env_id in enumerate(envs.ready_obs_id)}
 
 
-def _step_rows(envs: Envs, actions: dict[int, Any]) -> ByEnv:
+def _step_rows(envs: Envs, actions: ByEnv) -> ByEnv:
     """Step environments; timesteps."""
     timesteps = envs.step(actions)
     if isinstance(timesteps, Mapping):

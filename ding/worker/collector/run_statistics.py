@@ -5,23 +5,24 @@ and checkpoints read it.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch.distributed
 
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import get_world_size
+from ding.worker.collector._types import Envs, Mode
 
 
-def statistics_of(policy: Any) -> Statistics | None:
+def statistics_of(policy: Mode) -> Statistics | None:
     """What the environments of a policy's run normalise by; ``None`` if that is unknown."""
     try:
-        return policy.get_attribute("env_statistics")
+        found: Statistics | None = policy.get_attribute("env_statistics")
+        return found
     except (AttributeError, KeyError):  # of another make than `Policy`
         return None
 
 
-def freeze_statistics(env: Any, policies: Sequence[Any]) -> None:
+def freeze_statistics(env: Envs, policies: Sequence[Mode]) -> None:
     """Have the environments of an evaluation normalise as those of collectors do, adding nothing.
 
     Args:
@@ -39,14 +40,14 @@ class RunStatistics:
     def __init__(self) -> None:
         self._known: Statistics | None = None
 
-    def take_up(self, env: Any, policies: Sequence[Any]) -> None:
+    def take_up(self, env: Envs, policies: Sequence[Mode]) -> None:
         """Before a collection: tell the environments what a loaded policy knows."""
         given = next((found for p in policies if (found := statistics_of(p)) is not None), None)
         if given is not None and given is not self._known and hasattr(env, "load_statistics"):
             self._known = given
             env.load_statistics(given)
 
-    def share(self, env: Any, policies: Sequence[Any]) -> None:
+    def share(self, env: Envs, policies: Sequence[Mode]) -> None:
         """After a collection: tell policy and environments what all of them have seen."""
         news = env.take_statistics() if hasattr(env, "take_statistics") else None
         if news is None:
@@ -60,6 +61,6 @@ class RunStatistics:
 def _of_all_ranks(news: Statistics) -> list[Statistics]:
     if get_world_size() == 1:
         return [news]
-    found: list[Any] = [None] * get_world_size()
+    found: list[Statistics] = [{}] * get_world_size()
     torch.distributed.all_gather_object(found, news)
     return found

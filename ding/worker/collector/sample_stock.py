@@ -1,30 +1,30 @@
 """Training samples of one player that are complete and were not returned yet."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ding.data import Columns, tree_take
 from ding.data.packing import packed, unpacked
+from ding.worker.collector._types import Samples, State, Tree
 
 
 class SampleStock:
     """Samples of consecutive trajectories, the oldest first."""
 
     def __init__(self) -> None:
-        self._samples: Any = None
+        self._samples: Samples | None = None
         self._lengths: list[int] = []
 
     def __len__(self) -> int:
         return 0 if self._samples is None else len(self._samples)
 
-    def add(self, samples: Any, lengths: list[int]) -> None:
+    def add(self, samples: Samples, lengths: list[int]) -> None:
         """Take in samples, of which ``lengths`` belong to each trajectory."""
         self._samples = samples if self._samples is None else self._samples + samples
         self._lengths += lengths
 
-    def take(self, n: int | None = None) -> Any:
+    def take(self, n: int | None = None) -> Samples:
         """The n oldest samples, or all; the others stay."""
         if self._samples is None:
             return []
@@ -36,7 +36,7 @@ class SampleStock:
         self._samples = left if len(left) else None
         return taken
 
-    def take_fairly(self, n: int, turn: int) -> tuple[Any, int]:
+    def take_fairly(self, n: int, turn: int) -> tuple[Samples, int]:
         """As many of each trajectory, from its beginning on, as make up n samples; none stay.
 
         Args:
@@ -57,7 +57,7 @@ class SampleStock:
         ends = (np.cumsum(kept) - 1)[kept > 0]
         if isinstance(samples, Columns) and samples.is_columnar:
             samples = samples.take(index)
-            flag: Any = samples.columns.get("traj_flag")
+            flag: Tree = samples.columns.get("traj_flag")
             if flag is not None:
                 flag[ends] = True
             return samples, dropped
@@ -67,13 +67,13 @@ class SampleStock:
                 samples[end]["traj_flag"] = True
         return samples, dropped
 
-    def state_dict(self) -> dict[str, Any] | None:
+    def state_dict(self) -> State | None:
         """What is there, if it is columnar; rows may hold what no file can."""
         if not isinstance(self._samples, Columns) or not self._samples.is_columnar:
             return None
         return {"samples": packed(self._samples), "lengths": list(self._lengths)}
 
-    def load_state_dict(self, state: dict[str, Any] | None) -> None:
+    def load_state_dict(self, state: State | None) -> None:
         """Hold what :meth:`state_dict` gave, and nothing else."""
         self._samples = None if state is None else unpacked(state["samples"])
         self._lengths = [] if state is None else list(state["lengths"])
@@ -106,7 +106,7 @@ def _fair_shares(lengths: np.ndarray, n: int, turn: int) -> np.ndarray:
         middle = (low + high + 1) // 2
         fits = np.minimum(lengths, middle).sum() <= n
         low, high = (middle, high) if fits else (low, middle - 1)
-    kept = np.minimum(lengths, low)
+    kept: np.ndarray = np.minimum(lengths, low)
     longer = np.flatnonzero(lengths > low)
     kept[np.roll(longer, -turn)[: n - kept.sum()]] += 1
     return kept
@@ -114,4 +114,5 @@ def _fair_shares(lengths: np.ndarray, n: int, turn: int) -> np.ndarray:
 
 def _places(counts: np.ndarray) -> np.ndarray:
     """``0 .. count - 1`` for each of the counts, one after the other."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    places: np.ndarray = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places

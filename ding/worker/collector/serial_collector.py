@@ -2,8 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from easydict import EasyDict
@@ -12,18 +11,26 @@ from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
 from ding.utils.errors import ConfigError
 from ding.worker.collector._serial_part import SerialPart
+from ding.worker.collector._types import (
+    Info,
+    Kwargs,
+    Mode,
+    OnEpisode,
+    PlayersKwargs,
+    Result,
+    Samples,
+    State,
+    Writer,
+)
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
 from ding.worker.collector.sample_stock import SampleStock
-from ding.worker.collector.steps import Mode, Player, RowOptions
+from ding.worker.collector.steps import Player, RowOptions
 from ding.worker.collector.tally import Episode, Tally, return_row
 
 #: Episodes whose mean return tells how the policy does now.
 RECENT_EPISODES = 100
-
-#: Keyword arguments of a policy's ``forward``; in battles perhaps one mapping per player.
-PolicyKwargs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 
 
 class SerialCollector(SerialPart, ISerialCollector):
@@ -44,14 +51,14 @@ class SerialCollector(SerialPart, ISerialCollector):
     #: Whether there is a leading dimension of players.
     battle = False
 
-    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+    on_episode: OnEpisode | None = None
 
     def __init__(
         self,
         cfg: EasyDict,
         env: BaseEnvManager | None = None,
-        policy: Any = None,
-        tb_logger: Any = None,
+        policy: Mode | list[Mode] = None,
+        tb_logger: Writer | None = None,
         exp_name: str = "default_experiment",
         instance_name: str = "collector",
     ) -> None:
@@ -71,7 +78,7 @@ class SerialCollector(SerialPart, ISerialCollector):
             self._reset_env_manager(_env)
         self._forget()
 
-    def reset_policy(self, _policy: Any = None) -> None:
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
         """Reset the policy, or replace it; running trajectories are lost."""
         if _policy is not None:
             self._policies = list(_policy) if self.battle else [_policy]
@@ -84,7 +91,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._rollout = None
         self._stocks = [SampleStock() for _ in self._policies]
 
-    def reset(self, _policy: Any = None, _env: BaseEnvManager | None = None) -> None:
+    def reset(self, _policy: Mode | list[Mode] = None, _env: BaseEnvManager | None = None) -> None:
         """Reset or replace environments and policy; counters start at zero."""
         if _env is not None or self._env is not None:
             self.reset_env(_env)
@@ -100,12 +107,12 @@ class SerialCollector(SerialPart, ISerialCollector):
         self,
         n_sample: int | None,
         train_iter: int,
-        policy_kwargs: PolicyKwargs,
+        policy_kwargs: PlayersKwargs,
         drop_extra: bool | None,
         *,
         level_seeds: Sequence[int] | None = None,
         log: bool = True,
-    ) -> tuple[list[Any], Tally]:
+    ) -> tuple[list[Samples], Tally]:
         """Collect until each player whose data is wanted has ``n_sample`` samples.
 
         Returns:
@@ -125,8 +132,8 @@ class SerialCollector(SerialPart, ISerialCollector):
         return samples, tally
 
     def _collect_episodes(
-        self, n_episode: int | None, train_iter: int, policy_kwargs: PolicyKwargs
-    ) -> tuple[list[Any], Tally]:
+        self, n_episode: int | None, train_iter: int, policy_kwargs: PlayersKwargs
+    ) -> tuple[list[Samples], Tally]:
         """Run ``n_episode`` whole episodes, and start no more than that.
 
         Returns:
@@ -152,7 +159,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         ], tally
 
     def _begin(
-        self, train_iter: int, policy_kwargs: PolicyKwargs, n_sample: int | None = None
+        self, train_iter: int, policy_kwargs: PlayersKwargs, n_sample: int | None = None
     ) -> Rollout:
         """The rollout, ready for a call of ``collect``; trajectories end where samples want it."""
         self._require(env=self._env, policy=self._policies)
@@ -199,13 +206,13 @@ class SerialCollector(SerialPart, ISerialCollector):
         wanted: Sequence[bool],
         n_sample: int,
         drop_extra: bool | None,
-    ) -> list[Any]:
+    ) -> list[Samples]:
         """Each player's samples to return; see `SampleSerialCollector.collect`."""
         on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
         if on_policy:
             # What the old policy began is not the new one's to finish.
             tally.dropped += rollout.drop_running() * sum(wanted)
-        samples: list[Any] = [[] for _ in self._policies]
+        samples: list[Samples] = [[] for _ in self._policies]
         for player, stock in enumerate(self._stocks):
             if not wanted[player]:
                 continue
@@ -218,7 +225,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         return samples
 
     def _finish(
-        self, tally: Tally, samples: Sequence[Sequence[Any]], train_iter: int, log: bool = True
+        self, tally: Tally, samples: Sequence[Samples], train_iter: int, log: bool = True
     ) -> None:
         tally.samples = sum(map(len, samples))
         tally.stop()
@@ -276,7 +283,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         returns = self._total.returns
         return float(np.mean(returns)) if returns else None
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Counters, samples that wait, and what the environments' seeds go on from."""
         return {
             "total": self._total.state_dict(),
@@ -286,7 +293,7 @@ class SerialCollector(SerialPart, ISerialCollector):
             **self._env_state(),
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Go on counting; episodes start anew."""
         self._total.load_state_dict(state_dict["total"])
         self._since_log.load_state_dict(state_dict["since_log"])
@@ -315,9 +322,9 @@ class SampleSerialCollector(SerialCollector):
         drop_extra: bool | None = None,
         random_collect: bool = False,
         record_random_collect: bool = True,
-        policy_kwargs: dict[str, Any] | None = None,
+        policy_kwargs: Kwargs | None = None,
         level_seeds: list[int] | None = None,
-    ) -> list[Any]:
+    ) -> Samples:
         """Collect training samples.
 
         Args:
@@ -352,8 +359,8 @@ class EpisodeSerialCollector(SerialCollector):
         self,
         n_episode: int | None = None,
         train_iter: int = 0,
-        policy_kwargs: dict[str, Any] | None = None,
-    ) -> list[Any]:
+        policy_kwargs: Kwargs | None = None,
+    ) -> Samples:
         """Collect whole episodes; no episode is begun that would not be returned.
 
         Args:
@@ -379,8 +386,8 @@ class BattleSampleSerialCollector(SerialCollector):
         n_sample: int | None = None,
         train_iter: int = 0,
         drop_extra: bool | None = None,
-        policy_kwargs: PolicyKwargs = None,
-    ) -> tuple[list[Any], list[Any]]:
+        policy_kwargs: PlayersKwargs = None,
+    ) -> tuple[list[Samples], list[list[Info]]]:
         """Collect training samples of each player.
 
         Args:
@@ -409,8 +416,8 @@ class BattleEpisodeSerialCollector(SerialCollector):
         self,
         n_episode: int | None = None,
         train_iter: int = 0,
-        policy_kwargs: PolicyKwargs = None,
-    ) -> tuple[list[Any], list[Any]]:
+        policy_kwargs: PlayersKwargs = None,
+    ) -> tuple[list[Samples], list[list[Info]]]:
         """Collect whole episodes; no episode is begun that would not be returned.
 
         Args:
@@ -437,7 +444,7 @@ def trajectory_length(mode: Mode, env_num: int, n_sample: int) -> float:
     return float(max(shortest, math.ceil(n_sample / env_num)))
 
 
-def attribute(mode: Mode, name: str) -> Any:
+def attribute(mode: Mode, name: str) -> Result:
     """An attribute of a policy; ``None`` if a policy from elsewhere does not know it."""
     try:
         return mode.get_attribute(name)
@@ -445,7 +452,7 @@ def attribute(mode: Mode, name: str) -> Any:
         return None
 
 
-def split_by_lengths(samples: Sequence[Any], lengths: list[int]) -> list[Any]:
+def split_by_lengths(samples: Samples, lengths: list[int]) -> list[Samples]:
     """Split consecutive samples into one sequence per trajectory."""
     ends = np.cumsum([0, *lengths]).tolist()
     return [samples[start:stop] for start, stop in itertools.pairwise(ends)]
@@ -458,7 +465,7 @@ def _collects_data(mode: Mode) -> bool:
     return flag is None or bool(flag)
 
 
-def _infos(tally: Tally, players: int) -> list[list[Mapping[str, Any]]]:
+def _infos(tally: Tally, players: int) -> list[list[Info]]:
     """Info dicts of the finished episodes, one list per player."""
     return [[episode.infos[player] for episode in tally.episodes] for player in range(players)]
 

@@ -3,8 +3,8 @@
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import cast
 
 import numpy as np
 import torch
@@ -20,14 +20,25 @@ from ding.utils import (
 from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.collector._serial_part import SerialPart
+from ding.worker.collector._types import (
+    Config,
+    Envs,
+    Info,
+    Kwargs,
+    Mode,
+    OnEpisode,
+    Result,
+    SaveFn,
+    State,
+    Tree,
+    VideoWriter,
+    Writer,
+)
 from ding.worker.collector.base_serial_evaluator import ISerialEvaluator, VectorEvalMonitor
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import freeze_statistics
 from ding.worker.collector.steps import Player
 from ding.worker.collector.tally import Tally, return_row
-
-#: Called with a file name when the result is the best so far.
-SaveFn = Callable[[str], Any] | None
 
 
 class SerialEvaluator(SerialPart, ISerialEvaluator):
@@ -42,31 +53,31 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         instance_name: Prefix of the log and its scalars.
     """
 
-    on_episode: Callable[[str, int, float, int, int, int], None] | None = None
+    on_episode: OnEpisode | None = None
 
     def __init__(
         self,
-        cfg: dict[str, Any],
-        env: Any = None,
-        policy: Any = None,
-        tb_logger: Any = None,
+        cfg: Config,
+        env: Envs = None,
+        policy: Mode | list[Mode] = None,
+        tb_logger: Writer | None = None,
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "evaluator",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name or "evaluator")
-        self._policy: Any = None
+        self._policy: Mode = None  # a list of them in battles
         self._default_n_episode: int | None = self._cfg.get("n_episode")
         self._stop_value = first_goal(self._cfg.get("stop_value", float("inf")))
         self.reset(policy, env)
 
-    def reset(self, _policy: Any = None, _env: Any = None) -> None:
+    def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
         """Reset or replace policy and environments; the best result is forgotten."""
         if _env is not None or self._env is not None:
             self.reset_env(_env)
         if _policy is not None or self._policy is not None:
             self.reset_policy(_policy)
-        self._best: Any = None
-        self._last: Any = None
+        self._best: Result = None
+        self._last: Result = None
         self._last_eval_iter = self._eval_iter_before = -1
 
     def should_eval(self, train_iter: int) -> bool:
@@ -83,12 +94,12 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         self._last_eval_iter = self._eval_iter_before
 
     @property
-    def best(self) -> Any:  # type: ignore[override]
+    def best(self) -> Result:
         """Best mean result so far; ``None`` before the first evaluation. Settable, to resume."""
         return self._best
 
     @best.setter
-    def best(self, value: Any) -> None:
+    def best(self, value: Result) -> None:
         self._best = value
 
     @property
@@ -97,25 +108,25 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         return self._last_eval_iter
 
     @property
-    def last(self) -> Any:  # type: ignore[override]
+    def last(self) -> Result:
         """Mean result of the newest evaluation; ``None`` before the first."""
         return self._last
 
-    def _keep_best(self, result: Any, better: bool, save_ckpt_fn: SaveFn) -> None:
+    def _keep_best(self, result: Result, better: bool, save_ckpt_fn: SaveFn) -> None:
         self._last = result
         if better:
             self._best = result
             if save_ckpt_fn is not None:
                 save_ckpt_fn("ckpt_best.pth.tar")
 
-    def _share(self, stop: bool, result: Any) -> tuple[bool, Any]:
+    def _share(self, stop: bool, result: Result) -> tuple[bool, Result]:
         """Rank 0's verdict, on all ranks."""
         shared = [(stop, result)]
         if get_world_size() > 1:
             broadcast_object_list(shared, src=0)
         return shared[0]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The best result, when it was last asked, and the environments' seeds."""
         return {
             "best": self._best,
@@ -124,7 +135,7 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
             **self._env_state(),
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         self._best = state_dict["best"]
         self._last = state_dict.get("last")
         self._last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]
@@ -143,7 +154,7 @@ class EpisodeEvaluator(SerialEvaluator):
         """Reset the environments, or replace and launch them."""
         self._reset_env_manager(_env)
 
-    def reset_policy(self, _policy: Any = None) -> None:
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
         """Reset the policy, or replace it."""
         if _policy is not None:
             self._policy = list(_policy) if self.battle else [_policy]
@@ -155,7 +166,7 @@ class EpisodeEvaluator(SerialEvaluator):
         n_episode: int | None,
         envstep: int,
         train_iter: int,
-        policy_kwargs: Mapping[str, Any] | None = None,
+        policy_kwargs: Kwargs | None = None,
         render: bool = False,
     ) -> tuple[VectorEvalMonitor, Tally]:
         """Run the episodes; the first player's returns are the ones that count."""
@@ -181,7 +192,7 @@ class EpisodeEvaluator(SerialEvaluator):
         tally.stop()
         return monitor, tally
 
-    def _new_rollout(self, policy_kwargs: Mapping[str, Any]) -> Rollout:
+    def _new_rollout(self, policy_kwargs: Kwargs) -> Rollout:
         """A rollout from the first steps of new episodes on, which keeps no transitions."""
         if hasattr(self._env, "number_starts"):
             self._env.number_starts()
@@ -236,7 +247,7 @@ def _log_row(returns: list[float], tally: Tally) -> dict[str, float]:
 class InteractionSerialEvaluator(EpisodeEvaluator):
     """Judges one policy by its mean return over ``n_episode`` episodes."""
 
-    config: dict[str, Any] = dict(
+    config: dict[str, Result] = dict(
         eval_freq=1000,
         render=dict(render_freq=-1, mode="train_iter"),
         figure_path=None,
@@ -250,8 +261,8 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
         envstep: int = -1,
         n_episode: int | None = None,
         force_render: bool = False,
-        policy_kwargs: dict[str, Any] | None = {},
-    ) -> tuple[bool, dict[str, Any]]:
+        policy_kwargs: Kwargs | None = {},
+    ) -> tuple[bool, dict[str, Result]]:
         """Evaluate, and save a checkpoint if the mean return is the best so far.
 
         Args:
@@ -300,9 +311,8 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
     def _log_video(self, monitor: VectorEvalMonitor, envstep: int, train_iter: int) -> None:
         mode = (self._cfg.get("render") or {}).get("mode", "train_iter")
         step = envstep if mode == "envstep" else train_iter
-        self._tb_logger.add_video(
-            f"{self._instance_name}/worst_median_best", monitor.get_video(), step
-        )
+        writer = cast("VideoWriter", self._tb_logger)
+        writer.add_video(f"{self._instance_name}/worst_median_best", monitor.get_video(), step)
 
 
 @SERIAL_EVALUATOR_REGISTRY.register("battle_interaction")
@@ -310,7 +320,7 @@ class BattleInteractionSerialEvaluator(EpisodeEvaluator):
     """Runs several policies against each other; policy 0 is the one judged."""
 
     battle = True
-    config: dict[str, Any] = dict(eval_freq=50)
+    config: dict[str, Result] = dict(eval_freq=50)
 
     def eval(
         self,
@@ -318,7 +328,7 @@ class BattleInteractionSerialEvaluator(EpisodeEvaluator):
         train_iter: int = -1,
         envstep: int = -1,
         n_episode: int | None = None,
-    ) -> tuple[bool, list[Any]]:
+    ) -> tuple[bool, list[list[Info]]]:
         """Evaluate, and save a checkpoint if policy 0's mean return is the best so far.
 
         Args:
@@ -347,15 +357,15 @@ class IMetric(ABC):
     """How good outputs are, given labels."""
 
     @abstractmethod
-    def eval(self, inputs: Any, label: Any) -> dict:
+    def eval(self, inputs: Tree, label: Tree) -> dict[str, Result]:
         """Judge one batch of the policy's outputs."""
 
     @abstractmethod
-    def reduce_mean(self, inputs: list[Any]) -> Any:
+    def reduce_mean(self, inputs: list[Result]) -> Result:
         """Average results; those of larger batches come more than once, as each item counts."""
 
     @abstractmethod
-    def gt(self, metric1: Any, metric2: Any) -> bool:
+    def gt(self, metric1: Result, metric2: Result) -> bool:
         """Whether ``metric1`` is at least as good as ``metric2``; true if that is ``None``."""
 
 
@@ -366,15 +376,15 @@ class MetricSerialEvaluator(SerialEvaluator):
     The loader gives batches ``(inputs, label)``.
     """
 
-    config: dict[str, Any] = dict(eval_freq=50)
+    config: dict[str, Result] = dict(eval_freq=50)
 
-    def reset_env(self, _env: tuple[Any, IMetric] | None = None) -> None:
+    def reset_env(self, _env: tuple[Iterable[Tree], IMetric] | None = None) -> None:
         """Replace loader and metric."""
         if _env is not None:
             self._take_env(_env)
             self._dataloader, self._metric = _env
 
-    def reset_policy(self, _policy: Any = None) -> None:
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
         """Reset the policy, or replace it."""
         if _policy is not None:
             self._policy = _policy
@@ -382,7 +392,7 @@ class MetricSerialEvaluator(SerialEvaluator):
 
     def eval(  # type: ignore[override]  # a data set has no episodes to count
         self, save_ckpt_fn: SaveFn = None, train_iter: int = -1, envstep: int = -1
-    ) -> tuple[bool, Any]:
+    ) -> tuple[bool, Result]:
         """Evaluate on the whole data set, and save a checkpoint if it is the best so far.
 
         Returns:
@@ -420,7 +430,7 @@ class MetricSerialEvaluator(SerialEvaluator):
         return self._share(bool(stop), result)
 
 
-def _item_count(label: Any) -> int:
+def _item_count(label: Tree) -> int:
     """Items of a batch, by its labels; 1 if these do not tell."""
     while isinstance(label, Mapping | list | tuple) and label:
         first = next(iter(label.values())) if isinstance(label, Mapping) else label[0]
@@ -431,7 +441,7 @@ def _item_count(label: Any) -> int:
     return max(len(label), 1) if has_items and hasattr(label, "__len__") else 1
 
 
-def _for_each_item(results: list[Any], sizes: list[int]) -> list[Any]:
+def _for_each_item(results: list[Result], sizes: list[int]) -> list[Result]:
     """Each batch's result as often as the mean over all items needs it."""
     unit = math.gcd(*sizes)
     return [result for result, size in zip(results, sizes) for _ in range(size // unit)]

@@ -1,25 +1,16 @@
 """What a rollout needs of an adapter: to take steps, and to keep transitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from ding.envs import VectorStep
+from ding.worker.collector._types import Config, Envs, Harvest, Kwargs, Mode
 
 #: The ``seed`` of a transition for which none was given, where others have one.
 NO_SEED = -1
-
-#: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
-Mode: TypeAlias = Any
-#: A `BaseEnvManager`, or what offers as much of it as it says it does.
-Envs: TypeAlias = Any
-#: An array, or nested mappings of arrays.
-Tree: TypeAlias = Any
-#: Samples in `Columns`, or a list of rows; and how many of them belong to each trajectory.
-Harvest: TypeAlias = tuple[Sequence[Any], list[int]]
 
 
 @dataclass
@@ -33,7 +24,7 @@ class Player:
     """
 
     mode: Mode
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Kwargs = field(default_factory=dict)
     train_iter: int = 0
 
 
@@ -52,7 +43,7 @@ class RowOptions:
     reward_shaping: bool = False
 
     @classmethod
-    def of(cls, cfg: Mapping[str, Any]) -> "RowOptions":
+    def of(cls, cfg: Config) -> "RowOptions":
         """Those that a collector's config sets."""
         return cls(**{name: bool(cfg.get(name, False)) for name in cls.__dataclass_fields__})
 

@@ -2,13 +2,13 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ding.utils import allreduce_data
+from ding.worker.collector._types import Info, State
 
 _COUNTS = ("envsteps", "samples", "episode_count", "dropped")
 
@@ -27,7 +27,7 @@ class Episode:
     env_id: int
     returns: list[float]
     length: int
-    infos: Sequence[Mapping[str, Any]]
+    infos: Sequence[Info]
 
     def brief(self) -> "Episode":
         """The episode without its infos, which may hold pictures, but for ``result``."""
@@ -100,12 +100,12 @@ class Tally:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Counts and returns, in plain numbers."""
         counts = {name: getattr(self, name) for name in (*_COUNTS, "seconds")}
         return {**counts, "returns": list(self.returns)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Go on from what :meth:`state_dict` gave."""
         for name in (*_COUNTS, "seconds"):
             setattr(self, name, state[name])

@@ -6,7 +6,7 @@ import numpy as np
 
 from ding.data import tree_map
 from ding.utils.errors import DataError
-from ding.worker.collector.steps import Tree
+from ding.worker.collector._types import Tree
 
 
 class TransitionLog:
