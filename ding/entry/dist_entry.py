@@ -8,6 +8,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.compile_parallel import complete_parallel, place_parts, save_parallel
+from ding.config.engines import DEFAULT_ENGINE, has_own_engine
 from ding.config.hosts import is_local
 from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
@@ -86,7 +87,16 @@ def dist_prepare_config(
 def prepare(
     config: EasyDict, platform: str, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]
 ) -> str:
-    """Place the parts of a completed config, save it, and say what to start now."""
+    """Place the parts of a completed config, save it, and say what to start now.
+
+    Raises:
+        ConfigError: Its engine starts workers itself.
+    """
+    if has_own_engine(config.system):
+        raise ConfigError(
+            f"system_config.engine.type={config.system.engine.type!r} starts workers itself: use "
+            f"-m parallel; parts that are started by hand need {DEFAULT_ENGINE!r}"
+        )
     check_shared_paths(config)
     place_parts(config, platform, hosts, ports, joining=True)
     path = save_parallel(config)

@@ -76,6 +76,21 @@ def test_what_was_trained_can_be_evaluated():
     assert out.startswith("mean return ")
 
 
+def test_the_engine_is_chosen():
+    process = in_process("-m", "parallel", "-c", write_config(), "--engine", "local")
+    process.join(60)
+    assert process.exitcode == 0, Path("output.txt").read_text()
+    assert read_compiled("run/total_config.py").system.engine.type == "local"
+    status, _, err = run("-m", "parallel", "-c", "config.py", "--engine", "locla")
+    assert status == 1
+    assert "no engine type 'locla' is registered; did you mean 'local'?" in err
+    status, _, err = run(
+        *("-m", "parallel", "-c", "config.py", "--engine", "local"), *("--address", "auto")
+    )
+    assert status == 1
+    assert "unknown key system_config.engine.address" in err
+
+
 def test_going_on_after_ctrl_c_from_another_folder(monkeypatch):
     process = in_process("-m", "parallel", "-c", write_config(stop_value=501))
     wait_for(lambda: Path("run/metrics.jsonl").exists())
@@ -145,6 +160,7 @@ def test_configs_for_parts():
         (["-m", "dist", "-c", "config.py"], "-m dist needs one of -M config|coordinator"),
         (["-m", "dist", "-M", "learner"], "-m dist needs a config file"),
         (["-m", "serial", "-c", "config.py", "-M", "learner"], "--module is for -m dist"),
+        (["-m", "serial", "-c", "config.py", "--engine", "ray"], "--engine is for -m parallel"),
         (["-m", "dist", "--add", "collector"], "--add needs --coordinator-name"),
         (["-m", "dist", "--restart", "learner", "-cdn", "c"], "needs --restart-pod-name"),
         (["-m", "dist", "-M", "lerner", "-c", "config.py"], "'lerner' is not one of"),
