@@ -51,6 +51,10 @@ CHAINS = {
         *(d.ANSWER_WAIT, d.COLLECTOR_LONGEST_WAIT, d.STEP_TIMEOUT),
     ),
     "the coordinator polls within a step": (d.POLL, d.STEP_TIMEOUT),
+    "a chunk on a dead node is given up before the step": (d.POLL + d.RAY_FETCH, d.STEP_TIMEOUT),
+    "the run knows of a dead head before a step fails of it": (
+        *(d.RAY_LOOK + d.RAY_PROBE, d.RAY_HEAD_TOLERANCE, d.STEP_TIMEOUT),
+    ),
     "messages gather while a collector may wait": (
         2 * d.MESSAGE_GATHER_MOST,
         d.COLLECTOR_LONGEST_WAIT,
