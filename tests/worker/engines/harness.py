@@ -61,7 +61,7 @@ class Arrivals:
     def of(self, what):
         return [(name, fact) for kind, name, fact, _ in self.events if kind == what]
 
-    def wait(self, what, count=1, seconds=20.0):
+    def wait(self, what, count=1, seconds=40.0):
         """What was told of that kind, as soon as there is so much of it."""
         with self._changed:
             found = self._changed.wait_for(lambda: len(self.of(what)) >= count, seconds)
