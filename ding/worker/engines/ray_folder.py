@@ -1,5 +1,6 @@
 """The run folder of workers on other hosts: what they write there comes to the driver's."""
 
+import contextlib
 import os
 import shutil
 import threading
@@ -64,6 +65,8 @@ class WorkerFolder:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.dirname(self.path))  # the last worker of the run on this host
 
     def _names(self) -> Iterator[str]:
         for folder, _, files in os.walk(self.path):

@@ -305,11 +305,15 @@ def folder_of(run: str, worker: str | None = None) -> str:
 
 def clean_host(run: str, nodes: Iterable[str]) -> None:
     """Remove what killed workers of a run have left on its nodes, as far as these answer."""
+    _clean(run)
+    nodes = set(nodes) - {ray.get_runtime_context().get_node_id()}
+    if not nodes:
+        return
     clean = ray.remote(num_cpus=0, max_retries=0)(_clean)
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     refs = [clean.options(scheduling_strategy=strategy(n, soft=False)).remote(run) for n in nodes]
     with contextlib.suppress(ray.exceptions.RayError):
-        ray.wait(refs, num_returns=len(refs), timeout=durations.RAY_PROBE)
+        ray.wait(refs, num_returns=len(refs), timeout=durations.RAY_LEAVE)
 
 
 def _clean(run: str) -> None:
