@@ -132,7 +132,7 @@ class RayCarrier(Carrier[RayHandle]):
         if self._lost_head is None:
             for group in self._teams.values():
                 remove_placement_group(group)
-            clean_host(self._run, self._hosts)
+        clean_host(self._run, self._hosts if self._lost_head is None else ())
         self._cluster.leave()
 
     # ------------------------------------------------------------------ workers
