@@ -295,6 +295,8 @@ class SerialCollector(SerialPart, ISerialCollector):
 
     def load_state_dict(self, state_dict: State) -> None:
         """Go on counting; episodes start anew."""
+        if "stats" in state_dict:
+            state_dict = {**state_dict, **_tallies_of(state_dict["stats"])}
         self._total.load_state_dict(state_dict["total"])
         self._since_log.load_state_dict(state_dict["since_log"])
         self._last_log_iter = state_dict["last_log_iter"]
@@ -302,6 +304,27 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._rollout = None
         for stock, own in zip(self._stocks, state_dict["stocks"]):
             stock.load_state_dict(own)
+
+
+def _tallies_of(stats: State) -> State:
+    """Both tallies of a state that was saved when they were one object."""
+    total = {
+        "envsteps": stats["total_envstep"],
+        "samples": stats["total_sample"],
+        "episode_count": stats["total_episode"],
+        "dropped": stats["total_dropped"],
+        "seconds": stats["total_duration"],
+        "returns": list(stats["recent"]),
+    }
+    since_log = {
+        "envsteps": stats["_envsteps"],
+        "samples": stats["_samples"],
+        "episode_count": len(stats["_returns"]),
+        "dropped": stats["_dropped"],
+        "seconds": stats["_duration"],
+        "returns": list(stats["_returns"]),
+    }
+    return {"total": total, "since_log": since_log}
 
 
 # ---------------------------------------------------------------------- the registered ones
