@@ -336,7 +336,8 @@ def _whole_config(config: Any, filename: str | None) -> EasyDict:
 
 def _wait_for_start(process: Any, started: PipeEvent) -> bool:
     """Whether it comes up in time; at once when it dies instead."""
-    wait([process.sentinel, started.fileno()], durations.SPAWN_START)
+    if wait([process.sentinel, started.fileno()], durations.SPAWN_START) and not started.is_set():
+        process.join(durations.KILLED_GONE)  # its end of the pipe is closed before it is gone
     return started.is_set()
 
 

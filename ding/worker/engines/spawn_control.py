@@ -184,7 +184,9 @@ class _Keeper:
         try:
             handle = self._spawn(life, arrivals)
         except (OSError, EOFError) as error:
-            arrivals.warn(spec.name, life.end(_words(error)))
+            cause = life.end(_words(error))
+            if not self._closing.is_set():  # else it was dropped while it came
+                arrivals.warn(spec.name, cause)
             return
         self._arriving = handle
         try:
