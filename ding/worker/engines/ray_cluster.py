@@ -84,6 +84,7 @@ class RayCluster:
             if self._cfg["object_store_memory"]:
                 arguments["object_store_memory"] = int(self._cfg["object_store_memory"])
         else:
+            _check_reachable(given)
             arguments["address"] = given
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         before = _children()
@@ -153,6 +154,23 @@ def _parents() -> dict[int, int]:
 def _ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
     while (pid := parents.get(pid, 0)) > 1:
         yield pid
+
+
+def _check_reachable(address: str) -> None:
+    """Look whether somebody listens, which Ray itself takes more than a minute for.
+
+    Raises:
+        ConfigError: Nobody does.
+    """
+    host, _, port = address.removeprefix(_CLIENT).partition("?")[0].rpartition(":")
+    if not (host and port.isdecimal()):
+        return  # such as 'auto'
+    try:
+        socket.create_connection((host, int(port)), durations.RAY_PROBE).close()
+    except OSError as error:
+        raise ConfigError(
+            f"system_config.engine: no Ray cluster at {address!r}: {error.strerror or error}"
+        ) from error
 
 
 def _children() -> set[int]:
