@@ -148,7 +148,12 @@ def configs(case: Any, update_seconds: float) -> tuple:
                 replay_buffer=dict(
                     type="advanced", replay_buffer_size=case.capacity, max_use=1, deepcopy=False
                 ),
-                commander=dict(collector_task_space=2, learner_task_space=1, eval_interval=100000),
+                commander=dict(
+                    collector_task_space=2,
+                    learner_task_space=1,
+                    eval_interval=100000,
+                    eval_share=0.0,
+                ),
             ),
         ),
     )

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 import torch
 from easydict import EasyDict
 
+from ding.data import Columns
 from ding.envs.running_statistics import merged
 from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
@@ -443,9 +444,10 @@ class _TaskLoader(IDataLoader):
         data = self._get_data(self.batch_size)
         if data is None:
             raise StopIteration
-        if isinstance(data, list) and data and all(callable(item) for item in data):
-            return [load() for load in data]
-        return data
+        # Columns stay columns only as long as nobody looks at their rows.
+        if isinstance(data, Columns) or not (isinstance(data, list) and data):
+            return data
+        return [load() for load in data] if all(map(callable, data)) else data
 
     def close(self) -> None:
         self._task.feed.close()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from ding.data import Columns
 from ding.data.chunks import write_chunk
 from ding.policy import DQNPolicy
 from ding.torch_utils.weights_file import read_weights
@@ -35,6 +36,23 @@ def test_trains_on_what_it_asks_for(tmp_path):
         state, facts = read_weights(rig.policy, "policy_1")
         assert facts["policy_iter"] == finish["learner_step"]
         assert all(torch.isfinite(torch.as_tensor(v)).all() for v in state["model"].values())
+
+
+def test_policies_get_columns(tmp_path):
+    seen = []
+
+    class Columnar(DQNPolicy):
+        def _forward_learn(self, data):
+            seen.append(isinstance(data, Columns) and data.is_columnar)
+            return super()._forward_learn(data)
+
+    POLICY_REGISTRY.register("columnar_dqn", Columnar, force_overwrite=True)
+    with Rig(tmp_path) as rig:
+        rig.begin(policy={"type": "columnar_dqn"})
+        rig.feed([rig.chunk()], batches=3)
+        rig.close_task()
+    assert seen
+    assert all(seen)
 
 
 @pytest.mark.parametrize("as_rows", [False, True])
