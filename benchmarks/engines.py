@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from statistics import median
@@ -68,9 +69,11 @@ def task(rounds: int, seconds: float) -> list[Figure]:
 
 
 def _round_trip(engine: str) -> float:
-    command = [sys.executable, __file__, "--round-trip", engine]
+    command = [sys.executable, os.path.abspath(__file__), "--round-trip", engine]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}"}
-    out = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120).stdout
+    with tempfile.TemporaryDirectory() as folder:  # for the run's own
+        given = dict(env=env, cwd=folder, capture_output=True, text=True, timeout=120)
+        out = subprocess.run(command, **given).stdout
     return float(next(line for line in out.splitlines() if line.startswith("RESULT "))[7:])
 
 
