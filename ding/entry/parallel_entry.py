@@ -348,4 +348,4 @@ def _close_all(handles: list) -> None:
         process.join(durations.PART_STOP)
         if process.is_alive():
             process.kill()
-            process.join()
+            process.join(durations.KILLED_GONE)

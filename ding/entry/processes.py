@@ -15,7 +15,7 @@ from ding.entry.part_runs import last_error_line
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations
 from ding.utils.child_process import ChildProcess, close_inherited_ends, how_it_ended
-from ding.utils.log_file import drop_pending, flush_all
+from ding.utils.log_file import drop_pending, flush_all, redirect_output
 from ding.utils.process_identity import process_identity
 
 
@@ -195,23 +195,10 @@ def _child_main(main: Any, link: Connection, output: str | None) -> None:
     close_inherited_ends()
     drop_pending()  # the parent's, and written by it
     if output is not None:
-        _redirect(output)
+        redirect_output(output)
     ending = run_part(getattr(main, "data", main), link, takes_sigint=False)
     flush_all()  # forked processes run no exit handlers
     sys.stdout.flush()
     sys.stderr.flush()
     # Not by returning: threads of users' code that never end would be waited for.
     os._exit(ending.exit_status)
-
-
-def _redirect(path: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for target in (1, 2):
-        os.dup2(fd, target)
-    os.close(fd)
-    # Whatever stood there (a notebook's, a test's) does not lead to the file.
-    sys.stdout, sys.stderr = (
-        open(fd, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-        for fd in (1, 2)
-    )

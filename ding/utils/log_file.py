@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import sys
 import threading
 import time
 import warnings
@@ -138,3 +139,17 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def redirect_output(path: str) -> None:
+    """Have what this process prints go to a file, also what C code prints."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for target in (1, 2):
+        os.dup2(fd, target)
+    os.close(fd)
+    # Whatever stood there (a notebook's, a test's) does not lead to the file.
+    sys.stdout, sys.stderr = (
+        open(fd, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+        for fd in (1, 2)
+    )

@@ -20,6 +20,7 @@ import ray
 from ding.interaction.slave import TaskFail
 from ding.utils import durations, set_pkg_seed
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ChunkError
+from ding.utils.log_file import redirect_output
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder
 from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply, RunPath
@@ -60,7 +61,7 @@ class RayWorker:
         context = ray.get_runtime_context()
         life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
         self._folder = WorkerFolder(folder_of(run, spec.name))
-        _redirect(os.path.join(self._folder.path, "log", spec.name, "output.txt"))
+        redirect_output(os.path.join(self._folder.path, "log", spec.name, "output.txt"))
         os.environ.update(spec.environ)
         # Workers differ in their draws, and draw the same in each run.
         set_pkg_seed(spec.seed, use_cuda=False)
@@ -341,17 +342,4 @@ def _report(fail: TaskFail) -> ErrorReport:
         str(told.get("message", fail)),
         str(told.get("traceback", "")),
         bool(told.get("of_group")),
-    )
-
-
-def _redirect(path: str) -> None:
-    """Have what this process prints go to a file of the run folder."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for target in (1, 2):
-        os.dup2(fd, target)
-    os.close(fd)
-    sys.stdout, sys.stderr = (
-        open(fd, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-        for fd in (1, 2)
     )
