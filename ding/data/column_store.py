@@ -113,18 +113,20 @@ class ColumnStore:
         other means: some of the columns may already be there.
         """
         n = len(rows)
-        stop = start + n
+        span = slice(start, start + n)
         flat: Mapping[Any, Any] = dict(tree_paths(columns)) if self._nested else columns
-        if stop > self.capacity or len(flat) != len(self._usual):
+        if span.stop > self.capacity or len(flat) != len(self._usual):
             return False
         try:
             for name, is_tensor, dtype, shape, target in self._usual_for(n):
                 array = flat[name].numpy() if is_tensor else flat[name]
                 if array.shape != shape:
                     array = array[rows.start : rows.stop]
-                if array.dtype is not dtype or array.shape != shape:
+                    if array.shape != shape:
+                        return False
+                if array.dtype is not dtype:
                     return False
-                target[start:stop] = array
+                target[span] = array
         except (AttributeError, TypeError, RuntimeError, KeyError):
             return False
         return True

@@ -7,7 +7,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
-from ding.data.buffer.prioritised_buffer import NUMBER, PrioritisedBuffer
+from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.id_column import IdColumn
 from ding.data.kinds import Item, Items, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
@@ -73,7 +73,7 @@ class DequeBufferWrapper(PrioritisedBuffer):
                 return None
             beta = self._beta(cur_learner_iter)
             slots, weights = self._priorities.draw(self._draw, size, beta, among)
-            numbers = self._labels[slots, NUMBER]
+            numbers = self._number.take(slots)
             self._last = {"replay_unique_id": self._ids(numbers), "replay_buffer_idx": slots}
             self._monitor.note(sampled=size)
             facts: dict[str, np.ndarray | IdColumn] = {}

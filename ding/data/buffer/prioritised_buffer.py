@@ -13,10 +13,7 @@ from ding.data.kinds import State
 from ding.data.priorities import Priorities, checked_priorities
 from ding.utils.errors import DataError
 
-#: Columns of the labels: number of the item; how often it was sampled; training iteration of the
-#: policy that collected it, -1 if unknown.
-NUMBER, USE, COLLECT_ITER = range(3)
-UNKNOWN_ITER = np.array(-1)
+_UNKNOWN_ITER = np.array(-1)
 
 
 class PrioritisedBuffer(RingBuffer):
@@ -41,10 +38,11 @@ class PrioritisedBuffer(RingBuffer):
         super().__init__(cfg, tb_logger, exp_name, instance_name)
         size = self.replay_buffer_size
         self._priorities = Priorities(size, float(self._cfg[alpha]))
-        # In one row, as a sample needs all: that is one place in memory to go to, not three. The
-        # fourth number is there for numpy, which copies rows of 32 bytes faster than of 24.
-        self._labels = np.full((size, 4), -1, np.int64)
-        self._use = self._labels[:, USE]
+        #: By slot: number of the item, how often it was sampled, and training iteration of the
+        #: policy that collected it; -1 if there is none.
+        self._number = np.full(size, -1, np.int64)
+        self._use = np.full(size, -1, np.int64)
+        self._collect_iter = np.full(size, -1, np.int64)
         self._next_number = 0  # never given out twice, also after a clear
 
     def _store(
@@ -52,7 +50,7 @@ class PrioritisedBuffer(RingBuffer):
         data: object,
         total: int,
         priorities: np.ndarray | None = None,
-        iters: np.ndarray = UNKNOWN_ITER,
+        iters: np.ndarray = _UNKNOWN_ITER,
     ) -> None:
         """Push one item, or a list of `total` items.
 
@@ -82,10 +80,10 @@ class PrioritisedBuffer(RingBuffer):
         if n > room:
             self._label(0, n - room, number + room, iters[room:] if iters.ndim else iters)
             n, iters = room, iters[:room] if iters.ndim else iters
-        labels = self._labels[start : start + n]
-        labels[:, NUMBER] = np.arange(number, number + n)
-        labels[:, USE] = 0
-        labels[:, COLLECT_ITER] = iters
+        span = slice(start, start + n)
+        self._number[span] = np.arange(number, number + n)
+        self._use[span] = 0
+        self._collect_iter[span] = iters
 
     def _ids(self, numbers: np.ndarray) -> IdColumn:
         return IdColumn(self._instance_name, numbers)
@@ -112,8 +110,8 @@ class PrioritisedBuffer(RingBuffer):
             raise DataError(f"{len(numbers)} replay_unique_id came with {len(slots)} indices")
         try:
             with self._lock:
-                same = self._labels.take(slots, 0)[:, NUMBER] == numbers
-                if len(slots) and np.minimum.reduce(slots) < 0:
+                same = self._number.take(slots) == numbers
+                if len(slots) and slots[slots.argmin()] < 0:
                     raise IndexError
                 if np.count_nonzero(same) < len(same):
                     slots, values = slots[same], values[same]
@@ -147,8 +145,12 @@ class PrioritisedBuffer(RingBuffer):
         self._discard(slots)
         self._ring.drop(slots)
         self._priorities.vacate(slots)
-        self._labels[slots] = -1
+        self._unlabel(slots)
         self._monitor.note(removed=len(slots))
+
+    def _unlabel(self, slots: np.ndarray | slice) -> None:
+        for labels in (self._number, self._use, self._collect_iter):
+            labels[slots] = -1
 
     def clear(self) -> None:
         with self._lock:
@@ -157,7 +159,7 @@ class PrioritisedBuffer(RingBuffer):
             self._monitor.note(removed=len(slots))
             self._ring.clear()
             self._priorities.clear()
-            self._labels[:] = -1
+            self._unlabel(slice(None))
             self._push_count = 0
 
     def count(self) -> int:
@@ -168,21 +170,23 @@ class PrioritisedBuffer(RingBuffer):
 
     def state_dict(self) -> State:
         with self._lock:
-            labels = self._labels[: self._ring.filled]
+            filled = slice(self._ring.filled)
             return {
                 **super().state_dict(),
                 "priorities": self._priorities.state_dict(),
-                "numbers": labels[:, NUMBER].copy(),
-                "use": labels[:, USE].copy(),
-                "collect_iter": labels[:, COLLECT_ITER].copy(),
+                "numbers": self._number[filled].copy(),
+                "use": self._use[filled].copy(),
+                "collect_iter": self._collect_iter[filled].copy(),
                 "next_number": self._next_number,
             }
 
     def _load(self, state: State) -> np.ndarray:
         order = super()._load(state)
         self._priorities.load_state_dict(state["priorities"], order)
-        self._labels[:] = -1
-        for column, name in ((NUMBER, "numbers"), (USE, "use"), (COLLECT_ITER, "collect_iter")):
-            self._labels[: len(order), column] = state[name][order]
+        self._unlabel(slice(None))
+        n = len(order)
+        self._number[:n] = state["numbers"][order]
+        self._use[:n] = state["use"][order]
+        self._collect_iter[:n] = state["collect_iter"][order]
         self._next_number = int(state["next_number"])
         return order

@@ -9,7 +9,7 @@ from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.monitors import summarise_samples
-from ding.data.buffer.prioritised_buffer import COLLECT_ITER, NUMBER, USE, PrioritisedBuffer
+from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
@@ -193,7 +193,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
             among = None if sample_range is None else self._by_age()[sample_range]
             if train_iter is not None and self._max_staleness != float("inf"):
                 among = self._priorities.slots() if among is None else among
-                iters = self._labels[among, COLLECT_ITER]
+                iters = self._collect_iter[among]
                 among = among[~is_stale(iters, train_iter, self._max_staleness)]
                 if len(among) < max(size * self._min_ratio, 1):
                     return None  # asked early: that is nothing to complain of
@@ -202,20 +202,20 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
                 return None
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
             distinct = self._priorities.all_equal and size <= available
-            labels, use = self._count_use(slots, distinct)
+            use = self._count_use(slots, distinct)
             has_limit = self._max_use != float("inf")
             if has_limit and not distinct and use.max() >= self._max_use + 1:
                 np.subtract.at(self._use, slots, 1)
                 slots = self._within_max_use(slots, among)
                 weights = self._priorities.weights(slots, self._beta, among)
-                labels, use = self._count_use(slots, False)
+                use = self._count_use(slots, False)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
             facts: Facts = {
-                "replay_unique_id": self._ids(labels[:, NUMBER]),
+                "replay_unique_id": self._ids(self._number.take(slots)),
                 "replay_buffer_idx": slots,
                 "use": use,
-                "staleness": _staleness(labels[:, COLLECT_ITER], cur_learner_iter),
+                "staleness": _staleness(self._collect_iter.take(slots), cur_learner_iter),
                 "priority": self._priorities.of(slots),
                 "IS": weights,
             }
@@ -262,16 +262,15 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
             slots[over], _ = self._priorities.draw(self._draw, int(over.sum()), 0.0, others)
         return slots
 
-    def _count_use(self, slots: np.ndarray, distinct: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Labels of items that are sampled, and how often they now have been; int64 [n, 4], [n]."""
+    def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
+        """How often items that are sampled now have been; int64 [n]."""
         if not distinct:
             np.add.at(self._use, slots, 1)
-            labels = self._labels.take(slots, 0)
-            return labels, labels[:, USE]
-        labels = self._labels.take(slots, 0)
-        use = labels[:, USE] + 1
+            return self._use.take(slots)
+        use = self._use.take(slots)
+        use += 1
         self._use[slots] = use
-        return labels, use
+        return use
 
     def _note_facts(self, facts: Facts, cur_iter: int) -> None:
         """Every ``print_freq`` samples, log the figures of the last ``average_range`` ones."""
@@ -286,7 +285,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
     def _remove_stale(self, cur_iter: int) -> None:
         if self._max_staleness == float("inf"):
             return
-        stale = is_stale(self._labels[:, COLLECT_ITER], cur_iter, self._max_staleness)
+        stale = is_stale(self._collect_iter, cur_iter, self._max_staleness)
         if stale.any():
             self._remove(np.flatnonzero(stale & self._priorities.occupied))
 
@@ -331,7 +330,9 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
 def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     """Iterations since those; -1 where they are unknown."""
     staleness = cur_iter - iters
-    staleness[iters < 0] = -1
+    unknown = iters < 0
+    if np.count_nonzero(unknown):
+        staleness[unknown] = -1
     return staleness
 
 
