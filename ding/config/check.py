@@ -11,6 +11,7 @@ from ding.config.notes import Notes
 from ding.utils.errors import ConfigError
 
 _NEAR = 0.6  # similarity from which a known key is worth naming
+_TELLING = 4  # letters from which a slip in a key tells which one was meant, wherever that is
 _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about their place
 
 
@@ -142,12 +143,15 @@ class KeyChecker:
         )
 
     def _nearest(self, key: str, prefix: str, known: Mapping[str, Any]) -> str:
-        """The key of another place with this name, or the sibling most like it; may be empty."""
+        """The key of another place with this name, or the sibling most like it, or else a key of
+        another place one edit away; may be empty."""
         places = [] if key in _ANYWHERE else self._places.get(key, [])
-        if places:
-            return " or ".join(places[:3])
-        near = difflib.get_close_matches(key, list(known), 1, _NEAR)
-        return prefix + near[0] if near else ""
+        if not places and (near := difflib.get_close_matches(key, list(known), 1, _NEAR)):
+            return prefix + near[0]
+        if not places and len(key) >= _TELLING:
+            slips = (name for name in self._places if one_edit_apart(key, name))
+            places = [place for name in slips for place in self._places[name]]
+        return " or ".join(places[:3])
 
     def _index(self, known: Mapping[str, Any], path: str) -> None:
         for key, value in known.items():

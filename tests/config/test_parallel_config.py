@@ -206,6 +206,16 @@ def test_unknown_keys_are_noted_and_kept(configs):
         compile_joining(*configs)
 
 
+def test_a_slip_at_a_wrong_place_is_told_with_the_right_one(configs):
+    main, _, _ = configs
+    main.policy.learn.nsetp = 3
+    main.policy.learn.eval_frq = 10
+    notes = Notes()
+    compile_joining(*configs, notes=notes)
+    assert notes.unknown["policy.learn.nsetp"] == "policy.nstep"
+    assert "policy.eval.evaluator.eval_freq" in notes.unknown["policy.learn.eval_frq"]
+
+
 def test_no_space_for_collectors_and_a_list_of_goals(configs):
     main, _, _ = configs
     main.policy.other.commander = dict(collector_task_space=0)
