@@ -80,10 +80,7 @@ def parallel_pipeline(
                 return run_on_engine(config, resume)
             return Supervisor(config, key, resume).run(stop)
 
-        try:
-            ending = run_in_folders(config, "parallel", run)
-        except StopNow as signalled:
-            ending = signalled.ending
+        ending = run_in_folders(config, "parallel", run)
     ending.raise_if_bad()
 
 
@@ -129,9 +126,12 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
     Raises:
         ConfigError: A folder cannot be written.
     """
-    exp_name = config.main.exp_name
-    with RunFolders(config):
-        ending = run(make_run_key(exp_name))
+    exp_name, ending = config.main.exp_name, None
+    try:
+        with RunFolders(config):
+            ending = run(make_run_key(exp_name))
+    except StopNow as signalled:  # nobody was there yet to end in good order, or any more
+        ending = ending or signalled.ending.because(f"{signalled}, before the run was up")
     settle_record(exp_name, ending)
     print_ending(config.main, ending, mode)
     return ending

@@ -96,6 +96,11 @@ class RayCluster:
             raise ConfigError(
                 f"system_config.engine: {what}: {type(error).__name__}: {error}"
             ) from error
+        except BaseException:  # a signal
+            self._joined, self._processes = True, _children() - before
+            self.leave()
+            self._kill_processes()  # those that Ray had not noted yet
+            raise
         self._joined = True
         self._processes = _children() - before
 
@@ -134,11 +139,15 @@ class RayCluster:
         if not leaving.is_alive():
             return True
         atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
+        self._kill_processes()
+        return False
+
+    def _kill_processes(self) -> None:
+        """Kill what Ray has started here, and what that has started."""
         parents = _parents()
         for pid in [pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        return False
 
 
 def _parents() -> dict[int, int]:

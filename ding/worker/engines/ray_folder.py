@@ -1,8 +1,10 @@
 """The run folder of workers on other hosts: what they write there comes to the driver's."""
 
 import contextlib
+import glob
 import os
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +12,9 @@ from typing import IO, NamedTuple
 
 from ding.utils import durations
 from ding.utils.errors import DataError
+from ding.utils.fact_file import read_facts, write_facts
 from ding.utils.file_helper import TEMPORARY_NAME, write_atomically
+from ding.utils.process_identity import process_identity, still_runs
 from ding.worker.engines.ray_messages import FileChange
 
 #: Bytes of one file in one message; the rest of it comes with the next.
@@ -28,6 +32,8 @@ class WorkerFolder:
 
     def __init__(self, path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        write_facts(_owner_of(path), process_identity())  # before there is anything to be owned
         os.makedirs(path, mode=0o700)
         self.path = path
         self._lock = threading.Lock()
@@ -66,6 +72,7 @@ class WorkerFolder:
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):
+            os.remove(_owner_of(self.path))
             os.rmdir(os.path.dirname(self.path))  # the last worker of the run on this host
 
     def _names(self) -> Iterator[str]:
@@ -89,6 +96,29 @@ class WorkerFolder:
         end = ((seen.end if start else b"") + content)[-_TAIL:]
         self._seen[name] = _Seen(found.st_ino, found.st_mtime_ns, start + len(content), end)
         return FileChange(name, content, start)
+
+
+def folder_of(run: str, worker: str = "") -> str:
+    """Where workers of a run have their files, on each host."""
+    return os.path.join(tempfile.gettempdir(), f"ding-{run}", worker)
+
+
+def remove_orphans() -> None:
+    """Remove what runs have left on this host whose driver was killed, and with it all workers."""
+    for folder in glob.glob(folder_of("*")):
+        owners = [read_facts(path) for path in glob.glob(os.path.join(folder, _owner_of("*")))]
+        with contextlib.suppress(OSError):
+            if (
+                owners
+                and not any(map(still_runs, owners))
+                and os.stat(folder).st_uid == os.getuid()
+            ):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _owner_of(path: str) -> str:
+    """The file that tells whose a worker's folder is."""
+    return f"{path}.owner.json"
 
 
 class _Seen(NamedTuple):

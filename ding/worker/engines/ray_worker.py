@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -22,7 +21,7 @@ from ding.utils import durations, set_pkg_seed
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ChunkError
 from ding.utils.log_file import redirect_output
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
-from ding.worker.engines.ray_folder import WorkerFolder
+from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
 from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply, RunPath
 from ding.worker.engines.ray_payload import (
     Arrays,
@@ -60,6 +59,7 @@ class RayWorker:
         """
         context = ray.get_runtime_context()
         life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
+        remove_orphans()
         self._folder = WorkerFolder(folder_of(run, spec.name))
         redirect_output(os.path.join(self._folder.path, "log", spec.name, "output.txt"))
         os.environ.update(spec.environ)
@@ -96,7 +96,7 @@ class RayWorker:
         try:
             answer = self._worker.answer(self._settled(parcel.request))
         except TaskFail as fail:
-            failure = _report(fail)
+            failure = ErrorReport.from_detail(fail.result, str(fail))
         chunks, weights = self._samples.take(), self._weights.take()
         # The last answers of a task carry what it has left.
         files = self._folder.changes(at_once=isinstance(parcel.request, CloseTask))
@@ -299,11 +299,6 @@ def fetch(place: Place, timeout: float) -> Mapping[str, Arrays]:
     return found
 
 
-def folder_of(run: str, worker: str | None = None) -> str:
-    """Where workers of a run have their files, on each host."""
-    return os.path.join(tempfile.gettempdir(), f"ding-{run}", worker or "")
-
-
 def clean_host(run: str, nodes: Iterable[str]) -> None:
     """Remove what killed workers of a run have left on its nodes, as far as these answer."""
     _clean(run)
@@ -333,13 +328,3 @@ def _settled(value: Any, folder: str) -> Any:
 def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__
-
-
-def _report(fail: TaskFail) -> ErrorReport:
-    told = fail.result
-    return ErrorReport(
-        str(told.get("type", "TaskFail")),
-        str(told.get("message", fail)),
-        str(told.get("traceback", "")),
-        bool(told.get("of_group")),
-    )

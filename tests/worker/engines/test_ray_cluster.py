@@ -156,6 +156,7 @@ def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
         run.wait_for("updates", lambda s: s["train_iter"] >= 150, 90)
         run.wait_for("a state", lambda s: (run.exp / "ckpt/coordinator_state.pth.tar").exists())
         workers = [facts["pid"] for facts in run.status()["workers"].values()]
+        left = folder_of(run.pid("learner0"))
         run.process.kill()
         run.process.wait()
         deadline = time.monotonic() + 20
@@ -163,8 +164,10 @@ def test_the_driver_is_killed_and_the_run_resumed(cluster, tmp_path):
             assert time.monotonic() < deadline, "workers outlive their driver"
             time.sleep(0.1)
     resume = dict(learn=dict(resume_training=True))
+    assert left.exists()
     with run_on(cluster, tmp_path, stop_value=9.5, **resume) as again:
         assert wait_for_the_goal(again)["status"] == "converged"
+    assert not left.parent.exists()
 
 
 def test_two_runs_on_one_cluster(cluster, tmp_path):

@@ -1,13 +1,22 @@
 """What workers write in their run folder comes to the driver's."""
 
 import os
+import subprocess
 
 import pytest
 
 pytest.importorskip("ray")
 
 from ding.utils.errors import DataError
-from ding.worker.engines.ray_folder import WorkerFolder, apply_changes, read_files
+from ding.utils.fact_file import write_facts
+from ding.utils.process_identity import process_identity
+from ding.worker.engines.ray_folder import (
+    WorkerFolder,
+    apply_changes,
+    folder_of,
+    read_files,
+    remove_orphans,
+)
 from ding.worker.engines.ray_messages import FileChange
 
 
@@ -86,3 +95,20 @@ def test_looks_are_rare_unless_asked_for(worker):
     write(worker, "a", "a")
     assert worker.changes() == []
     assert [change.path for change in worker.changes(at_once=True)] == ["a"]
+
+
+def test_what_killed_runs_have_left_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    lives, killed = (WorkerFolder(folder_of(run, "learner0")) for run in ("lives", "killed"))
+    write(lives, "log/output.txt", "one\n")
+    with subprocess.Popen(["sleep", "60"]) as process:
+        write_facts(f"{killed.path}.owner.json", process_identity(process.pid))
+        remove_orphans()
+        assert os.path.isdir(killed.path)
+        process.kill()
+    os.makedirs(tmp_path / "ding-of-somebody-else")
+    remove_orphans()
+    assert sorted(os.listdir(tmp_path)) == ["ding-lives", "ding-of-somebody-else"]
+    assert (tmp_path / "ding-lives/learner0/log/output.txt").exists()
+    lives.remove()
+    assert os.listdir(tmp_path) == ["ding-of-somebody-else"]

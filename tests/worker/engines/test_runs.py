@@ -105,6 +105,32 @@ def test_ctrl_c_saves_and_another_run_goes_on(engine, capfd):
     assert after["envstep"] >= before["envstep"] / 2 > 0
 
 
+@pytest.mark.parametrize(
+    ("number", "status", "words"),
+    [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")],
+)
+def test_a_signal_before_the_engine_is_up(number, status, words, monkeypatch, capfd):
+    opening = threading.Event()
+
+    def open_slowly(carrier):
+        opening.set()
+        time.sleep(20)
+
+    def interrupt():
+        opening.wait(20)
+        signal.pthread_kill(threading.main_thread().ident, number)
+
+    monkeypatch.setattr(LocalCarrier, "open", open_slowly)
+    user = threading.Thread(target=interrupt)
+    user.start()
+    with pytest.raises(SystemExit) as ending:
+        parallel_pipeline(small_configs(engine="local"), 0)
+    user.join()
+    assert ending.value.code == status
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last == f"interrupted: {words}, before the run was up"
+
+
 @pytest.mark.parametrize("name", ["collector0", "learner0"])
 def test_one_that_dies_is_replaced_and_the_run_goes_on(engine, kill, name, capfd):
     configs = small_configs(engine=engine, stop_value=501)
