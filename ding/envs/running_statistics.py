@@ -6,8 +6,6 @@ collector adds up what the processes have seen (``take``, :func:`merged`) and te
 ``{name: {count, mean, m2}}``.
 """
 
-import contextlib
-import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -163,8 +161,6 @@ def plain(statistics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 # ---- the wrappers that have some --------------------------------------------------------------
 
-#: No environment is wrapped more often.
-_MAX_WRAPPERS = 100
 #: Where gymnasium's own normalising wrappers keep their moments, of objects with `mean`, `var` and
 #: `update`.
 _FOREIGN = {NormalizeObservation: "obs_rms", NormalizeReward: "return_rms"}
@@ -181,21 +177,26 @@ class NormaliserGroup:
         self.statistics: dict[str, RunningStatistics] = {}
         self._loaded: Mapping[str, Any] = {}
         self._frozen = False
-        self._plain = _PlainEnvs()
+        # What each environment wrapped when it was looked into: that takes as long as the reset of
+        # a small one, and every reset asks, for it may wrap anew.
+        self._seen: dict[int, tuple[Any, Any]] = {}
 
-    def adopt(self, env: Any) -> bool:
+    def adopt(self, env_id: int, env: Any) -> bool:
         """Let the wrappers of `env` share the statistics of their namesakes.
+
+        Args:
+            env_id: Of the place that the environment takes.
 
         Returns:
             Whether one of them has worked without what others had seen until now.
         """
-        if self._plain.unchanged(env):
+        inner = _inner(env)
+        of, known = self._seen.get(env_id, (None, None))
+        if of is env and known is inner is not None:
             return False
+        self._seen[env_id] = env, inner
         changed = False
-        found = _normalisers(env)
-        if not found:
-            self._plain.note(env)
-        for name, holder, attribute in found:
+        for name, holder, attribute in _normalisers(env):
             own = getattr(holder, attribute)
             shared = self.statistics.get(name)
             if shared is None:
@@ -222,44 +223,6 @@ class NormaliserGroup:
         self._loaded, self._frozen = state, frozen
         for name, statistics in self.statistics.items():
             statistics.load(state.get(name), frozen)
-
-
-class _PlainEnvs:
-    """Environments that were found to normalise nothing, and how they were wrapped then.
-
-    Every reset asks, for it may wrap anew; looking into all wrappers takes as long as the reset of
-    a small environment.
-    """
-
-    def __init__(self) -> None:
-        # The attributes of each wrapper, with the name and the value of the one that it wraps.
-        self._chains: weakref.WeakKeyDictionary[Any, list[tuple[dict[str, Any], str, Any]]]
-        self._chains = weakref.WeakKeyDictionary()
-
-    def note(self, env: Any) -> None:
-        chain = []
-        holder: Any = env
-        while (inner := _inner(holder)) is not None:
-            own = vars(holder)
-            chain.append((own, next(name for name, value in own.items() if value is inner), inner))
-            if len(chain) > _MAX_WRAPPERS:
-                return  # around in a circle
-            holder = inner
-        with contextlib.suppress(TypeError):  # of a kind that cannot be referred to weakly
-            self._chains[env] = chain
-
-    def unchanged(self, env: Any) -> bool:
-        """Whether it was noted, and is wrapped as it was."""
-        try:
-            chain = self._chains.get(env)
-        except TypeError:
-            return False
-        if chain is None:
-            return False
-        for own, name, inner in chain:
-            if own.get(name) is not inner or "statistics" in own:
-                return False
-        return _inner(chain[-1][2] if chain else env) is None
 
 
 def _emptied(moments: Any) -> RunningStatistics:

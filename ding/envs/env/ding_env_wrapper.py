@@ -122,6 +122,8 @@ class DingEnvWrapper(BaseEnv):
         self._seed: int | None = None
         self._dynamic_seed = True
         self._seed_rng: np.random.Generator | None = None
+        self._seed_is_due = True
+        self._stream: Any = None  # where the generator of the environment is to go on
         self._episode_return: Any = 0.0
         self._raw: RawRewards | None = None
         self._wrapper_states: list[dict[str, Any]] = []  # for the environment that is built next
@@ -133,7 +135,7 @@ class DingEnvWrapper(BaseEnv):
     # ---- episodes -----------------------------------------------------------------------------
 
     def reset(self, *, options: dict | None = None) -> np.ndarray:  # type: ignore[override]
-        """Start an episode; after :meth:`seed`, under a seed that follows from that one.
+        """Start an episode; after :meth:`seed`, one that follows from that.
 
         Args:
             options: Passed on to the environment's own ``reset``.
@@ -141,7 +143,13 @@ class DingEnvWrapper(BaseEnv):
         env = self._built()
         kwargs: dict[str, Any] = {} if options is None else {"options": options}
         if self._seed is not None and self._seed_api:
-            kwargs["seed"] = self._next_seed()
+            goes_on = self._dynamic_seed and _is_of_gymnasium(env)
+            if self._seed_is_due or not goes_on:
+                kwargs["seed"] = self._next_seed()
+                self._seed_is_due = False
+        if self._stream is not None:
+            env.unwrapped.np_random.bit_generator.state = self._stream
+            self._stream = None
         result = env.reset(**kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise EnvError(
@@ -160,7 +168,7 @@ class DingEnvWrapper(BaseEnv):
         Raises:
             ActionError: The action space does not contain the action.
         """
-        obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
+        obs, rew, terminated, truncated, info = self._fitted_step(action)
         self._episode_return += rew
         if type(rew) is float or isinstance(rew, (int, np.generic)):
             reward = np.empty(1, _FLOAT32)
@@ -169,49 +177,49 @@ class DingEnvWrapper(BaseEnv):
             reward = np.asarray(rew, _FLOAT32).reshape(-1)
         done = bool(terminated or truncated)
         if done:
-            info = self._final_info(info, bool(terminated))
-        return BaseEnvTimestep(self._to_obs(obs), reward, done, info)
+            info = self.final_info(info, bool(terminated), self._episode_return)
+        return BaseEnvTimestep(obs, reward, done, info)
 
-    def step_raw(self, action: Any) -> tuple[Any, Any, bool, dict[str, Any]]:
-        """:meth:`step` as a bare tuple, the reward as the environment gave it.
+    def plain_step(self) -> Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]]:
+        """What steps the environment until the next reset, with gymnasium's five results.
 
-        Env managers that collect columns call it; a subclass that overrides ``step`` alone is not
-        bypassed.
-        """
-        obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
-        self._episode_return += rew
-        if terminated or truncated:
-            return self._to_obs(obs), rew, True, self._final_info(info, bool(terminated))
-        return self._to_obs(obs), rew, False, info
-
-    def bare_step(self) -> Callable[[Any], tuple] | None:
-        """The inner environment's own ``step``, if a caller can do the rest for many at once.
-
-        That is so with a Discrete action space and observations that are arrays: the caller checks
-        actions, which are whole numbers, converts observations to the observation space's dtype,
-        and tells :meth:`add_return` of rewards before it calls :meth:`end_episode`.
+        Env managers take it in place of :meth:`step`, unless a subclass overrides that alone. They
+        add up the rewards, as the environment gave them, and ask for :meth:`final_info`. With a
+        Discrete action space and a Box of observations it is the inner environment's own ``step``:
+        callers check actions, which are ints, and cast observations to the space's dtype.
         """
         env = self._built()
-        if type(env.action_space) is not spaces.Discrete:
-            return None
-        return self._step_env if isinstance(env.observation_space, spaces.Box) else None
+        discrete = isinstance(env.action_space, spaces.Discrete)
+        fits = discrete and isinstance(env.observation_space, spaces.Box)
+        return self._step_env if fits else self._fitted_step
 
-    def add_return(self, rewards: Any) -> None:
-        """Count rewards of steps that were taken through :meth:`bare_step`."""
-        self._episode_return += rewards
+    def _fitted_step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
+        return self._to_obs(obs), rew, terminated, truncated, info
 
-    def end_episode(self, info: dict[str, Any], terminated: bool) -> dict[str, Any]:
-        """The last info of an episode as :meth:`step` gives it."""
-        return self._final_info(info, terminated)
+    def final_info(self, info: dict, terminated: bool, episode_return: Any) -> dict[str, Any]:
+        """The last info of an episode, whose rewards add up to `episode_return`."""
+        info = dict(info)  # the environment may keep its own
+        info["terminated"] = terminated
+        info["truncated"] = not terminated
+        own = episode_return if self._raw is None else self._raw.total
+        value = info.get("eval_episode_return", own)
+        if type(value) is not float:
+            value = float(value) if np.size(value) == 1 else np.asarray(value)
+        info["eval_episode_return"] = value
+        return info
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         """Seed the episodes to come.
 
+        gymnasium's own environments are seeded once, for they hold all of their random numbers in
+        one generator; what others hold is not known, so each of their episodes is seeded.
+
         Args:
-            seed: Together with the number of episodes since, settles each episode's seed.
-            dynamic_seed: A new seed for every episode; if false, all start from `seed` itself.
+            seed: Settles the episodes to come.
+            dynamic_seed: Whether episodes differ; if false, all start from `seed` itself.
         """
-        self._seed = int(seed)
+        self._seed, self._seed_is_due, self._stream = int(seed), True, None
         self._dynamic_seed = dynamic_seed
         self._seed_rng = np.random.default_rng(self._seed) if dynamic_seed else None
         if self._env is not None:
@@ -233,7 +241,7 @@ class DingEnvWrapper(BaseEnv):
             self._env.close()
             self._step_env = self._step_before_reset
             if self._given_env is None:
-                self._wrapper_states = self._states()
+                self._wrapper_states, self._stream = self._states(), self._stream_state()
                 self._env = None
 
     def build(self) -> None:
@@ -327,11 +335,13 @@ class DingEnvWrapper(BaseEnv):
         return env_id, kwargs
 
     def state_dict(self) -> dict[str, Any]:
-        """What the next episode depends on: seeds, and the statistics of the wrappers."""
+        """What the next episode depends on: random numbers, and the statistics of the wrappers."""
         return {
             "seed": self._seed,
             "dynamic_seed": self._dynamic_seed,
             "seed_rng": None if self._seed_rng is None else self._seed_rng.bit_generator.state,
+            "seed_is_due": self._seed_is_due,
+            "stream": self._stream_state(),
             "wrappers": self._states(),
         }
 
@@ -347,6 +357,9 @@ class DingEnvWrapper(BaseEnv):
         if state_dict["seed_rng"] is not None:
             self._seed_rng = np.random.default_rng()
             self._seed_rng.bit_generator.state = state_dict["seed_rng"]
+        # States of former versions, which seeded each episode, have neither.
+        self._seed_is_due = state_dict.get("seed_is_due", True)
+        self._stream = state_dict.get("stream")
         self._wrapper_states = state_dict["wrappers"]
         if self._env is not None and self._wrapper_states:
             self._load_wrappers(self._env)
@@ -415,6 +428,12 @@ class DingEnvWrapper(BaseEnv):
             return self._wrapper_states
         return [wrapper.state_dict() for wrapper in stateful_wrappers(self._env)]
 
+    def _stream_state(self) -> Any:
+        if self._stream is not None or self._env is None or not _is_of_gymnasium(self._env):
+            return self._stream
+        generator = vars(self._env.unwrapped).get("_np_random")
+        return None if generator is None else generator.bit_generator.state
+
     def _load_wrappers(self, env: gymnasium.Env) -> None:
         states, self._wrapper_states = self._wrapper_states, []
         wrappers = stateful_wrappers(env)
@@ -432,14 +451,9 @@ class DingEnvWrapper(BaseEnv):
             return self._seed
         return int(self._seed_rng.integers(_SEED_LIMIT))
 
-    def _final_info(self, info: dict, terminated: bool) -> dict:
-        info = dict(info)  # the environment may keep its own
-        info["terminated"] = terminated
-        info["truncated"] = not terminated
-        own = self._episode_return if self._raw is None else self._raw.total
-        value = info.get("eval_episode_return", own)
-        info["eval_episode_return"] = float(value) if np.size(value) == 1 else np.asarray(value)
-        return info
-
     def _step_before_reset(self, action: Any) -> Any:
         raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")
+
+
+def _is_of_gymnasium(env: gymnasium.Env) -> bool:
+    return type(env.unwrapped).__module__.startswith("gymnasium.envs.")

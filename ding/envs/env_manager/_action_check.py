@@ -101,7 +101,8 @@ def _discrete_check(start: int, count: int) -> BatchCheck:
             # Environments of several agents often say the space of one of them.
             agents = np.repeat(env_ids, math.prod(shape[1:])).tolist()
             return check(actions.reshape(-1), agents).reshape(shape)
-        actions = actions.reshape(-1)
+        if len(shape) > 1:
+            actions = actions.reshape(-1)
         whole = actions if actions.dtype == np.int64 else actions.astype(np.int64)
         if len(whole) <= _FEW:
             values = whole.tolist()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._action_check import each_action
@@ -42,10 +43,6 @@ from ding.utils.errors import ActionError, EnvDataError, EnvError
 _logger = logging.getLogger(__name__)
 
 
-# Ids, what to call for each, and whether that is `bare_step`.
-_NO_FNS: tuple[Sequence[int] | None, list[Callable], bool] = (None, [], False)
-
-
 class EnvGroup:
     """Steps and resets environments one after the other.
 
@@ -61,9 +58,11 @@ class EnvGroup:
         self.episode_count = dict.fromkeys(env_fns, 0)
         self._env_fns = dict(env_fns)
         self._reset_fns: dict[int, Callable] = {}
-        self._known_fns = dict.fromkeys((False, True), _NO_FNS)  # by `plain`
-        self._bare_returns: dict[int, Any] = dict.fromkeys(env_fns, 0.0)
-        self._has_bare_returns = False
+        self._steps: dict[int, Callable[[Any], tuple]] = {}  # as of the last reset
+        #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
+        self._is_plain = False
+        self._takes_numbers = False
+        self._returns: dict[int, Any] = dict.fromkeys(env_fns, 0.0)
         self._seeds: dict[int, Seed] = {}
         self._to_seed: set[int] = set()
         self._renewals = dict.fromkeys(env_fns, 0)
@@ -110,7 +109,7 @@ class EnvGroup:
             self.episode_count[env_id] = 0
         return self.reset(env_id)
 
-    def step(self, ids: Sequence[int], actions: Sequence[Any], plain: bool = False) -> GroupStep:
+    def step(self, ids: Sequence[int], actions: Sequence[Any], rows: bool = False) -> GroupStep:
         """Step the environments `ids`.
 
         One that fails is recovered as the settings say: its step is `abnormal`, with the first
@@ -118,35 +117,32 @@ class EnvGroup:
 
         Args:
             actions: ``[n, *action_shape]`` or a sequence of n.
-            plain: Whether rewards may be numbers where the dict API has arrays. Then quicker ways
-                than ``step`` are taken with environments that have them: ``step_raw``, or
-                ``bare_step`` (see ``DingEnvWrapper``).
+            rows: Whether rewards have to be arrays, as ``step`` of the dict API hands them out.
 
         Raises:
             EnvError: An environment failed and no retry is configured, or none succeeded.
         """
         results: list[Any] = []
         failed: list[int] = []
-        known_ids, fns, bare = self._known_fns[plain]
-        if known_ids is not ids or bare is not self._has_bare_returns:
-            fns, bare = self._fns(ids, plain)
-        todo = zip(fns, _numbers(actions) if bare else each_action(actions))
+        steps = self._steps
+        todo = zip(ids, _numbers(actions) if self._takes_numbers else each_action(actions))
         while True:
             try:
-                for step_fn, action in todo:
-                    results.append(step_fn(action))
+                for env_id, action in todo:
+                    results.append(steps[env_id](action))
                 break
             except Exception as error:
                 obs = self._recover(ids[len(results)], error)
                 failed.append(len(results))
                 info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
-                results.append(
-                    (obs, None, False, False, info) if bare else (obs, None, False, info)
-                )
+                flags = (False, False) if self._is_plain else (False,)
+                results.append((obs, None, *flags, info))
         columns = tuple(zip(*results))
-        if len(columns) != (5 if bare else 4):
+        if len(columns) != (5 if self._is_plain else 4):
             self._refuse(ids, results)
-        obs, rewards, dones, infos = self._counted(ids, columns) if bare else columns
+        obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
+        if rows and self._is_plain:
+            rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
         ended = [i for i, done in enumerate(dones) if done]
         if any(infos):
             reported = [i for i, info in enumerate(infos) if info and is_abnormal(info)]
@@ -157,26 +153,6 @@ class EnvGroup:
         elif self._reward_shape is None:
             self._reward_shape = np.shape(rewards[0])
         return step
-
-    def _fns(self, ids: Sequence[int], plain: bool) -> tuple[list[Callable], bool]:
-        fns, bare = self._find_fns(ids, plain)
-        # The manager asks for the same list of ids, the same object, step after step.
-        self._known_fns[plain] = ids, fns, bare
-        if self._has_bare_returns and not bare:
-            self._hand_over_returns()
-        self._has_bare_returns = bare
-        return fns, bare
-
-    def _find_fns(self, ids: Sequence[int], plain: bool) -> tuple[list[Callable], bool]:
-        """What to call, and whether those are ``bare_step`` with their five results."""
-        limit = self.settings.step_timeout
-        envs = [self.envs[env_id] for env_id in ids]
-        if plain and all(offers(env, "bare_step") for env in envs):
-            bare = [env.bare_step() for env in envs]
-            if None not in bare:
-                return [timeout_wrapper(fn, limit) for fn in bare], True
-        fns = [env.step_raw if plain and offers(env, "step_raw") else env.step for env in envs]
-        return [timeout_wrapper(fn, limit) for fn in fns], False
 
     def _refuse(self, ids: Sequence[int], results: list[Any]) -> None:
         sizes = [len(result) for result in results]
@@ -189,9 +165,9 @@ class EnvGroup:
         )
 
     def _counted(self, ids: Sequence[int], columns: tuple) -> tuple:
-        """Add up what ``bare_step`` left to do; the four columns of a timestep."""
+        """The four columns of a timestep from gymnasium's five, returns being added up."""
         obs, rewards, terminated, truncated, infos = columns
-        returns = self._bare_returns
+        returns = self._returns
         for env_id, reward in zip(ids, rewards):
             if reward is not None:
                 returns[env_id] += reward
@@ -201,17 +177,11 @@ class EnvGroup:
         infos = list(infos)
         for position, done in enumerate(dones):
             if done:
-                env = self.envs[ids[position]]
-                env.add_return(returns[ids[position]])
-                returns[ids[position]] = 0.0
-                infos[position] = env.end_episode(infos[position], bool(terminated[position]))
+                env_id = ids[position]
+                infos[position] = self.envs[env_id].final_info(
+                    infos[position], bool(terminated[position]), returns[env_id]
+                )
         return obs, rewards, dones, infos
-
-    def _hand_over_returns(self) -> None:
-        for env_id, value in self._bare_returns.items():
-            if hasattr(self.envs[env_id], "add_return"):
-                self.envs[env_id].add_return(value)
-            self._bare_returns[env_id] = 0.0
 
     def start_next(self, ids: Sequence[int], step: GroupStep) -> dict[int, Any]:
         """Count the episodes that ended with `step` and start the next ones that are due.
@@ -343,7 +313,7 @@ class EnvGroup:
         """Close every environment; what fails in it is logged, not raised."""
         for env_id in list(self.envs):
             self._close_env(env_id)
-        self._known_fns = dict.fromkeys((False, True), _NO_FNS)
+        self._steps.clear()
         self._reset_fns.clear()
 
     # ---- inside -------------------------------------------------------------------------------
@@ -358,7 +328,7 @@ class EnvGroup:
             self.states[env_id] = EnvState.ERROR
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
-        self._known_fns = dict.fromkeys((False, True), _NO_FNS)
+        self._is_plain = all(offers(env, "plain_step") for env in self.envs.values())
         self._reset_fns[env_id] = timeout_wrapper(env.reset, self.settings.reset_timeout)
         self.states[env_id] = EnvState.INIT
 
@@ -395,17 +365,20 @@ class EnvGroup:
             self._seed_env(env_id)
         if self.before_reset is not None:
             self.before_reset()
-        self._bare_returns[env_id] = 0.0
+        self._returns[env_id] = 0.0
         env = self.envs[env_id]
         if isinstance(env, DingEnvWrapper):
             env.build()
-            self._normalisers.adopt(env)
+            self._normalisers.adopt(env_id, env)
         obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
-        if self._normalisers.adopt(env):
+        if self._normalisers.adopt(env_id, env):
             # Its first observation was not normalised by what the others have seen.
             obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
         if holds_nan(obs):
             raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
+        step = env.plain_step() if self._is_plain else env.step
+        self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
+        self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)
         self.states[env_id] = EnvState.RUN
         return obs
 
@@ -452,8 +425,8 @@ class EnvGroup:
         return env_error(env_id, name, f"failed in {doing}()", error)
 
 
-def _numbers(actions: Any) -> list[Any]:
-    """Whole numbers as environments without a wrapper take them."""
-    if isinstance(actions, np.ndarray):
-        return list(actions)
+def _numbers(actions: Any) -> list[int]:
+    """Python's whole numbers, the quickest for environments to check and compare."""
+    if isinstance(actions, np.ndarray) and actions.dtype != object:
+        return actions.tolist() if actions.ndim == 1 else actions.ravel().tolist()
     return [np.asarray(action).item() for action in actions]

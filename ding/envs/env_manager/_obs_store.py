@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, reduce
 from operator import itemgetter
 from typing import Any
 
@@ -14,7 +14,6 @@ from ding.data.tree import tree_leaves, tree_map
 from ding.utils.errors import DataError
 
 _SMALL = 1024
-_ONES = {kind: np.ones(_SMALL, kind) for kind in "fd"}  # float32, float64
 
 # What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict.
 Layout = Any
@@ -62,8 +61,8 @@ class ColumnStore:
             self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
         self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
-        self._float_sums = [
-            [quick_sum_of(leaf.reshape(-1)) for leaf in tree_leaves(view) if leaf.dtype.kind == "f"]
+        self._floats = [
+            [_sum_of(leaf.reshape(-1)) for leaf in tree_leaves(view) if leaf.dtype.kind == "f"]
             for view in self._views
         ]
 
@@ -81,31 +80,29 @@ class ColumnStore:
         Returns:
             The observations as columns: a view until the next but one step, or a copy.
         """
-        if rows is self.all_rows or rows == self.all_rows:
-            self.slot = slot = 1 - self.slot
-            joined = self._joined[slot]
-            try:
-                shapes = [obs.shape for obs in observations]
-                if joined is not None and shapes.count(self._shape) == self._env_num:
-                    np.concatenate(observations, out=joined, casting=self._casting)
-                    return self._views[slot]
-            except (AttributeError, TypeError):
-                pass  # no arrays, or of another kind: one by one, to say which
-            try:
-                for row, obs in zip(rows, observations):
-                    self.write(row, obs)
-            except DataError:
-                self.slot = 1 - slot
-                raise
-            return self._views[slot]
+        if rows != self.all_rows:
+            for row, obs in zip(rows, observations):
+                self.write(row, obs)
+            return self.gather(rows)
+        slot = 1 - self.slot
+        joined = self._joined[slot]
+        try:
+            at_once = [obs.shape for obs in observations].count(self._shape) == self._env_num
+            if joined is not None and at_once:
+                np.concatenate(observations, out=joined, casting=self._casting)
+                self.slot = slot
+                return self._views[slot]
+        except (AttributeError, TypeError):
+            pass  # no arrays, or of another kind: one by one, to say which
         for row, obs in zip(rows, observations):
-            self.write(row, obs)
-        return self.gather(rows)
+            self.write(row, obs, slot)
+        self.slot = slot
+        return self._views[slot]
 
     def nan_row(self) -> int | None:
         """The first environment whose observation has NaN."""
-        for sum_up in self._float_sums[self.slot]:
-            total = sum_up()
+        for sum_up, operand in self._floats[self.slot]:
+            total = sum_up(operand)
             if total != total:
                 return nan_position(self.view())  # None, if infinities add up to NaN
         return None
@@ -286,11 +283,9 @@ def nan_position(columns: Any) -> int | None:
             if holds_nan(obs):
                 return position
         return None
-    if type(columns) is np.ndarray:
-        return _first_nan(columns) if _is_bad(columns) else None
     for leaf in tree_leaves(columns):
         if _is_bad(leaf):
-            return _first_nan(leaf)
+            return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
     return None
 
 
@@ -305,10 +300,6 @@ def _is_bad(leaf: np.ndarray) -> bool:
     return leaf.dtype.kind == "f" and has_nan(leaf.reshape(-1))
 
 
-def _first_nan(leaf: np.ndarray) -> int:
-    return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
-
-
 def has_nan(flat: np.ndarray) -> bool:
     """Whether a flat array of floats holds NaN."""
     total = quick_sum(flat)
@@ -318,15 +309,19 @@ def has_nan(flat: np.ndarray) -> bool:
 
 def quick_sum(flat: np.ndarray) -> Any:
     """The cheapest reduction that tells of NaN and infinity."""
-    return quick_sum_of(flat)()
+    sum_up, operand = _sum_of(flat)
+    return sum_up(operand)
 
 
-def quick_sum_of(flat: np.ndarray) -> Callable[[], Any]:
-    """:func:`quick_sum` of what `flat` holds whenever it is called."""
-    ones = _ONES.get(flat.dtype.char)
-    if ones is None or flat.size > _SMALL:
-        return partial(np.add.reduce, flat)
-    return partial(flat.dot, ones[: flat.size])
+def _sum_of(flat: np.ndarray) -> tuple[Callable[[np.ndarray], Any], np.ndarray]:
+    return (
+        (flat.dot, _ones(flat.dtype, flat.size)) if flat.size <= _SMALL else (np.add.reduce, flat)
+    )
+
+
+@cache
+def _ones(dtype: np.dtype, size: int) -> np.ndarray:
+    return np.ones(size, dtype)
 
 
 def _casting(dtype: np.dtype) -> Any:

@@ -1,6 +1,7 @@
 """From what environments answered to vector steps and timesteps, checked."""
 
 import copy
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     n = len(env_ids)
     reward = reward_column(step.rewards, strict)
     if not step.ended and not step.abnormal:
-        return VectorStep(env_ids, obs, reward, np.zeros(n, bool), np.zeros(n, bool))
+        return VectorStep(env_ids, obs, reward, _none(n), _none(n))
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
     done[step.ended] = True
     for position in step.ended:
@@ -60,8 +61,7 @@ def check_step(step: VectorStep, store: ColumnStore | ObjectStore, count: int) -
     Raises:
         EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
     """
-    reward = step.reward
-    flat = reward if reward.ndim == 1 else reward.reshape(-1)
+    flat = step.reward if step.reward.ndim == 1 else step.reward.reshape(-1)
     # The sum of finite rewards may still overflow.
     if not -np.inf < quick_sum(flat) < np.inf and not np.isfinite(flat).all():
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
@@ -99,6 +99,14 @@ def reward_column(rewards: Sequence[Any], strict: bool) -> np.ndarray:
     if column.ndim > 1 and column.shape[-1] == 1:
         return column[..., 0]
     return column
+
+
+@functools.cache
+def _none(count: int) -> np.ndarray:
+    """No environment of so many."""
+    none = np.zeros(count, bool)
+    none.setflags(write=False)
+    return none
 
 
 def _bad_data(env_id: int, what: str, count: int) -> EnvDataError:

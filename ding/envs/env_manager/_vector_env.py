@@ -163,7 +163,7 @@ class VectorMember(gymnasium.Env):
         self._episode = 0
         self._raw = None if self._is_base_env else raw_rewards(env)
         self._normalisers = NormaliserGroup()
-        self._normalisers.adopt(env)
+        self._normalisers.adopt(0, env)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         if seed is not None:
@@ -185,7 +185,7 @@ class VectorMember(gymnasium.Env):
 
     def _started(self, **kwargs: Any) -> Any:
         first = self._reset_env(**kwargs)
-        if self._normalisers.adopt(self.env):
+        if self._normalisers.adopt(0, self.env):
             # Wrappers that are made by a reset have normalised without what was loaded.
             first = self._reset_env(**kwargs)
         if self._raw is not None:

@@ -147,7 +147,7 @@ class _Worker:
         self, ids: Sequence[int], actions: Any, slot: int, want_rows: bool
     ) -> bytes | StepReply:
         group, store = self.group, self._store
-        step = group.step(ids, actions, plain=not want_rows)
+        step = group.step(ids, actions, want_rows)
         if store is not None:
             for env_id, obs in zip(ids, step.obs):
                 store.write(env_id, obs, slot)

@@ -239,7 +239,8 @@ class BaseEnvManager(EnvRequests):
             EnvError: An environment failed.
             DataError: NaN or infinity in rewards, NaN in observations.
         """
-        if self._store is None or self._store.layout is None:
+        store = self._store
+        if store is None or store.layout is None:
             self._column_store()  # says what is wrong
         if env_ids is self._ready_ids and self._ready_list:
             ids = self._ready_list
@@ -248,13 +249,12 @@ class BaseEnvManager(EnvRequests):
             self._require_ready(ids)
         if len(actions) != len(ids):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
-        if ids:
-            if isinstance(actions, PlayerActions):
-                actions = check_players(self.action_space, actions, ids)
-            else:
-                if self._check_actions is None:
-                    self._check_actions = batch_check(self.action_space)
-                actions = self._check_actions(np.asarray(actions), ids)
+        if isinstance(actions, PlayerActions):
+            actions = check_players(self.action_space, actions, ids)
+        elif ids:
+            if self._check_actions is None:
+                self._check_actions = batch_check(self.action_space)
+            actions = self._check_actions(np.asarray(actions), ids)
         step, _ = self._step_envs(ids, actions, want_rows=False)
         return check_step(step, self._store, self._step_count)
 
@@ -332,7 +332,7 @@ class BaseEnvManager(EnvRequests):
         """Step `ids`; ``Rows`` may be empty unless they are wanted."""
         group = self._group
         self._step_count += 1
-        step = group.step(ids, actions, plain=not want_rows)
+        step = group.step(ids, actions, want_rows)
         obs = self._store_rows(ids, step.obs, want_rows)
         if step.ended:
             obs = obs_store.copy_columns(obs)

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -142,3 +144,13 @@ def test_other_spaces(space, good, bad):
     assert space.contains(passed_on(env, good))
     with pytest.raises(ActionError, match="CountEnv"):
         env.step(bad)
+
+
+@pytest.mark.parametrize(
+    "value", [0, 1, 2, -1, True, 1.0, np.int64(1), np.int32(2), np.ones(1), "1"]
+)
+def test_environments_made_here_contain_the_same_actions(value):
+    made = DingEnvWrapper(cfg={"env_id": "CartPole-v1"}).action_space
+    assert made.contains(value) is spaces.Discrete(2).contains(value)
+    assert made == spaces.Discrete(2)
+    assert pickle.loads(pickle.dumps(made)) == made

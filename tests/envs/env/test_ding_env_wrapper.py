@@ -189,6 +189,38 @@ class TestSeeds:
         env.reset()
         assert env._given_env.seeds[1] == inners[0].seeds[0]
 
+    def test_a_stream_of_episodes_goes_on(self):
+        def starts(env):
+            return [env.reset().tolist() for _ in range(3)]
+
+        env, twin = (DingEnvWrapper(cfg={"env_id": "CartPole-v1"}) for _ in range(2))
+        for one in (env, twin):
+            one.seed(11)
+        before = starts(env)
+        assert before == starts(twin)
+        assert len({tuple(start) for start in before}) == 3
+        state = env.state_dict()
+        after = starts(env)
+        twin.close()  # and is made anew, as for a video
+        assert starts(twin) == after
+        for other in (DingEnvWrapper(cfg={"env_id": "CartPole-v1"}), twin):
+            other.load_state_dict(state)
+            copied = other.state_dict()
+            assert starts(other) == after
+            other.load_state_dict(copied)
+            assert starts(other) == after
+        env.seed(11)
+        assert starts(env) == before
+
+    def test_a_state_of_a_former_version(self):
+        env = DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        env.seed(11)
+        first = env.reset()
+        state = env.state_dict()
+        del state["seed_is_due"], state["stream"]
+        env.load_state_dict(state)
+        assert not np.array_equal(env.reset(), first)
+
 
 class TestRandomAction:
     def test_discrete(self):
