@@ -119,7 +119,16 @@ class ColumnStore:
             return False
         try:
             for name, is_tensor, dtype, shape, target in self._usual_for(n):
-                array = flat[name].numpy() if is_tensor else flat[name]
+                array = flat[name]
+                if type(array) is IndexedColumn:
+                    source = array.source.numpy() if is_tensor else array.source
+                    index = array.index if len(array) == n else array.index[rows.start : rows.stop]
+                    if source.dtype is not dtype or source.shape[1:] != shape[1:]:
+                        return False
+                    source.take(index, 0, target[start:stop])
+                    continue
+                if is_tensor:
+                    array = array.numpy()
                 if array.shape != shape:
                     array = array[rows.start : rows.stop]
                     if array.shape != shape:

@@ -181,19 +181,42 @@ class Columns(list[Any]):
         block, span = parts[0]
         return _select(_present(block.arrays()), span)
 
-    def window(self) -> tuple[Mapping[str, AnyColumn], range] | None:
-        """Columns, and which rows of them these are, in steps of one; None if they are rows.
+    def windows(self) -> list[tuple[Mapping[str, AnyColumn], range]] | None:
+        """Columns, and which rows of them these are, in steps of one: part by part, in order.
 
-        For who copies them anyway: a slice needs no views of its own for that, and columns that are
-        indices into another array are left so.
+        For who copies them anyway: a slice needs no views of its own for that, parts need not be
+        joined, and columns that are indices into another array are left so.
+
+        Returns:
+            ``None`` if the data has become rows.
         """
         parts = self._parts
-        if parts is not None and len(parts) == 1:
-            block, span = parts[0]
-            if block.columns is not None and span.step == 1:
-                return block.columns, span
+        if parts and self.is_columnar and all(span.step == 1 for _, span in parts):
+            return [(_present(block.columns), span) for block, span in parts]
         columns = self.columns_or_none()
-        return None if columns is None else (columns, range(len(self)))
+        return None if columns is None else [(columns, range(len(self)))]
+
+    def split(self, n: int) -> tuple["Columns", "Columns"]:
+        """The first n rows and the others, in two containers over the same arrays.
+
+        They share no rows: if one becomes rows, and these are changed, the other stays columnar.
+
+        Raises:
+            DataError: The data has become rows.
+        """
+        windows = self.windows()
+        if windows is None:
+            raise _handed_out()
+        first: list[tuple[_Block, range]] = []
+        others: list[tuple[_Block, range]] = []
+        for columns, span in windows:
+            cut = min(n, len(span))
+            for side, part in ((first, span[:cut]), (others, span[cut:])):
+                if part:
+                    length = tree_length(next(iter(columns.values())))
+                    side.append((_Block(dict(columns), length, indexed=True), part))
+            n -= cut
+        return Columns._of(first), Columns._of(others)
 
     def column(self, name: str) -> Column:
         """One column by name."""

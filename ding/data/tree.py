@@ -3,13 +3,18 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import torch
+
 #: Names on the way to a leaf.
 Path = tuple[str, ...]
+#: Asked for first: whether something is a mapping of any kind takes several times as long.
+_ARRAYS = frozenset({np.ndarray, torch.Tensor})
 
 
 def tree_map(fn: Callable[[Any], Any], tree: Any) -> Any:
     """Apply ``fn`` to each leaf of nested mappings; a bare array is its own leaf."""
-    if isinstance(tree, Mapping):
+    if type(tree) not in _ARRAYS and isinstance(tree, Mapping):
         return {key: tree_map(fn, value) for key, value in tree.items()}
     return fn(tree)
 
@@ -39,6 +44,6 @@ def tree_take(tree: Any, index: Any) -> Any:
 
 def tree_length(tree: Any) -> int:
     """Length of the first leaf's first dimension."""
-    while isinstance(tree, Mapping):
+    while type(tree) not in _ARRAYS and isinstance(tree, Mapping):
         tree = next(iter(tree.values()))
     return len(tree)

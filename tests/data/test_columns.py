@@ -129,6 +129,19 @@ class TestAsColumns:
     def test_a_backward_slice(self):
         assert make(4)[::-1].columns["action"].tolist() == [3, 2, 1, 0]
 
+    @given(st.integers(0, 9))
+    def test_split_halves_share_arrays_but_no_rows(self, n):
+        data = make(4) + make(5)
+        first, others = data.split(n)
+        assert (len(first), len(others)) == (n, 9 - n)
+        for row in first:
+            row["action"] = None
+        assert (
+            others.columns.get("action", torch.arange(0)).tolist()
+            == [*(0, 1, 2, 3, 0, 1, 2, 3, 4)][n:]
+        )
+        assert [row["collect_iter"] for row in data] == [7] * 9
+
     def test_concat_keeps_columns(self):
         data = Columns.concat([make(2), make(3)])
         data += make(1)

@@ -89,10 +89,28 @@ def test_of_another_kind_than_what_is_stored():
     assert isinstance(rows[0]["obs"], np.ndarray)
 
 
-def test_an_index_outside_of_its_source():
+@pytest.mark.parametrize("stored", [0, 2])
+def test_an_index_outside_of_its_source(stored):
     ring = ItemRing(10)
+    ring.push(Columns({"obs": np.zeros((stored, 2))}))
     with pytest.raises(IndexError):
         ring.push(Columns({"obs": IndexedColumn(np.zeros((3, 2)), np.array([0, 3]))}))
+
+
+@pytest.mark.parametrize("buffer_type", [NaiveReplayBuffer, AdvancedReplayBuffer])
+@pytest.mark.parametrize("size", [4, 7, 30])
+def test_parts_of_several_containers_are_pushed_as_one(buffer_type, size):
+    parts, joined = (buffer_type(EasyDict(replay_buffer_size=size)) for _ in range(2))
+    for _ in range(3):
+        (first, _), (_, second) = rollout(), rollout()
+        data = first.split(2)[1] + rollout()[0].split(4)[0]
+        parts.push(data)
+        assert data.is_columnar
+        joined.push(second[2:] + second[:4])
+        assert parts.count() == joined.count()
+    stored, expected = (list(buffer.sample(buffer.count(), 0)) for buffer in (parts, joined))
+    actions = [sorted(row["action"].item() for row in rows) for rows in (stored, expected)]
+    assert actions[0] == actions[1]
 
 
 def test_big_observations_are_kept_once():

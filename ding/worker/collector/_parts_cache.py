@@ -20,7 +20,7 @@ from ding.policy import Policy, create_policy
 from ding.torch_utils.threads import fit_threads
 from ding.utils import durations
 from ding.utils.errors import ConfigError
-from ding.worker.collector._types import Config
+from ding.worker.collector.steps import Config
 
 _logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ import time
 from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError
 from ding.worker.collector._parts_cache import LentPolicy
-from ding.worker.collector._types import Mode
 from ding.worker.collector.collector_link import CollectorLink
+from ding.worker.collector.steps import Mode
 
 _logger = logging.getLogger(__name__)
 

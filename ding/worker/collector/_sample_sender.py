@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from ding.data.staleness import iters_of
 from ding.utils import durations
-from ding.worker.collector._types import Samples, State
 from ding.worker.collector.collector_link import CollectorLink
+from ding.worker.collector.steps import Samples, State
 
 #: Samples of a chunk that is not waited for any longer.
 MIN_SAMPLES = 16

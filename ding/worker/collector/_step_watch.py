@@ -11,7 +11,7 @@ from ding.envs.env_manager._vector_env import VectorMember
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.utils import durations
 from ding.utils.errors import EnvTimeoutError
-from ding.worker.collector._types import Config
+from ding.worker.collector.steps import Config
 
 _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 

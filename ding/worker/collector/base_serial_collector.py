@@ -12,7 +12,7 @@ from ding.envs import BaseEnvManager
 from ding.torch_utils import to_tensor
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
 from ding.utils.class_config import class_config
-from ding.worker.collector._types import Mode, OnEpisode, State, Tree
+from ding.worker.collector.steps import Mode, OnEpisode, State, Tree
 
 INF = float("inf")
 

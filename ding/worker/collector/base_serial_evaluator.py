@@ -9,7 +9,7 @@ from easydict import EasyDict
 from ding.utils import SERIAL_EVALUATOR_REGISTRY, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError
-from ding.worker.collector._types import Envs, Info, Mode, OnEpisode, Result, SaveFn, State, Tree
+from ding.worker.collector.steps import Envs, Info, Mode, OnEpisode, Result, SaveFn, State, Tree
 
 
 class ISerialEvaluator(ABC):

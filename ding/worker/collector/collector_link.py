@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ding.worker.collector._parts_cache import PartsCache
-from ding.worker.collector._types import Samples, State
+from ding.worker.collector.steps import Samples, State
 
 
 class CollectorLink(Protocol):

@@ -13,10 +13,9 @@ import numpy as np
 
 from ding.envs import VectorStep
 from ding.utils.errors import ConfigError
-from ding.worker.collector._types import Envs, Harvest, Info, Mode, Tree
 from ding.worker.collector.column_steps import ColumnSteps
 from ding.worker.collector.row_steps import RowSteps
-from ding.worker.collector.steps import Player, RowOptions, Steps
+from ding.worker.collector.steps import Envs, Harvest, Info, Mode, Player, RowOptions, Steps, Tree
 from ding.worker.collector.tally import Episode, Tally
 
 INF = float("inf")
@@ -102,7 +101,8 @@ class Rollout:
     def _end_trajectories(self, tally: Tally, step: VectorStep) -> list[Episode]:
         env_ids, done = step.env_ids, step.done
         complete = done
-        if self._longest >= self.traj_len:
+        are_long = self._longest >= self.traj_len
+        if are_long:
             complete = done | (self._traj_lengths[env_ids] >= self.traj_len)
         if step.abnormal is not None and step.abnormal.any():
             failed = env_ids[step.abnormal]
@@ -113,9 +113,10 @@ class Rollout:
             self._steps.reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
-            self._steps.complete(ids, step, complete)
+            self._steps.complete(ids, step)
             self.waiting += int(self._traj_lengths[ids].sum())
             self._traj_lengths[ids] = 0
+        if are_long:
             self._longest = int(self._traj_lengths.max())
         if not step.infos:
             return []

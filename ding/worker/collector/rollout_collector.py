@@ -16,14 +16,13 @@ from ding.utils.errors import ConfigError
 from ding.worker.collector._parts_cache import LentPolicy, PartsCache
 from ding.worker.collector._policy_source import PolicySource
 from ding.worker.collector._sample_sender import SampleSender
-from ding.worker.collector._types import Config, Mode, State
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from ding.worker.collector.base_serial_evaluator import fair_shares
 from ding.worker.collector.collector_link import MethodLink
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import freeze_statistics, statistics_of
 from ding.worker.collector.serial_collector import attribute, trajectory_length
-from ding.worker.collector.steps import Player, RowOptions
+from ding.worker.collector.steps import Config, Mode, Player, RowOptions, State
 from ding.worker.collector.tally import Episode, Tally
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.

@@ -10,9 +10,19 @@ from ding.data import tree_take
 from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils.errors import DataError
-from ding.worker.collector._types import Envs, Harvest, Info, Mode, Samples, Tree
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
-from ding.worker.collector.steps import NO_SEED, Player, RowOptions, Steps
+from ding.worker.collector.steps import (
+    NO_SEED,
+    Envs,
+    Harvest,
+    Info,
+    Mode,
+    Player,
+    RowOptions,
+    Samples,
+    Steps,
+    Tree,
+)
 
 Transition: TypeAlias = dict[str, Tree]
 #: By env id; observations are of one player, or of all.
@@ -138,7 +148,7 @@ class RowSteps(Steps):
                 for transition in trajectory:
                     transition["seed"] = NO_SEED
 
-    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
+    def complete(self, env_ids: np.ndarray, step: VectorStep) -> None:
         for env_id in env_ids.tolist() if self._keeps else ():
             for completed, trajectory in zip(self._completed, self._running[env_id]):
                 rows = to_tensor_transitions(trajectory, not self._options.deepcopy_obs)

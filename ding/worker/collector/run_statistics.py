@@ -10,7 +10,7 @@ import torch.distributed
 
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import get_world_size
-from ding.worker.collector._types import Envs, Mode
+from ding.worker.collector.steps import Envs, Mode
 
 
 def statistics_of(policy: Mode) -> Statistics | None:

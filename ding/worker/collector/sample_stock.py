@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ding.data import Columns, tree_take
+from ding.data import Columns
 from ding.data.packing import packed, unpacked
-from ding.worker.collector._types import Samples, State, Tree
+from ding.worker.collector.steps import Samples, State, Tree
 
 
 class SampleStock:
@@ -29,11 +29,15 @@ class SampleStock:
         if self._samples is None:
             return []
         n = len(self) if n is None else n
-        taken, left = self._samples[:n], self._samples[n:]
-        if isinstance(taken, Columns):
-            taken = _apart(taken)  # what becomes of them is no concern of the others
+        taken: Samples = self._samples
+        left: Samples | None = None
+        if n < len(taken):
+            if isinstance(taken, Columns) and taken.is_columnar:
+                taken, left = taken.split(n)  # what becomes of these is no concern of the others
+            else:
+                taken, left = taken[:n], taken[n:]
         self._lengths = _after(self._lengths, n)
-        self._samples = left if len(left) else None
+        self._samples = left
         return taken
 
     def take_fairly(self, n: int, turn: int) -> tuple[Samples, int]:
@@ -77,16 +81,6 @@ class SampleStock:
         """Hold what :meth:`state_dict` gave, and nothing else."""
         self._samples = None if state is None else unpacked(state["samples"])
         self._lengths = [] if state is None else list(state["lengths"])
-
-
-def _apart(samples: Columns) -> Columns:
-    """The same samples in a container of one part, their own: nothing becomes rows with them."""
-    window = samples.window()
-    if window is None:
-        return samples
-    columns, span = window
-    part = slice(span.start, span.stop)
-    return Columns({name: tree_take(column, part) for name, column in columns.items()})
 
 
 def _after(lengths: Sequence[int], n: int) -> list[int]:

@@ -11,22 +11,23 @@ from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
 from ding.utils.errors import ConfigError
 from ding.worker.collector._serial_part import SerialPart
-from ding.worker.collector._types import (
-    Info,
-    Kwargs,
-    Mode,
-    OnEpisode,
-    PlayersKwargs,
-    Result,
-    Samples,
-    State,
-    Writer,
-)
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
 from ding.worker.collector.sample_stock import SampleStock
-from ding.worker.collector.steps import Player, RowOptions
+from ding.worker.collector.steps import (
+    Info,
+    Kwargs,
+    Mode,
+    OnEpisode,
+    Player,
+    PlayersKwargs,
+    Result,
+    RowOptions,
+    Samples,
+    State,
+    Writer,
+)
 from ding.worker.collector.tally import Episode, Tally, return_row
 
 #: Episodes whose mean return tells how the policy does now.

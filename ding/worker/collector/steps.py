@@ -1,16 +1,59 @@
-"""What a rollout needs of an adapter: to take steps, and to keep transitions."""
+"""What collectors and evaluators are given and give, and what takes their steps."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ding.envs import VectorStep
-from ding.worker.collector._types import Config, Envs, Harvest, Kwargs, Mode
+
+#: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
+Mode: TypeAlias = Any
+#: A `BaseEnvManager`, or what offers as much of it as it says it does.
+Envs: TypeAlias = Any
+#: An array, or nested mappings of arrays.
+Tree: TypeAlias = Any
+#: What an environment says of a step, by name.
+Info: TypeAlias = Mapping[str, Any]
+#: Keyword arguments of a policy's ``forward``.
+Kwargs: TypeAlias = Mapping[str, Any]
+#: Part of a config.
+Config: TypeAlias = Mapping[str, Any]
+#: What a `state_dict` gives: arrays, numbers and containers of them.
+State: TypeAlias = dict[str, Any]
+#: `Columns` or a list of rows.
+Samples: TypeAlias = list[Any]
+#: Samples, and how many of them belong to each trajectory.
+Harvest: TypeAlias = tuple[Samples, list[int]]
+#: A policy's judge's result: a number, or whatever a metric makes of the data.
+Result: TypeAlias = Any
+#: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+OnEpisode: TypeAlias = Callable[[str, int, float, int, int, int], None]
+#: Called with a file name when the result is the best so far.
+SaveFn: TypeAlias = Callable[[str], object] | None
+#: One of these for all players, or one for each.
+PlayersKwargs: TypeAlias = Kwargs | Sequence[Kwargs] | None
 
 #: The ``seed`` of a transition for which none was given, where others have one.
 NO_SEED = -1
+
+
+class Writer(Protocol):
+    """A TensorBoard writer, as far as all collectors and evaluators use one."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
+
+    def flush(self) -> object: ...
+
+    def close(self) -> object: ...
+
+
+class VideoWriter(Protocol):
+    """The part of a TensorBoard writer that takes what evaluators render."""
+
+    def add_video(self, tag: str, vid_tensor: np.ndarray, global_step: int) -> object: ...
 
 
 @dataclass
@@ -72,12 +115,8 @@ class Steps(ABC):
         """Act in all ready environments, or those `active`; ``obs`` and ``reward`` are optional."""
 
     @abstractmethod
-    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
-        """With this step, trajectories of environments are complete.
-
-        Args:
-            which: Where `env_ids` are in the step, bool ``[n]``.
-        """
+    def complete(self, env_ids: np.ndarray, step: VectorStep) -> None:
+        """With this step, trajectories of environments are complete."""
 
     @abstractmethod
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ding.utils import allreduce_data
-from ding.worker.collector._types import Info, State
+from ding.worker.collector.steps import Info, State
 
 _COUNTS = ("envsteps", "samples", "episode_count", "dropped")
 

@@ -125,16 +125,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
         batch = data if isinstance(data, Columns) else None
         if batch is None and self._ring.is_columnar:
             batch = as_columns(data)
-        window = None if batch is None else batch.window()
-        if batch is None or window is None:
+        windows = None if batch is None else batch.windows()
+        if batch is None or windows is None:
             self._push_rows(data)
             return
-        columns, rows = window
-        given: Any = columns.get("collect_iter")
-        if given is not None and len(given) != total:
-            given = given[rows.start : rows.stop]
-        iters = as_iters(-1 if given is None else given)
-        if _OWN_SET.isdisjoint(columns):
+        iters = np.concatenate([_iters(*window) for window in windows])
+        if _OWN_SET.isdisjoint(windows[0][0]):
             self._store(batch, total, None, iters)
             return
         columns = batch.columns
@@ -334,6 +330,14 @@ def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     if np.count_nonzero(unknown):
         staleness[unknown] = -1
     return staleness
+
+
+def _iters(columns: Mapping[str, Any], rows: range) -> np.ndarray:
+    """Iteration of the policy that collected each of the rows, int64; -1 if that is not known."""
+    given = columns.get("collect_iter")
+    if given is None:
+        return np.full(len(rows), -1)
+    return as_iters(given if len(given) == len(rows) else given[rows.start : rows.stop])
 
 
 def _repeats(slots: np.ndarray) -> np.ndarray:
