@@ -125,7 +125,7 @@ class ColumnStore:
                     index = array.index if len(array) == n else array.index[rows.start : rows.stop]
                     if source.dtype is not dtype or source.shape[1:] != shape[1:]:
                         return False
-                    source.take(index, 0, target[start:stop])
+                    source.take(index, 0, target[span])
                     continue
                 if is_tensor:
                     array = array.numpy()
