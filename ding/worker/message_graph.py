@@ -61,7 +61,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         *("coordinator.coordinator", "coordinator.guarded_commander", "coordinator.run_files"),
         *("coordinator.task_scheduler", "coordinator.best_policy"),
     ),
-    "Buffers": ("coordinator.chunk_buffer", "coordinator.chunk_files", "coordinator.run_buffers"),
+    "Buffers": ("coordinator.chunk_buffer", "coordinator.chunk_store", "coordinator.run_buffers"),
     "CommCoordinator": ("coordinator.comm_coordinator",),
     "WorkerSession": ("coordinator.worker_session", "coordinator.worker_jobs"),
     "Control": ("engines.spawn_control", "engines.http_control"),

@@ -19,9 +19,6 @@ from .chunk_file import (
 from .chunk_file import (
     write_chunk as write_chunk,
 )
-from .chunk_ledger import (
-    ChunkLedger as ChunkLedger,
-)
 from .folder import (
     SharedFolder as SharedFolder,
 )

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ding.data.chunks.chunk_file import chunk_pattern
-from ding.data.chunks.chunk_ledger import distinct
 from ding.data.chunks.wire import sent, wire_batch
 from ding.utils.errors import ConfigError
 from ding.worker.coordinator._types import BatchColumns, Config, StateDict
-from ding.worker.coordinator.chunk_files import ChunkFiles
 from ding.worker.coordinator.chunk_meta import parse_meta
+from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
 from ding.worker.coordinator.reference_buffer import ReferenceBuffer
 from ding.worker.coordinator.remote_rows import RemoteRows
 from ding.worker.coordinator.space_quota import SpaceQuota
@@ -31,14 +30,12 @@ _FILE_SLACK = 8192
 
 
 class _Drawn(NamedTuple):
-    """A batch: columns by name, numbers of its chunks, which of these each row is of, the number
-    and the names of the chunks."""
+    """A batch: its number, columns by name, its chunks, and which of these each row is of."""
 
-    columns: BatchColumns
-    numbers: np.ndarray
-    chunk_of_row: np.ndarray
     batch_id: int
-    names: list[str]
+    columns: BatchColumns
+    chunks: list[Chunk]
+    chunk_of_row: np.ndarray
 
 
 class ChunkBuffer:
@@ -74,19 +71,20 @@ class ChunkBuffer:
     ) -> None:
         self._name = instance_name
         self._lock = threading.Condition()
-        self._files = ChunkFiles(store, self._lock)
-        self._ledger = self._files.ledger
-        self._rows: ReferenceBuffer | RemoteRows
-        if at_learner:
-            self._rows = RemoteRows(cfg, self._ledger)
-        else:
-            self._rows = ReferenceBuffer(cfg, self._ledger, exp_name, instance_name, tb_logger)
+        self._chunks = ChunkStore(store, self._lock)
+        self._remote = RemoteRows(cfg, self._chunks) if at_learner else None
+        self._rows: ReferenceBuffer | RemoteRows = self._remote or ReferenceBuffer(
+            cfg, self._chunks, exp_name, instance_name, tb_logger
+        )
+        controller = cfg.get("thruput_controller") or {}
+        # With which part of a batch the buffer begins to serve.
+        self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
         self._quota = max_bytes if isinstance(max_bytes, SpaceQuota) else SpaceQuota(max_bytes)
         self._quota.join(self)
         self._limiter = None if ratio is None else RateLimiter(ratio)
         self._collectors: set[str] = set()
         self._paced: set[str] = set()  # collectors who may write less than there is space for
-        self._in_flight: dict[int, np.ndarray] = {}
+        self._in_flight: dict[int, list[Chunk]] = {}
         self._next_id = 0
         self._push_count = 0
         self._largest = 0
@@ -109,14 +107,14 @@ class ChunkBuffer:
             DataError: Not such a message; nothing is stored then.
         """
         data_id, rows, columns = parse_meta(meta)
-        size = self._files.size_of(data_id, meta)
+        size = self._chunks.size_of(data_id, meta.get("size", 0))
         try:
             with self._lock:
-                if data_id in self._ledger or self._closed:
+                if data_id in self._chunks or self._closed:
                     return
                 # Only learners that know of no chunks are given what foreign collectors said.
                 facts = None if "sample_num" in meta else dict(meta)
-                chunk = self._ledger.add(data_id, rows, size, facts)
+                chunk = self._chunks.add(data_id, rows, size, facts)
                 self._rows.push(chunk, columns, envstep)
                 self._largest = max(self._largest, size)
                 self._row_bytes = size / rows
@@ -125,7 +123,7 @@ class ChunkBuffer:
                     self._limiter.insert(rows)
                 self._lock.notify_all()
         finally:
-            self._files.remove_unused()
+            self._chunks.remove_unused()
 
     # ------------------------------------------------------------------ out
 
@@ -148,8 +146,8 @@ class ChunkBuffer:
         drawn = self._draw(batch_size, cur_learner_iter, train_iter)
         if drawn is None:
             return None
-        columns, _, index, batch_id, names = drawn
-        return wire_batch(batch_id, columns, index, names)
+        names = [chunk.data_id for chunk in drawn.chunks]
+        return wire_batch(drawn.batch_id, drawn.columns, drawn.chunk_of_row, names)
 
     def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
         """Draw a batch for a foreign learner: one collector's metadata for each row.
@@ -157,7 +155,7 @@ class ChunkBuffer:
         Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
         which :meth:`release` knows them.
         """
-        if isinstance(self._rows, RemoteRows):
+        if self._remote is not None:
             raise ConfigError(
                 f"{self._name}: system_config.coordinator.buffer='learner' needs a learner that "
                 "keeps samples; this one takes rows from the coordinator: use 'coordinator'"
@@ -165,15 +163,12 @@ class ChunkBuffer:
         drawn = self._draw(batch_size, cur_learner_iter)
         if drawn is None:
             return None
-        columns, numbers, index, batch_id, _ = drawn
-        with self._lock:
-            chunks = [self._ledger[number] for number in numbers.tolist()]
-        facts = [{"data_id": chunk.data_id, **chunk.facts} for chunk in chunks]
-        names = ["row", *sent(columns)]
-        values = [list(columns[name].tolist()) for name in names]
+        facts = [{"data_id": chunk.data_id, **chunk.facts} for chunk in drawn.chunks]
+        names = ["row", *sent(drawn.columns)]
+        values = [list(drawn.columns[name].tolist()) for name in names]
         return [
-            {**facts[at], **dict(zip(names, row)), "batch_id": batch_id}
-            for at, row in zip(index.tolist(), zip(*values))
+            {**facts[at], **dict(zip(names, row)), "batch_id": drawn.batch_id}
+            for at, row in zip(drawn.chunk_of_row.tolist(), zip(*values))
         ]
 
     def _draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> _Drawn | None:
@@ -195,18 +190,21 @@ class ChunkBuffer:
                     return None
                 self._evicted_unseen = 0
                 self._count_drawn(batch_size)
-                numbers, _, index = distinct(columns["chunk"])
-                self._ledger.pin(numbers)
+                numbers, index = np.unique(columns["chunk"], return_inverse=True)
+                chunks = [self._chunks[number] for number in numbers.tolist()]
+                for chunk in chunks:
+                    chunk.pins += 1
                 batch_id, self._next_id = self._next_id, self._next_id + 1
-                self._in_flight[batch_id] = numbers
-                names = [self._ledger[number].data_id for number in numbers.tolist()]
+                self._in_flight[batch_id] = chunks
                 self._rows.settle()
         finally:
-            self._files.remove_unused()
-        return _Drawn(columns, numbers, index, batch_id, names)
+            self._chunks.remove_unused()
+        return _Drawn(batch_id, columns, chunks, index)
 
     def _has_enough(self, batch_size: int) -> bool:
-        return not self._closed and self._rows.has_enough(batch_size)
+        """Whether there are rows for a batch, as far as their number tells."""
+        least = min(batch_size * self._least_part, self.capacity)
+        return not self._closed and self.count() >= least
 
     def _is_starved(self, batch_size: int) -> bool:
         """Whether samples leave for lack of space before there are enough for a batch."""
@@ -224,11 +222,11 @@ class ChunkBuffer:
         if not isinstance(batch, Mapping):
             batch = {"id": batch[0].get("batch_id")} if batch else {}
         with self._lock:
-            numbers = self._in_flight.pop(cast(int, batch.get("id", -1)), None)
-            if numbers is None:
+            chunks = self._in_flight.pop(cast(int, batch.get("id", -1)), None)
+            if chunks is None:
                 return
-            self._ledger.unpin(numbers)
-        self._files.remove_unused()
+            self._chunks.unpin(chunks)
+        self._chunks.remove_unused()
 
     def wait(self, batch_size: int, timeout: float) -> bool:
         """Wait until :meth:`sample` may succeed: enough is there, and more than when it did not,
@@ -310,25 +308,25 @@ class ChunkBuffer:
     def take_chunks(self) -> Sequence[ChunkReport]:
         """What has come for the learner's own buffer; nothing if the buffer is here."""
         with self._lock:
-            return self._rows.take_chunks() if isinstance(self._rows, RemoteRows) else ()
+            return self._remote.take_chunks() if self._remote is not None else ()
 
     def received(self, names: Sequence[str], rows: int) -> None:
         """The learner has taken in these chunks, and its buffer has so many rows."""
         with self._lock:
-            if isinstance(self._rows, RemoteRows):
-                self._rows.received(names, rows)
-        self._files.remove_unused()
+            if self._remote is not None:
+                self._remote.received(names, rows)
+        self._chunks.remove_unused()
 
     def begin(self, rows: int) -> int:
         """A learner begins, with so many rows in its own buffer; how many are lost."""
         with self._lock:
-            return self._rows.begin(rows) if isinstance(self._rows, RemoteRows) else 0
+            return self._remote.begin(rows) if self._remote is not None else 0
 
     def take_back(self) -> None:
         """The learner's task has ended: what it has not taken in is for the next one."""
         with self._lock:
-            if isinstance(self._rows, RemoteRows):
-                self._rows.take_back()
+            if self._remote is not None:
+                self._remote.take_back()
 
     # ------------------------------------------------------------------ changes
 
@@ -354,12 +352,12 @@ class ChunkBuffer:
             How many samples that were; 0 for a chunk that is not here.
         """
         with self._lock:
-            chunk = self._ledger.find(data_id)
+            chunk = self._chunks.find(data_id)
             if chunk is None:
                 return 0
-            rows = self._ledger.kill(chunk.number)
+            rows = self._chunks.kill(chunk)
             self._rows.drop_dead()
-        self._files.remove_unused()
+        self._chunks.remove_unused()
         _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
         return rows
 
@@ -397,7 +395,7 @@ class ChunkBuffer:
     def forget_worker(self, worker: str) -> None:
         """A collector has left or starts anew: what it had written and not reported is removed,
         and what it had not used is free."""
-        self._files.remove_strangers(chunk_pattern(self._name, worker))
+        self._chunks.remove_strangers(chunk_pattern(self._name, worker))
         self._quota.forget(worker)
         with self._lock:
             self._collectors.discard(worker)
@@ -410,7 +408,7 @@ class ChunkBuffer:
             rows = self._rows.drop_oldest(n_bytes)
             self._evicted += rows
             self._evicted_unseen += rows
-        self._files.remove_unused()
+        self._chunks.remove_unused()
         if rows and first:
             _logger.warning(
                 "%s: path_data_limit=%d bytes has room for about %d samples, fewer than "
@@ -419,8 +417,8 @@ class ChunkBuffer:
             )
 
     def _samples_that_fit(self) -> int:
-        rows = max(self._ledger.file_rows, 1)
-        return int((self._quota.max_bytes or 0) * rows / max(self._ledger.bytes, 1))
+        rows = max(self._chunks.kept_rows, 1)
+        return int((self._quota.max_bytes or 0) * rows / max(self._chunks.bytes, 1))
 
     # ------------------------------------------------------------------ facts
 
@@ -436,7 +434,7 @@ class ChunkBuffer:
     @property
     def bytes(self) -> int:
         """Bytes of the files that have not been removed."""
-        return self._ledger.bytes
+        return self._chunks.bytes
 
     @property
     def max_bytes(self) -> int | None:
@@ -464,7 +462,7 @@ class ChunkBuffer:
     @property
     def files(self) -> int:
         """Files that samples or batches on the way refer to."""
-        return len(self._ledger)
+        return len(self._chunks)
 
     @property
     def buffer(self) -> Any:
@@ -478,7 +476,7 @@ class ChunkBuffer:
         with self._lock:
             return {
                 "buffer": self._rows.state_dict(),
-                "ledger": self._ledger.state_dict(),
+                "ledger": self._chunks.state_dict(),
                 "next_id": self._next_id,
                 "push_count": self._push_count,
                 "largest": self._largest,
@@ -493,7 +491,7 @@ class ChunkBuffer:
             Chunks that are dropped because their files are missing or have another size.
         """
         with self._lock:
-            self._ledger.load_state_dict(state["ledger"])
+            self._chunks.load_state_dict(state["ledger"])
             self._rows.load_state_dict(state["buffer"])
             self._in_flight.clear()
             self._next_id = int(state["next_id"])
@@ -502,14 +500,17 @@ class ChunkBuffer:
             self._refused_at = -1
             if self._limiter is not None and "limiter" in state:
                 self._limiter.load_state_dict(state["limiter"])
-            there = [c for c in self._ledger.by_age() if c.data_id in self._ledger]
-            gone = [chunk for chunk in there if not self._files.is_whole(chunk)]
+            gone = [
+                chunk
+                for chunk in self._chunks.by_age()
+                if not chunk.given_up and not self._chunks.is_whole(chunk)
+            ]
             for chunk in gone:
-                self._ledger.kill(chunk.number)
+                self._chunks.kill(chunk)
             self._rows.drop_dead()
             self._lock.notify_all()
-        self._files.remove_unused()
-        self._files.remove_strangers(chunk_pattern(self._name))
+        self._chunks.remove_unused()
+        self._chunks.remove_strangers(chunk_pattern(self._name))
         return [chunk.data_id for chunk in gone]
 
     def close(self, remove_files: bool) -> None:
@@ -525,5 +526,5 @@ class ChunkBuffer:
             self._rows.close()
             self._lock.notify_all()
         if remove_files:
-            self._files.remove_all(chunk_pattern(self._name))
+            self._chunks.remove_all(chunk_pattern(self._name))
         self._quota.leave(self)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
 from ding.data.chunks.wire import columns_of, ids_of, join_columns
 from ding.data.columns import Columns
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.coordinator._types import BatchColumns, Config, StateDict
+from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
 from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
@@ -18,18 +18,19 @@ from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
 
 #: Draws after which a batch is filled with what they gave.
 _ATTEMPTS = 16
-_NO_LIMIT = 1 << 62
+#: Capacity of a buffer that has none.
+NO_LIMIT = 1 << 62
 
 
 class ReferenceBuffer:
-    """Keeps the ledger in step with what a registered buffer holds.
+    """Keeps the count of chunks' rows in step with what a registered buffer holds.
 
     Buffers of this project tell of items that leave (``on_leave``). A class that does not is taken
     to let its oldest items leave first. It is not safe for threads: its owner has a lock.
 
     Args:
         cfg: Config of the buffer; ``type`` names the class.
-        ledger: Of the chunks that its rows are of.
+        chunks: Those that its rows are of.
         exp_name: Folder of the run.
         name: Name in logs, tags and item ids.
         tb_logger: Writer of scalars.
@@ -39,9 +40,9 @@ class ReferenceBuffer:
     """
 
     def __init__(
-        self, cfg: Config, ledger: ChunkLedger, exp_name: str, name: str, tb_logger: object
+        self, cfg: Config, chunks: ChunkStore, exp_name: str, name: str, tb_logger: object
     ) -> None:
-        self._ledger = ledger
+        self._chunks = chunks
         #: The registered buffer itself.
         self.buffer: Any = _build(cfg, exp_name, name, tb_logger)
         # Rows that left during a call of the buffer, as chunk numbers.
@@ -52,17 +53,14 @@ class ReferenceBuffer:
         # Others of this project's would take it for a further column, which some rows lack.
         self._takes_priority = isinstance(self.buffer, AdvancedReplayBuffer) or not self._tells
         self._knows_train_iter = isinstance(self.buffer, AdvancedReplayBuffer)
-        limit = int(cfg.get("replay_buffer_size", _NO_LIMIT))
+        limit: Any = cfg.get("replay_buffer_size", NO_LIMIT)
         #: Rows that fit.
         self.capacity = int(getattr(self.buffer, "replay_buffer_size", limit))
-        controller = cfg.get("thruput_controller") or {}
-        # With which part of a batch the buffer begins to serve.
-        self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
 
     # ------------------------------------------------------------------ in and out
 
     def push(self, chunk: Chunk, columns: BatchColumns, envstep: int) -> None:
-        """Store the rows of a chunk that is in the ledger.
+        """Store the rows of a chunk.
 
         Args:
             columns: ``row``, ``collect_iter`` and perhaps ``priority``.
@@ -76,20 +74,16 @@ class ReferenceBuffer:
         try:
             self.buffer.push(Columns.trusted(columns, chunk.rows), envstep)
         except Exception:
-            self._ledger.leave(columns["chunk"])
+            self._chunks.unref(chunk, chunk.rows)
             raise
         self.settle()
-
-    def has_enough(self, batch_size: int) -> bool:
-        """Whether there are rows for a batch, as far as their number tells."""
-        return self.count() >= min(batch_size * self._least_part, self.capacity)
 
     def draw(
         self, batch_size: int, cur_iter: int, train_iter: int | None = None
     ) -> BatchColumns | None:
         """Columns of a batch without rows of dropped chunks; None if the buffer refuses.
 
-        Rows that have left through it are in the ledger until :meth:`settle`.
+        Rows that have left through it count until :meth:`settle`.
 
         Args:
             cur_iter: The learner's iteration.
@@ -97,12 +91,12 @@ class ReferenceBuffer:
         """
         later = {"train_iter": train_iter} if self._knows_train_iter else {}
         columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
-        if columns is None or (self._tells and not self._ledger.dead_rows):
+        if columns is None or (self._tells and not self._chunks.dead_rows):
             return columns
         kept: list[BatchColumns] = []
         have = 0
         for _ in range(_ATTEMPTS):
-            alive = np.flatnonzero(self._ledger.alive(np.asarray(columns["chunk"])))
+            alive = np.flatnonzero(self._chunks.are_alive(np.asarray(columns["chunk"])))
             if len(alive) == batch_size:
                 return columns
             kept.append({name: column[alive] for name, column in columns.items()})
@@ -141,30 +135,30 @@ class ReferenceBuffer:
     def drop_oldest(self, n_bytes: int) -> int:
         """Let the oldest rows leave, until their files make up so many bytes; returns how many."""
         rows, leaving = 0, []
-        for chunk in self._ledger.by_age():
+        for chunk in self._chunks.by_age():
             if n_bytes <= 0:
                 break
             leaving.append(chunk)
-            n_bytes -= chunk.size if chunk.data_id in self._ledger else 0
-            rows += self._ledger.refs(chunk.number)
+            n_bytes -= 0 if chunk.given_up else chunk.size
+            rows += chunk.refs
         if rows and hasattr(self.buffer, "drop_oldest"):
             self.buffer.drop_oldest(rows)
             self.settle()
         elif rows:
             for chunk in leaving:
-                self._ledger.kill(chunk.number)
+                self._chunks.kill(chunk)
         return rows
 
     def drop_dead(self) -> None:
         """Let rows of dropped chunks leave, if the buffer can; else they are never drawn."""
-        if self._ledger.dead_rows and hasattr(self.buffer, "remove_if"):
+        if self._chunks.dead_rows and hasattr(self.buffer, "remove_if"):
             self.buffer.remove_if(self._are_dead)
             self.settle()
 
     def _are_dead(self, items: Any) -> np.ndarray:
         columns = columns_of(items)
         assert columns is not None
-        return ~self._ledger.alive(np.asarray(columns["chunk"], np.int64))
+        return ~self._chunks.are_alive(np.asarray(columns["chunk"], np.int64))
 
     def _note_left(self, items: Any) -> None:
         columns = columns_of(items)
@@ -175,13 +169,13 @@ class ReferenceBuffer:
         """Count the rows that have left."""
         if self._left:
             left, self._left = self._left, []
-            self._ledger.leave(left[0] if len(left) == 1 else np.concatenate(left))
+            self._chunks.leave(np.concatenate(left))
         if not self._tells:
-            self._ledger.leave_oldest(self._ledger.rows - self.buffer.count())
+            self._chunks.leave_oldest(self._chunks.rows - self.buffer.count())
 
     def count(self) -> int:
         """Rows that can be drawn."""
-        return int(self.buffer.count()) - self._ledger.dead_rows
+        return int(self.buffer.count()) - self._chunks.dead_rows
 
     # ------------------------------------------------------------------ state and end
 
@@ -191,12 +185,12 @@ class ReferenceBuffer:
         return state
 
     def load_state_dict(self, state: StateDict) -> None:
-        """Go on where the buffer stood; the ledger is loaded by its owner."""
+        """Go on where the buffer stood; the chunks are loaded by their owner."""
         self.buffer.load_state_dict(state)
         self._left.clear()
 
     def close(self) -> None:
-        """Close the buffer, if it can be; the ledger is not told of its rows."""
+        """Close the buffer, if it can be; its rows go on counting."""
         if self._tells:
             self.buffer.on_leave = None
         if hasattr(self.buffer, "close"):

@@ -6,45 +6,42 @@ from typing import Any
 
 import numpy as np
 
-from ding.data.chunks.chunk_ledger import Chunk, ChunkLedger
+from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
+from ding.worker.coordinator.reference_buffer import NO_LIMIT
 from ding.worker.messages import ChunkReport, Json
-
-_NO_LIMIT = 1 << 62
 
 
 class RemoteRows:
     """Stands where a `ReferenceBuffer` does when the replay buffer itself is at the learner.
 
-    A chunk stays in the ledger until the learner has taken its samples into its own buffer. A batch
+    A chunk's rows count here until the learner has taken its samples into its own buffer. A batch
     that is drawn here names no rows: the learner draws them when it trains. It is not safe for
     threads: its owner has a lock.
 
     Args:
         cfg: Config of the buffer, as the learner gets it; ``replay_buffer_size``.
-        ledger: Of the chunks that are on their way.
+        chunks: Those that are on their way.
     """
 
     #: There is no buffer here.
     buffer = None
 
-    def __init__(self, cfg: Mapping[str, Any], ledger: ChunkLedger) -> None:
-        self._ledger = ledger
-        self.capacity = int(cfg.get("replay_buffer_size", _NO_LIMIT))
-        controller = cfg.get("thruput_controller") or {}
-        self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
+    def __init__(self, cfg: Mapping[str, Any], chunks: ChunkStore) -> None:
+        self._store = chunks
+        self.capacity = int(cfg.get("replay_buffer_size", NO_LIMIT))
         self._outbox: deque[ChunkReport] = deque()
         self._sent: dict[str, ChunkReport] = {}
-        self._numbers: dict[str, int] = {}  # in the ledger, of the chunks of both
+        self._chunks: dict[str, Chunk] = {}  # of both
         #: Rows that the learner has, as it said last.
         self.taken_in = 0
 
     # ------------------------------------------------------------------ in and out
 
     def push(self, chunk: Chunk, columns: dict[str, Any], envstep: int) -> None:
-        """Pass on a chunk that is in the ledger."""
+        """Pass on a chunk."""
         columns_json = {name: _json(column) for name, column in columns.items() if name != "row"}
         meta: dict[str, Json] = {"sample_num": chunk.rows, **columns_json}
-        self._numbers[chunk.data_id] = chunk.number
+        self._chunks[chunk.data_id] = chunk
         self._outbox.append(ChunkReport(chunk.data_id, None, None, chunk.size, meta))
 
     def take_chunks(self) -> tuple[ChunkReport, ...]:
@@ -70,10 +67,6 @@ class RemoteRows:
         self._outbox.extendleft(reversed(self._sent.values()))
         self._sent.clear()
 
-    def has_enough(self, batch_size: int) -> bool:
-        """Whether there are rows for a batch, as far as their number tells."""
-        return self.count() >= min(batch_size * self._least_part, self.capacity)
-
     def draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> dict[str, Any]:
         """A batch without rows."""
         none = np.zeros(0, np.int64)
@@ -95,25 +88,23 @@ class RemoteRows:
 
     def drop_dead(self) -> None:
         """Pass over chunks that cannot be read."""
-        for name in [name for name in self._numbers if name not in self._ledger]:
+        for name in [name for name, chunk in self._chunks.items() if chunk.dead]:
             self._forget(name)
-        self._outbox = deque(chunk for chunk in self._outbox if chunk.data_id in self._numbers)
+        self._outbox = deque(chunk for chunk in self._outbox if chunk.data_id in self._chunks)
 
     def _forget(self, name: str) -> int:
         self._sent.pop(name, None)
-        number = self._numbers.pop(name, None)
-        if number is None:
-            return 0
-        rows = self._ledger.refs(number)
-        self._ledger.leave(np.full(rows, number))
-        return rows
+        chunk = self._chunks.pop(name, None)
+        if chunk is not None:
+            self._store.unref(chunk, chunk.refs)
+        return 0 if chunk is None else chunk.rows
 
     def settle(self) -> None:
         """Nothing: what leaves the learner's buffer has no file."""
 
     def count(self) -> int:
         """Rows that can be drawn, those on their way included."""
-        return min(self.taken_in + self._ledger.rows - self._ledger.dead_rows, self.capacity)
+        return min(self.taken_in + self._store.rows - self._store.dead_rows, self.capacity)
 
     # ------------------------------------------------------------------ state and end
 
@@ -126,15 +117,15 @@ class RemoteRows:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another one stood; the ledger is loaded by its owner."""
+        """Go on where another one stood; the chunks are loaded by their owner."""
         self.taken_in = int(state["taken_in"])
         self._sent.clear()
-        found = {name: self._ledger.find(name) for name, _, _ in state["chunks"]}
-        self._numbers = {name: chunk.number for name, chunk in found.items() if chunk is not None}
+        found = {name: self._store.find(name) for name, _, _ in state["chunks"]}
+        self._chunks = {name: chunk for name, chunk in found.items() if chunk is not None}
         self._outbox = deque(
             ChunkReport(name, None, None, size, meta)
             for name, size, meta in state["chunks"]
-            if name in self._numbers
+            if name in self._chunks
         )
 
     def close(self) -> None:

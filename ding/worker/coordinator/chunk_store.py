@@ -1,0 +1,249 @@
+"""Which chunks of samples there are, who still needs them, and their removal from the store."""
+
+import logging
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ding.utils.errors import CheckpointWriteError
+from ding.worker.seams import SampleStore
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """Samples that were written together.
+
+    Attributes:
+        number: What the rows of the buffer call it.
+        rows: Samples in it.
+        size: Bytes in the store.
+        facts: What a learner has to be told of it, beside its name.
+        refs: Rows in the buffer that refer to it.
+        pins: Batches on the way that need it.
+        dead: Whether its rows must not be drawn any more.
+        given_up: Whether it is out of the store, or on the way there.
+    """
+
+    data_id: str
+    number: int
+    rows: int
+    size: int
+    facts: dict[str, Any]
+    refs: int
+    pins: int = 0
+    dead: bool = False
+    given_up: bool = False
+
+
+class ChunkStore:
+    """Counts, for each chunk, the rows that refer to it and the batches on the way that need it.
+
+    A chunk without either is removed from the sample store by the next :meth:`remove_unused`; until
+    then its bytes count. Only the methods that remove take the lock themselves.
+
+    Args:
+        store: Where the chunks are; None if there are none to look after.
+        lock: What guards the counts; it is not held while chunks are removed, as disks may be slow.
+    """
+
+    def __init__(self, store: SampleStore | None, lock: threading.Condition) -> None:
+        self._store, self._lock = store, lock
+        self._stuck: set[str] = set()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._chunks: dict[int, Chunk] = {}  # ascending numbers: the oldest first
+        self._by_id: dict[str, Chunk] = {}
+        self._next = 0
+        self._unused: list[Chunk] = []
+        #: Rows in the buffer, and those among them that must not be drawn.
+        self.rows = self.dead_rows = 0
+        #: Samples and bytes of all chunks that have not been removed.
+        self.kept_rows = self.bytes = 0
+
+    # ------------------------------------------------------------------ which there are
+
+    def __len__(self) -> int:
+        """Number of chunks that are needed."""
+        return len(self._by_id)
+
+    def __contains__(self, data_id: object) -> bool:
+        return data_id in self._by_id
+
+    def __getitem__(self, number: int) -> Chunk:
+        return self._chunks[number]
+
+    def find(self, data_id: str) -> Chunk | None:
+        """The chunk of that name, if it is needed."""
+        return self._by_id.get(data_id)
+
+    def by_age(self) -> list[Chunk]:
+        """Chunks that rows refer to or batches need, the oldest first."""
+        return list(self._chunks.values())
+
+    def are_alive(self, numbers: np.ndarray) -> np.ndarray:
+        """Which of these rows may be drawn, by their chunk numbers; bool [n]."""
+        found, at = np.unique(numbers, return_inverse=True)
+        chunks = [self._chunks.get(number) for number in found.tolist()]
+        alive = [chunk is not None and chunk.refs > 0 and not chunk.dead for chunk in chunks]
+        return np.array(alive, bool)[at]
+
+    def size_of(self, data_id: str, told: object) -> int:
+        """Bytes of a chunk; what its writer told if it cannot be looked up.
+
+        Raises:
+            DataError: The name cannot be one of the store.
+        """
+        found = None if self._store is None else self._store.size(data_id)
+        if found is not None:
+            return found  # else a learner that needs it will find out, and say so
+        return told if isinstance(told, int) and told >= 0 else 0
+
+    def is_whole(self, chunk: Chunk) -> bool:
+        """Whether a chunk is in the store, with the size it had."""
+        return self._store is None or self._store.size(chunk.data_id) == chunk.size
+
+    # ------------------------------------------------------------------ who needs them
+
+    def add(self, data_id: str, rows: int, size: int, facts: dict[str, Any] | None = None) -> Chunk:
+        """A chunk all of whose rows are referred to from now on."""
+        chunk = Chunk(data_id, self._next, rows, size, facts or {}, refs=rows)
+        self._next += 1
+        self._chunks[chunk.number] = self._by_id[data_id] = chunk
+        self.bytes += size
+        self.rows += rows
+        self.kept_rows += rows
+        return chunk
+
+    def leave(self, numbers: np.ndarray) -> None:
+        """Rows are no longer in the buffer: the chunk number of each."""
+        found, counts = np.unique(numbers, return_counts=True)
+        for number, n in zip(found.tolist(), counts.tolist()):
+            self.unref(self._chunks[number], n)
+
+    def leave_oldest(self, n: int) -> None:
+        """The n oldest rows are no longer in the buffer."""
+        for chunk in self.by_age():
+            if n <= 0:
+                break
+            gone = min(n, chunk.refs)
+            self.unref(chunk, gone)
+            n -= gone
+
+    def unref(self, chunk: Chunk, n: int) -> None:
+        """So many rows of a chunk are no longer in the buffer."""
+        chunk.refs -= n
+        self.rows -= n
+        if chunk.dead:
+            self.dead_rows -= n
+        self._drop_if_unused(chunk)
+
+    def unpin(self, chunks: Iterable[Chunk]) -> None:
+        """A batch does not need these chunks any more."""
+        for chunk in chunks:
+            chunk.pins -= 1
+            self._drop_if_unused(chunk)
+
+    def kill(self, chunk: Chunk) -> int:
+        """Let nobody draw a chunk's rows again; it is removed when no batch needs it.
+
+        Returns:
+            How many rows in the buffer that were.
+        """
+        if chunk.dead:
+            return 0
+        chunk.dead = True
+        self.dead_rows += chunk.refs
+        self._drop_if_unused(chunk)
+        return chunk.refs
+
+    def _drop_if_unused(self, chunk: Chunk) -> None:
+        if chunk.pins or (chunk.refs and not chunk.dead):
+            return
+        if not chunk.given_up:
+            chunk.given_up = True
+            del self._by_id[chunk.data_id]
+            self._unused.append(chunk)
+        if not chunk.refs:
+            self._chunks.pop(chunk.number, None)
+
+    # ------------------------------------------------------------------ removal
+
+    def remove_unused(self) -> None:
+        """Remove chunks that neither rows nor batches need any more."""
+        with self._lock:
+            unused, self._unused = self._unused, []
+        if not unused:
+            return
+        removed = [chunk for chunk in unused if self._remove(chunk.data_id)]
+        with self._lock:
+            self.bytes -= sum(chunk.size for chunk in removed)
+            self.kept_rows -= sum(chunk.rows for chunk in removed)
+            if len(removed) < len(unused):
+                self._unused += [chunk for chunk in unused if chunk not in removed]
+
+    def _remove(self, data_id: str) -> bool:
+        if self._store is None:
+            return True
+        try:
+            self._store.remove(data_id)
+        except CheckpointWriteError as error:
+            if data_id not in self._stuck:
+                self._stuck.add(data_id)
+                _logger.warning("a file of used data stays: %s", error)
+            return False
+        self._stuck.discard(data_id)
+        return True
+
+    def remove_strangers(self, names: re.Pattern[str]) -> None:
+        """Remove what matches, finished or not, and is no chunk that is needed."""
+        if self._store is not None:
+            with self._lock:
+                known = set(self._by_id)
+            self._store.clear(names, keep=known)
+
+    def remove_all(self, names: re.Pattern[str]) -> None:
+        """Remove all chunks, and all that matches."""
+        with self._lock:
+            known = {*self._by_id, *(chunk.data_id for chunk in self._unused)}
+        for data_id in known:
+            self._remove(data_id)
+        if self._store is not None:
+            self._store.clear(names)
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Chunks and references; pins are of batches that nobody will wait for any more."""
+        chunks = self.by_age()
+
+        def column(name: str, dtype: type = np.int64) -> np.ndarray:
+            return np.array([getattr(chunk, name) for chunk in chunks], dtype)
+
+        return {
+            "next": self._next,
+            "data_id": [chunk.data_id for chunk in chunks],
+            **{name: column(name) for name in ("number", "rows", "size", "refs")},
+            "dead": column("dead", bool),
+            "told": np.array([bool(chunk.facts) for chunk in chunks], bool),
+            "facts": [chunk.facts for chunk in chunks if chunk.facts],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another one stood; nobody needs what was known before."""
+        self._forget()
+        facts = iter(state["facts"])
+        columns = [state[name].tolist() for name in ("number", "rows", "size", "refs", "dead")]
+        for data_id, told, *values in zip(state["data_id"], state["told"].tolist(), *columns):
+            self._next, rows, size, refs, dead = values
+            chunk = self.add(data_id, rows, size, next(facts) if told else None)
+            self.unref(chunk, rows - refs)
+            if dead:
+                self.kill(chunk)
+        self._next = int(state["next"])
