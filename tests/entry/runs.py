@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -213,15 +211,3 @@ def episodes(exp_name="run"):
     """Rows of episodes.csv without their time."""
     with open(os.path.join(exp_name, "episodes.csv")) as file:
         return [{k: v for k, v in row.items() if k != "time"} for row in csv.DictReader(file)]
-
-
-def start_python(script, *args, **environ):
-    """Run a script in another process, from the current folder."""
-    checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, args)],
-        env={**os.environ, "PYTHONPATH": checkout, "DING_CONSOLE": "plain", **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )

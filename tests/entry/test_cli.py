@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from ding import __version__
 from ding.config import read_config
 from ding.entry.cli import main as ding
+from tests.children import start_ding
 
 CONFIG = """
 main_config = dict(
@@ -60,18 +61,6 @@ def run(*args):
 
 def record(folder):
     return json.loads((pathlib.Path(folder) / "run.json").read_text())
-
-
-def in_process(*args, **options):
-    path = os.pathsep.join(sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-m", "ding", *args],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
 
 
 def test_help_and_version():
@@ -306,29 +295,33 @@ def test_without_a_config_file_wrongly(env_id, policy, expected):
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals(config, number, status):
-    process = in_process("-c", config, "--plain")
+    process = start_ding("-c", config, "--plain")
     try:
         best = pathlib.Path("run/ckpt/ckpt_best.pth.tar")
         deadline = time.monotonic() + 120
         while not best.exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == status, out + err
-    assert "Traceback" not in err
+    assert process.returncode == status, out
+    assert "Traceback" not in out
     assert "go on" in out
     assert record("run")["status"] == "interrupted"
 
 
 @pytest.mark.timeout(120)
 def test_module_is_the_command(config):
-    process = in_process("-c", config, "--set", "policy.lern={}")
-    out, err = process.communicate(timeout=100)
-    assert process.returncode == 1
-    assert out == ""
-    assert err == "error: unknown key policy.lern: did you mean policy.learn?\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "ding", "-c", config, "--set", "policy.lern={}"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: unknown key policy.lern: did you mean policy.learn?\n"
 
 
 def test_unknown_keys(config):

@@ -15,7 +15,7 @@ from ding.config.read import read_compiled
 from ding.entry.cli import main as ding
 from ding.utils import find_free_port
 from ding.utils.fact_file import write_facts
-from tests.entry.forked import descendants, forked, is_alive, wait_for
+from tests.children import descendants, forked, is_alive, wait_for
 from tests.entry.test_dist_entry import write_config
 
 pytestmark = pytest.mark.timeout(120)

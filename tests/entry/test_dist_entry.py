@@ -22,7 +22,7 @@ from ding.entry.dist_entry import (
     dist_restart_replicas,
 )
 from ding.utils.errors import ConfigError, RunError
-from tests.entry.forked import descendants, forked, is_alive, wait_for
+from tests.children import descendants, forked, is_alive, wait_for
 from tests.entry.parallel_runs import small_configs
 
 pytestmark = pytest.mark.timeout(120)
@@ -171,7 +171,7 @@ def test_processes_that_learn_together_end_together(parts):
     status, line = parts.end("learner", 20)
     assert status == 1
     assert "was killed by SIGKILL" in line
-    wait_for(lambda: not any(map(is_alive, children)), 5)
+    wait_for(lambda: not any(map(is_alive, children)))
 
 
 def test_a_worker_finds_the_address_that_reaches_the_coordinator():

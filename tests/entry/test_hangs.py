@@ -10,7 +10,8 @@ import pytest
 
 from ding.entry.run_files import read_record
 from ding.utils import read_file
-from tests.entry.runs import run_json, start_python
+from tests.children import start_python
+from tests.entry.runs import run_json
 
 SCRIPT = """
 import json, sys, time
@@ -19,6 +20,9 @@ from ding.utils import durations
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from tests.entry.runs import walk_config
 options = json.loads(sys.argv[1])
+if options.get("in_haste", True):
+    for name in ("LEAVE_STEP", "LEAVE_UPDATE", "MAIN_THREAD_LOST", "GUARD_SIGNAL", "CLOSE_LIMIT"):
+        setattr(durations, name, 0.5 * getattr(durations, name))
 if "limit" in options:
     durations.WARN_ENV, durations.ENV_LIMIT = 0.5, options["limit"]
 hanging.HANG.update(options["hang"])
@@ -58,21 +62,27 @@ def assert_saved(at_least=20):
     assert state["learner"]["last_iter"] == run_json()["train_iter"]
 
 
+PLACES = [
+    ("base", "step", "c"),
+    ("base", "reset", "sleep"),
+    ("base", "evaluation", "loop"),
+    ("subprocess", "step", "c"),
+    ("base", "update", "c"),
+    ("base", "close", "sleep"),
+]
+
+
 # A busy machine is granted twice the five seconds.
 @pytest.mark.parametrize(
-    ("manager", "where", "how"),
+    ("manager", "where", "how", "in_haste"),
     [
-        ("base", "step", "c"),
-        ("base", "reset", "sleep"),
-        ("base", "evaluation", "loop"),
-        ("subprocess", "step", "c"),
-        ("base", "update", "c"),
-        ("base", "close", "sleep"),
+        *((*place, True) for place in PLACES),
+        pytest.param(*PLACES[0], False, marks=pytest.mark.slow),
     ],
 )
-def test_signal_ends_a_run_that_hangs(manager, where, how):
+def test_signal_ends_a_run_that_hangs(manager, where, how, in_haste):
     number = signal.SIGINT
-    run = Run(manager, hang=dict(where=where, how=how, at=60))
+    run = Run(manager, hang=dict(where=where, how=how, at=60), in_haste=in_haste)
     time.sleep(0.3)  # it is in the middle of it
     os.kill(run.process.pid, number)
     code, output = run.end(within=10)
@@ -96,13 +106,14 @@ def test_signal_ends_a_run_whose_interpreter_stands_still():
 
 
 def test_env_that_keeps_the_interpreter_ends_the_run():
-    run = Run(limit=2.0, hang=dict(where="step", how="locked", at=60))
+    run = Run(limit=1.0, hang=dict(where="step", how="locked", at=60))
     code, output = run.end(within=20)
     assert code == -signal.SIGKILL, output
     assert run_json()["status"] == "failed"
-    assert read_record("run")["reason"].startswith("EnvTimeoutError: no answer for 2 s")
+    assert read_record("run")["reason"].startswith("EnvTimeoutError: no answer for 1 s")
 
 
+@pytest.mark.slow
 def test_run_that_is_stopped_for_a_while_goes_on():
     run = Run(limit=1.0, hang=dict(where="step", how="pause", at=60),
               settings=dict(step_timeout=60, reset_timeout=60))  # fmt: skip
@@ -138,8 +149,8 @@ def test_hang_while_environments_are_made_does_not_hold_up_a_signal():
     ("manager", "where", "how"),
     [
         ("base", "step", "c"),
-        ("subprocess", "reset", "sleep"),
-        ("gym_vector", "step", "loop"),
+        pytest.param("subprocess", "reset", "sleep", marks=pytest.mark.slow),
+        pytest.param("gym_vector", "step", "loop", marks=pytest.mark.slow),
     ],
 )
 def test_env_that_never_returns_is_told_and_ends_the_run(manager, where, how):
@@ -165,6 +176,7 @@ def test_gym_vector_heeds_its_limits():
     assert_saved()
 
 
+@pytest.mark.slow
 def test_infinite_limit_lets_an_env_take_its_time():
     run = Run(limit=1.0, hang=dict(where="step", how="pause", at=60),
               settings=dict(step_timeout=float("inf"), reset_timeout=float("inf")))  # fmt: skip

@@ -19,7 +19,7 @@ from ding.entry.parallel_entry import (
 )
 from ding.utils import find_free_port
 from ding.utils.errors import ConfigError, RunError
-from tests.entry.forked import descendants, forked, is_alive, wait_for
+from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import small_configs
 
 pytestmark = pytest.mark.timeout(120)
@@ -77,16 +77,10 @@ def test_a_script_without_a_main_guard():
         "parallel_pipeline((c['main'], c['create'], c['system']), seed=0)\n"
         "print('after the run')\n"
     )
-    checkout = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "train.py"],
-        env={**os.environ, "PYTHONPATH": checkout, "DING_CONSOLE": "quiet"},
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
-    assert done.returncode == 0, done.stderr
-    ending, after = done.stdout.splitlines()[-2:]
+    child = start_python("train.py", DING_CONSOLE="quiet")
+    printed, _ = child.communicate(timeout=90)
+    assert child.returncode == 0, printed
+    ending, after = printed.splitlines()[-2:]
     assert ending.startswith("converged: ")
     assert after == "after the run"
 
@@ -99,7 +93,7 @@ def test_a_signal_and_going_on_from_there(number, status):
     children = descendants(run.pid)
     assert len(children) >= 3
     os.kill(run.pid, number)
-    wait_for(lambda: not any(map(is_alive, children)), 5)
+    wait_for(lambda: not any(map(is_alive, children)))
     run.join(20)
     assert run.exitcode == status
     assert last_line().startswith("interrupted: ")
@@ -122,7 +116,7 @@ def test_children_do_not_outlive_a_killed_parent():
     children = descendants(run.pid)
     run.kill()
     run.join()
-    wait_for(lambda: not any(map(is_alive, children)), 5)
+    wait_for(lambda: not any(map(is_alive, children)))
     files = [path for path in Path("run").rglob("*") if path.is_file()]
     assert not [path for path in files if path.parent.name in ("data", "policy")]
     assert not [path for path in files if path.name in ("run.key", "coordinator.json")]
@@ -229,6 +223,7 @@ if sys.argv[1] == "unguarded" or __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "status"), [("guarded", 0), ("unguarded", 1)])
 def test_processes_that_are_not_forked(how, status):
     Path("train.py").write_text(SPAWNING)

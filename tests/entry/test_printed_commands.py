@@ -1,17 +1,15 @@
 """Commands that a run prints at its end work as they stand."""
 
-import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 
 import pytest
 
-import ding.entry
 from ding.entry import serial_pipeline
 from ding.model import DQN
+from tests.children import start_ding, start_python
 from tests.entry.runs import walk_config, walk_envs
 
 MODULE = """
@@ -82,8 +80,6 @@ create_config = dict(
 WAYS = {
     "id of a neighbour": ("import counting_env", "env_id='Counting-v0', ", "gymnasium"),
     "type of the config": (MODULE, "", "counting"),
-}
-MORE_WAYS = {
     "type of a neighbour": ("import counting_env", "", "counting"),
     "id of the config": (MODULE, "env_id='Counting-v0', ", "gymnasium"),
 }
@@ -91,27 +87,16 @@ MORE_WAYS = {
 
 def shell(*args):
     """A command line of ``ding`` in a process of its own; what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ding.entry.cli", *args],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "DING_CONSOLE": "plain"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-ROOT = pathlib.Path(ding.entry.__file__).parents[2]
+    child = start_ding(*args)
+    printed, _ = child.communicate(timeout=100)
+    assert child.returncode == 0, printed
+    return printed
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(
-    "way", [*WAYS, *(pytest.param(w, marks=pytest.mark.slow) for w in MORE_WAYS)]
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_with_an_environment_of_the_users(way):
-    head, env_id, type_ = {**WAYS, **MORE_WAYS}[way]
+    head, env_id, type_ = WAYS[way]
     folder = pathlib.Path("elsewhere")
     folder.mkdir()
     (folder / "counting_env.py").write_text(MODULE)
@@ -133,7 +118,7 @@ def test_with_a_model_and_environments_of_the_callers(capsys, monkeypatch):
     serial_pipeline(config, env_setting=env_setting, model=model, max_train_iter=3)
     printed = capsys.readouterr().out
     (call,) = re.findall("evaluate +in Python: (.*)", printed)
-    names = {"ding": ding_package(), "model": model, "env_setting": env_setting}
+    names = {"ding": sys.modules["ding"], "model": model, "env_setting": env_setting}
     assert 0 <= eval(call, names) <= 10
     assert "in Python: the same call, with exp_name='run'" in printed
 
@@ -143,22 +128,13 @@ def test_with_an_environment_that_a_script_registers():
     config = CONFIG.format(env_id="env_id='Counting-v0', ", type="gymnasium")
     call = f"{train}((main_config, create_config), max_train_iter=1)\n"
     pathlib.Path("script.py").write_text(MODULE + config + call)
-    printed = subprocess.run(
-        [sys.executable, "script.py"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "DING_CONSOLE": "plain"},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=True,
-    ).stdout
+    child = start_python("script.py")
+    printed, _ = child.communicate(timeout=50)
+    assert child.returncode == 0, printed
     call = "ding.entry.eval((main_config, create_config), seed=0, load_path="
     assert f"evaluate    in Python: {call}" in printed
     saved = pathlib.Path("run/formatted_total_config.py").read_text()
     assert "the environment 'Counting-v0' is registered by a script" in saved
-
-
-def ding_package():
-    return sys.modules["ding"]
 
 
 def test_id_with_a_module(tmp_path):

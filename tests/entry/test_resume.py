@@ -15,12 +15,12 @@ from ding.utils import durations, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.log_writer import DistributedWriter
 from ding.utils.progress import Progress
+from tests.children import start_python
 from tests.entry.runs import (
     WalkEnv,
     episodes,
     metrics,
     run_json,
-    start_python,
     untimed_metrics,
     walk_config,
     walk_envs,

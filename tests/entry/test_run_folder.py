@@ -8,7 +8,8 @@ import pytest
 from ding.entry import serial_pipeline
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.run_lock import RunLock
-from tests.entry.runs import run_json, start_python, walk_config, walk_envs
+from tests.children import start_python
+from tests.entry.runs import run_json, walk_config, walk_envs
 
 
 def train(limit=10, envs=None, resume=False, **changes):

@@ -10,7 +10,8 @@ import pytest
 from ding.entry import serial_pipeline
 from ding.entry.stop_signal import StopNow, Stopping, StopSignal
 from ding.utils import durations, read_file
-from tests.entry.runs import episodes, metrics, run_json, start_python, walk_config, walk_envs
+from tests.children import start_python
+from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
 
 SCRIPT = """
 import sys, json, os

@@ -16,8 +16,8 @@ from ding.config.utils import (
 )
 from ding.entry import parallel_entry, part_runs
 from ding.utils import durations
+from tests.children import forked, is_alive, wait_for
 from tests.entry.fake_parts import FakeCoordinator, FakeWorker
-from tests.entry.forked import forked, is_alive, wait_for
 
 
 def run_fakes(resume=True, **system_options):
@@ -202,12 +202,18 @@ def test_a_part_that_cannot_be_built_ends_the_run_with_its_error(run, name):
     assert f"failed: {name}: ValueError: {name} cannot be built" in output.splitlines()
 
 
-def test_a_part_that_does_not_come_up_ends_the_run(run, monkeypatch):
-    monkeypatch.setattr(durations, "FORK_START", 3.0)
+@pytest.fixture
+def in_haste(monkeypatch):
+    for name in ("COORDINATOR_STOPPING", "ALL_STOPPING", "PART_STOP"):
+        monkeypatch.setattr(durations, name, 0.4 * getattr(durations, name))
+
+
+def test_a_part_that_does_not_come_up_ends_the_run(run, in_haste, monkeypatch):
+    monkeypatch.setattr(durations, "FORK_START", 2.0)
     one = run({"collector1": "hang-at-start"}, wait=False)
     status, output = one.end()
     assert status == 1
-    assert "failed: collector1 did not come up in 3 s" in output.splitlines()
+    assert "failed: collector1 did not come up in 2 s" in output.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -224,6 +230,7 @@ def test_a_signal_ends_everybody_in_good_order(run, number, status, word):
     assert json.loads((one.exp / "run.json").read_text())["reason"] == word
 
 
+@pytest.mark.slow
 def test_parts_that_do_not_listen_are_killed_within_five_seconds(run):
     one = run({"coordinator": "deaf", "collector0": "deaf"})
     os.kill(one.process.pid, signal.SIGINT)
@@ -243,11 +250,11 @@ def test_a_second_signal_ends_at_once(run):
     assert output.splitlines()[-1] == "interrupted: Ctrl-C"
 
 
-def test_children_do_not_outlive_their_parent(run):
+def test_children_do_not_outlive_their_parent(run, in_haste):
     one = run({"collector0": "deaf"})
     one.process.kill()
     one.process.join()
-    wait_for(lambda: not any(map(is_alive, one.everybody())), 5)
+    wait_for(lambda: not any(map(is_alive, one.everybody())))
     assert "stop interrupted the process that started the run is gone" in one.said()
 
 
@@ -261,13 +268,13 @@ def test_processes_that_train_together_wait_for_their_aggregator(run):
     one.converge()
 
 
-def test_a_parent_that_is_killed_while_a_worker_is_stopped_leaves_nothing(run):
+def test_a_parent_that_is_killed_while_a_worker_is_stopped_leaves_nothing(run, in_haste):
     one = run()
     (stopped,) = one.pids("collector0")
     os.kill(stopped, signal.SIGSTOP)
     one.process.kill()
     one.process.join()
-    wait_for(lambda: not any(map(is_alive, one.everybody())), 20)
+    wait_for(lambda: not any(map(is_alive, one.everybody())))
     wait_for(lambda: not Path("elsewhere").exists())
     left = set(os.listdir("run"))
     assert not left & {"run.key", "data", "coordinator.json"}
