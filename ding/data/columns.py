@@ -246,7 +246,10 @@ class Columns(list[Any]):
         One float64 per row, which is a Python number in the rows, becomes float32, as when rows
         are collated.
         """
-        return {name: tree_map(_as_tensor, col) for name, col in self.columns.items()}
+        return {
+            name: col if type(col) is torch.Tensor else tree_map(_as_tensor, col)
+            for name, col in self.columns.items()
+        }
 
     # ------------------------------------------------------------------ sequence
 

@@ -24,6 +24,7 @@ from ding.policy.common_utils import (
 from ding.policy.modes import takes_indexed
 from ding.policy.optimizer_state import load_optimizer
 from ding.policy.quick_actor import QuickActor
+from ding.policy.quick_learner import QuickLearner
 from ding.rl_utils import (
     dist_nstep_td_data,
     dist_nstep_td_error,
@@ -80,6 +81,8 @@ class DQNPolicy(Policy):
 
     _silent_keys: tuple[str, ...] = ("learn.alpha", "learn.discount_factor")
 
+    _quick_learner: QuickLearner | None = None
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._quick_actors: dict[str, QuickActor] = {}
         super().__init__(*args, **kwargs)
@@ -108,6 +111,10 @@ class DQNPolicy(Policy):
             set_noise_mode(target, True)
         self._target_model = model_wrap(target, "target", **_target_update(cfg.learn))
         self._learn_model = model_wrap(self._model, "argmax_sample")
+        # What a subclass computes otherwise, autograd has to.
+        own = any(getattr(type(self), n) is not getattr(DQNPolicy, n) for n in _LEARNED_QUICKLY)
+        if not own and not cfg.get("multi_gpu", False):
+            self._quick_learner = QuickLearner(self._model, self._target_model, self._gamma)
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:
         """One update.
@@ -130,23 +137,35 @@ class DQNPolicy(Policy):
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
 
+        log = self._learn_quickly(batch) or self._learn_by_autograd(batch)
+        self._target_model.update(self._model)
+        return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
+
+    def _learn_by_autograd(self, batch: dict[str, Any]) -> dict[str, Any]:
         output = self._model(batch["obs"])
         with torch.no_grad():
             target = self._target_output(batch)
         loss, priority = self._value_loss(batch, output, target)
-
         check_loss(self, loss_value := loss.item(), batch)
         self._update(loss)
-        self._target_model.update(self._model)
         with torch.no_grad():
             q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
         return {
-            "cur_lr": self._optimizer.param_groups[0]["lr"],
             "total_loss": loss_value,
             "q_value": q_mean,
             "target_q_value": target_q_mean,
             "priority": priority,
         }
+
+    def _learn_quickly(self, batch: dict[str, Any]) -> dict[str, Any] | None:
+        """The same for a small plain network; ``None`` if it is another one."""
+        if self._quick_learner is None:
+            return None
+        log = self._quick_learner.descend(batch)
+        if log is not None:
+            check_loss(self, log["total_loss"], batch)
+            self._optimizer.step()
+        return log
 
     def _update(self, loss: torch.Tensor) -> None:
         """One step down the loss."""
@@ -327,6 +346,10 @@ class C51Policy(DQNPolicy):
             batch.get("value_gamma"),
         )
         return loss, error.detach()
+
+
+#: Methods without which the update is not `QuickLearner`'s.
+_LEARNED_QUICKLY = ("_target_output", "_value_loss", "_branch_loss", "_update")
 
 
 def _target_update(cfg: EasyDict) -> dict[str, Any]:

@@ -47,21 +47,20 @@ def flatten_numbers(columns: Mapping[str, Any]) -> dict[str, Any]:
     one, is one number if it is an index; a float action of one dimension stays ``[N, 1]``.
     """
 
-    def flat(name: str, col: Any) -> Any:
-        if name == "action" and isinstance(col, Mapping):
-            return {part: flat(name, value) for part, value in col.items()}
-        is_vector = getattr(col, "shape", ())[1:] == (1,)
-        return col[:, 0] if is_vector and _is_number(name, col) else col
+    flat = dict(columns)
+    for name in columns.keys() & _ONE_NUMBER:
+        if getattr(columns[name], "shape", ())[1:] == (1,):
+            flat[name] = columns[name][:, 0]
+    if "action" in columns:
+        flat["action"] = tree_map(_flat_index, columns["action"])
+    return flat
 
-    return {name: flat(name, col) for name, col in columns.items()}
 
-
-def _is_number(name: str, col: Any) -> bool:
-    if name == "action":
-        return not (
-            col.is_floating_point() if isinstance(col, torch.Tensor) else col.dtype.kind == "f"
-        )
-    return name in _ONE_NUMBER
+def _flat_index(col: Any) -> Any:
+    if getattr(col, "shape", ())[1:] != (1,):
+        return col
+    is_float = col.is_floating_point() if isinstance(col, torch.Tensor) else col.dtype.kind == "f"
+    return col if is_float else col[:, 0]
 
 
 def as_tensor(leaf: Any) -> Any:

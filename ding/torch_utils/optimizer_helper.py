@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from ding.torch_utils.fused_adam import FusedAdam
 from ding.torch_utils.grad_guard import GradGuard, GradLimit, gradients, total_norm
@@ -31,6 +32,27 @@ def _plain(method: Any) -> Any:
     torch itself, and cost a few microseconds in every later one.
     """
     return inspect.unwrap(method)
+
+
+def _unprofiled(step: Callable) -> Callable:
+    """Keep torch from naming each step for its profiler, which takes as long as a small step.
+
+    Step hooks are called all the same.
+    """
+    profiled = torch.optim.Optimizer.profile_hook_step(step)
+
+    @functools.wraps(step)
+    def call(self: torch.optim.Optimizer, closure: Callable | None = None) -> Any:
+        has_hooks = (
+            self._optimizer_step_pre_hooks
+            or self._optimizer_step_post_hooks
+            or _global_optimizer_pre_hooks
+            or _global_optimizer_post_hooks
+        )
+        return (profiled if has_hooks else step)(self, closure)
+
+    call.hooked = True  # type: ignore[attr-defined]
+    return call
 
 
 class _Guarded(torch.optim.Optimizer):
@@ -153,6 +175,7 @@ class Adam(torch.optim.Adam, _Guarded):
             error_if_nonfinite,
         )
 
+    @_unprofiled
     def step(self, closure: Callable | None = None) -> Any:
         return self._guarded_step(_adam_update, closure)
 
@@ -205,6 +228,7 @@ class RMSprop(torch.optim.RMSprop, _Guarded):
             error_if_nonfinite,
         )
 
+    @_unprofiled
     def step(self, closure: Callable | None = None) -> Any:
         return self._guarded_step(_plain(torch.optim.RMSprop.step), closure)
 
