@@ -91,11 +91,12 @@ class Victim:
         self._known.key_client = KeyClient(KEY, "slave", f"127.0.0.1:{self.slave}")
 
     def tasks_done(self) -> int:
-        answer = self._status.request("GET", "status", retries=0, timeout=LIMIT)
+        # The oldest connection without a key makes room for new ones, at times for a request on it.
+        answer = self._status.request("GET", "status", retries=1, timeout=LIMIT)
         return int(answer.json()["data"]["tasks"]["done"])
 
-    def answers(self) -> bool:
-        """Whether both servers answer in time."""
+    def fault(self) -> str:
+        """What is wrong with the answers of both servers; nothing if they come in time."""
         headers = {"Channel": "0", "Token": "not the master's"}
         try:
             self.tasks_done()
@@ -106,9 +107,9 @@ class Victim:
                 retries=0,
                 timeout=LIMIT,
             )
-        except requests.RequestException:
-            return False
-        return answer.json()["code"] in (302, 502)
+        except requests.RequestException as error:
+            return f"{error.request and error.request.url}: {error!r}"
+        return "" if answer.json()["code"] in (302, 502) else answer.text
 
     def memory(self, kind: str) -> int:
         """Bytes that it has (``VmRSS``), or had at most (``VmHWM``)."""
@@ -148,6 +149,8 @@ class Attacker:
     """Sends one hostile message after the other.
 
     Attributes:
+        last: The kind of the last message.
+        sent: How many messages of each kind were sent.
         let_in: Kinds of messages that were answered as if they were not hostile.
     """
 
@@ -167,13 +170,14 @@ class Attacker:
             *(self._replay, self._changed_replay, self._replay_elsewhere, self._noise),
             *(self._long_head, self._bad_head, self._foreign_name),
         ]
+        self.last = ""
         self.sent: Counter[str] = Counter()
         self.let_in: Counter[str] = Counter()
 
     def attack(self) -> None:
         kind = self._random.choice(self._kinds)
         port = self._random.choice([self._victim.master, self._victim.slave])
-        name = kind.__name__.strip("_")
+        name = self.last = kind.__name__.strip("_")
         self.sent[name] += 1
         with contextlib.suppress(OSError):
             status = kind(port)
@@ -287,6 +291,7 @@ class Report:
         grown: Bytes by which memory was greater at most than before.
         done: Tasks that were done meanwhile.
         verdict: How the run ended, if it did.
+        faults: What was wrong where it did not survive.
     """
 
     count: int
@@ -297,6 +302,7 @@ class Report:
     verdict: Any = None
     sent: Counter[str] = field(default_factory=Counter)
     let_in: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
@@ -308,6 +314,7 @@ class Report:
         yield f"tasks done meanwhile: {self.done:,}; memory at most {self.grown / 1e6:+.1f} MB"
         yield "sent: " + ", ".join(f"{count} {kind}" for kind, count in self.sent.most_common())
         yield f"let in: {dict(self.let_in) or 'none'}; the run ended: {self.verdict or 'no'}"
+        yield from self.faults
 
 
 def flood(count: int, seed: int) -> Report:
@@ -323,7 +330,10 @@ def flood(count: int, seed: int) -> Report:
         for _ in range(count):
             attacker.attack()
             begin = time.monotonic()
-            report.survived += victim.answers()
+            fault = victim.fault()
+            report.survived += not fault
+            if fault:
+                report.faults.append(f"after {attacker.last}: {fault}")
             report.slowest = max(report.slowest, time.monotonic() - begin)
         report.grown = victim.memory("VmHWM") - memory
         with contextlib.suppress(requests.RequestException):

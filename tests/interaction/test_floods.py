@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import requests
+from urllib3.connection import HTTPConnection
+from urllib3.util.connection import is_connection_dropped
 
 from ding.interaction import Master
 from ding.interaction.base import network, server
+from ding.interaction.base.authentication import KeyClient
 from ding.interaction.base.network import AnswerTooLargeError, HttpEngine
 from ding.interaction.master.task import TaskStatus
 from ding.utils import durations
@@ -68,6 +71,11 @@ def connections_of(engine: HttpEngine) -> int:
     return sum(pools[key].num_connections for key in list(pools.keys()))
 
 
+def idle_connections(engine: HttpEngine) -> list[HTTPConnection]:
+    pools = engine._session.get_adapter("http://").poolmanager.pools
+    return [one for key in list(pools.keys()) for one in pools[key].pool.queue if one is not None]
+
+
 def test_those_who_are_known_do_not_make_room(monkeypatch):
     monkeypatch.setattr(server, "MAX_STRANGERS", 3)
     with pair(KEYS, KEYS) as (slave, _, connection):
@@ -76,6 +84,21 @@ def test_those_who_are_known_do_not_make_room(monkeypatch):
         with half_open(slave.port, 50):
             connection.new_task({"do": "nothing"}).start().join(10)
         assert connections_of(engine) == 1
+
+
+def test_who_has_the_key_is_known_even_where_a_request_is_refused(monkeypatch):
+    monkeypatch.setattr(server, "MAX_STRANGERS", 3)
+    with (
+        DoingSlave(**KEYS) as slave,
+        contextlib.closing(HttpEngine("127.0.0.1", slave.port)) as engine,
+    ):
+        engine.key_client = KeyClient(KEYS["key"], "slave", slave.my_address)
+        headers = {"Channel": "0", "Token": "not the master's"}
+        answer = engine.request("DELETE", "disconnect", headers=headers, raise_for_status=False)
+        assert not answer.json()["success"]
+        with half_open(slave.port, 50):
+            eventually(lambda: client_threads() == 4)  # those of three strangers, and its own
+            assert not any(map(is_connection_dropped, idle_connections(engine)))
 
 
 def test_the_host_with_most_connections_makes_room():

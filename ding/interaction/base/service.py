@@ -246,14 +246,16 @@ class HttpService(ControllableService):
                 self._check_host()
             else:
                 self._check_channel()
-            checked = route.check()
+            try:
+                checked = route.check()
+            finally:  # who has the key is no stranger, even if a request is refused
+                if _JUDGED in flask.request.environ:
+                    flask.request.environ[AUTHENTIC_KEY]()
             size = flask.request.content_length or 0
             if route.max_body is not None and size > route.max_body:
                 message = f"the body may have {route.max_body} bytes here, this one has {size}"
                 status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
                 raise refusal(self._codes.channel_invalid, message, status)
-            if _JUDGED in flask.request.environ:
-                flask.request.environ[AUTHENTIC_KEY]()
             answer = route.handle(checked)
             # Without a key, anybody may come as far as this; what was accepted is not hostile.
             if not route.public and route.path != AUTHENTICATE_PATH:

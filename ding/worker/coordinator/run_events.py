@@ -202,6 +202,8 @@ class RunEvents(Events):
         state = self._learner_task(task_id)
         if not self._done(state):
             return
+        # An update may have come after the last that it told of while it trained.
+        self._facts.trained(state.policy_id, finished_task)
         unused = self._commander.learner_finished(task_id, finished_task)
         self._stop_at_goal()
         buffer_id = unused or state.buffer_id

@@ -46,7 +46,9 @@ def left_files():
 # ---------------------------------------------------------------------- the usual
 
 
-def test_naive_workers_do_all_tasks_of_a_naive_commander():
+def test_naive_workers_do_all_tasks_of_a_naive_commander(monkeypatch):
+    # A sample that is written while the run ends is removed if its collector tells of it in time.
+    monkeypatch.setattr(durations, "LOOP_CLOSE", 20.0)
     workers = {
         "collector0": NaiveCollector(port=0, prefix="data"),
         "collector1": NaiveCollector(port=0, prefix="data"),
@@ -76,6 +78,17 @@ def test_naive_workers_do_all_tasks_of_a_naive_commander():
     assert left_files() == []
     for worker in workers.values():
         worker.close()
+
+
+def test_updates_that_only_the_report_tells_of_count():
+    class LateLearner(FakeLearner):
+        def _close(self, task):
+            return {**self.ids(), "learner_step": self.step + 1}
+
+    learner = LateLearner(iterations=4)
+    with Run({"c": FakeCollector(chunks=4), "l": learner}, commander={"finish": True}) as run:
+        assert run.coordinator.wait(20) is not None
+        assert run.coordinator.status()["train_iter"] == learner.step + 1
 
 
 @pytest.mark.parametrize("ours", [True, False])
