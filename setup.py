@@ -58,6 +58,8 @@ setup(
         "minari": ["minari[hdf5]>=0.5"],
         "ray": ["ray[default]>=2.40"],
         "tensorboard": ["tensorboard>=2.15"],
+        "wandb": ["wandb>=0.17"],
+        "mlflow": ["mlflow>=2.10"],
     },
     entry_points={"console_scripts": ["ding = ding.entry.cli:main"]},
     classifiers=[

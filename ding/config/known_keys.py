@@ -11,6 +11,8 @@ TOP_KEYS: dict[str, Any] = {
     "policy": None,
     "seed": None,
     "create_config": None,
+    # What takes the run's figures beside its own files: names, or options by name.
+    "trackers": None,
 }
 
 _COMPONENT: dict[str, Any] = {"type": "", "import_names": [], "cfg_type": ""}

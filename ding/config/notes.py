@@ -7,7 +7,7 @@ from typing import Any
 IGNORED = {
     "reward_model": "no pipeline of this package learns a reward",
     "world_model": "no pipeline of this package learns a model of the environment",
-    "wandb_logger": "runs log to files and TensorBoard events",
+    "wandb_logger": "trackers=dict(wandb=dict(...)) logs to Weights & Biases",
 }
 
 

@@ -56,7 +56,12 @@ def run_coordinator(
     set_pkg_seed(main.seed, use_cuda=False)
     goal = first_goal(at(main, "env.stop_value"))
     with (
-        RunLog(main.exp_name, name="coordinator", seed=main.seed, **config.get("notes", {})) as log,
+        RunLog(
+            *(main.exp_name, False, "coordinator"),
+            config=main,
+            seed=main.seed,
+            **config.get("notes", {}),
+        ) as log,
         Console(main.exp_name, goal if isinstance(goal, int | float) else None) as console,
     ):
         coordinator = Coordinator(config, run_log=log, console=console, engine=engine)

@@ -146,7 +146,7 @@ def _train(
     env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
     with (
         SerialFolder(cfg) as folder,
-        RunLog(cfg.exp_name, starts=True, seed=cfg.seed, **notes.facts) as log,
+        RunLog(cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, **notes.facts) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
         RunWatch(stop, cfg.env.manager, env_num, _Start(log), log.record_path) as watch,
     ):

@@ -284,6 +284,9 @@ from .registry_factory import (
     SERIAL_EVALUATOR_REGISTRY as SERIAL_EVALUATOR_REGISTRY,
 )
 from .registry_factory import (
+    TRACKER_REGISTRY as TRACKER_REGISTRY,
+)
+from .registry_factory import (
     registries as registries,
 )
 from .render_helper import (

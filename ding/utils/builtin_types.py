@@ -200,6 +200,10 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "local": "ding.worker.engines.local",
         "ray": "ding.worker.engines.ray_engine",
     },
+    "tracker": {
+        "wandb": "ding.utils.trackers.wandb_tracker",
+        "mlflow": "ding.utils.trackers.mlflow_tracker",
+    },
     "dataset": {
         "naive": "ding.data.offline.naive_dataset",
         "hdf5": "ding.data.offline.hdf5_dataset",

@@ -1,23 +1,18 @@
 """The writer that components know as their `tb_logger`."""
 
+import functools
 import json
 import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import durations
-from .event_file import (
-    first_record,
-    new_event_file_name,
-    record,
-    scalar_record,
-    summary_record,
-)
 from .log_file import AppendFile, hold, release
+from .trackers.tensorboard import TensorBoardTracker
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -32,7 +27,7 @@ class DistributedWriter:
     closes a writer it shares takes nothing from the others.
 
     Every other method of ``tensorboardX.SummaryWriter`` (``add_histogram``, ``add_video``,
-    ``add_text``, ...) is there too; tensorboardX is imported when the first one is called.
+    ``add_text``, ...) is there too, and writes at once.
 
     Args:
         logdir: Folder of the event file.
@@ -44,14 +39,14 @@ class DistributedWriter:
         self, logdir: str | os.PathLike, metrics_path: str | os.PathLike | None = None
     ) -> None:
         self.logdir = os.fspath(logdir)
-        # The event file is opened later, when the process may have gone to another folder.
-        self._folder = os.path.abspath(self.logdir)
+        #: Called after each flush, if set.
+        self.on_flush: Callable[[], object] | None = None
         if metrics_path is None:
             metrics_path = os.path.join(run_folder(self.logdir), METRICS_FILE)
         self._enabled = is_writing_rank()
         self._metrics = AppendFile(metrics_path)
-        self._events: AppendFile | None = None
-        self._relay: Any = None
+        # Its file is opened later, when the process may have gone to another folder.
+        self._tensorboard = TensorBoardTracker(os.path.abspath(self.logdir))
         self._lock = threading.RLock()
         self._rows: list[_Row] = []
         self._open: dict[tuple[str, int | None], _Row] = {}
@@ -87,6 +82,7 @@ class DistributedWriter:
                     self.flush()
                 row = self._open[key] = _Row(global_step, walltime)
                 self._rows.append(row)
+                self._tensorboard.open()
                 hold(self)
             row.values[tag] = scalar_value
 
@@ -110,14 +106,22 @@ class DistributedWriter:
             self._due = time.monotonic() + durations.LOG_FLUSH
             for row in rows:
                 self._metrics.write(row.to_json())
-                self._write_event(scalar_record(row.values, row.step, row.time))
+                self._tensorboard.scalars(row.values, row.step, row.time)
             self._metrics.flush()
-            if self._events is not None:
-                self._events.flush()
+            self._tensorboard.flush()
+        if self.on_flush is not None:
+            self.on_flush()
 
     def close(self) -> None:
-        """Write everything that is pending; the writer stays usable."""
-        self.flush()
+        """Write everything that is pending, and close the event file; more may follow."""
+        with self._lock:
+            self.flush()
+            self._tensorboard.close()
+
+    def add_config(self, config: Mapping[str, Any]) -> None:
+        """Write a config, plain JSON, as text and as hyperparameters."""
+        if self._enabled:
+            self._tensorboard.config(config)
 
     def __enter__(self) -> "DistributedWriter":
         return self
@@ -126,40 +130,14 @@ class DistributedWriter:
         self.close()
 
     def __getattr__(self, name: str) -> Any:
-        # The rare methods (histograms, videos, ...), built by tensorboardX, land in our file.
         if not name.startswith("add_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if not self._enabled:
-            return _do_nothing
-        if self._relay is None:
-            self._relay = _make_relay(self)
-        return getattr(self._relay, name)
+        return functools.partial(self._add_rare, name)
 
-    def _write_event(self, data: bytes) -> None:
-        with self._lock:
-            if self._events is None:
-                path = os.path.join(self._folder, new_event_file_name())
-                self._events = AppendFile(path, lines=False)
-                self._events.write(first_record())
-            self._events.write(data)
-
-    # What tensorboardX asks of a file writer:
-
-    def add_summary(
-        self, summary: Any, global_step: int | None = None, walltime: float | None = None
-    ) -> None:
-        """Write a ``Summary`` message."""
-        wall_time = time.time() if walltime is None else walltime
+    def _add_rare(self, name: str, *args: Any, **kwargs: Any) -> None:
         if self._enabled:
-            self._write_event(summary_record(summary.SerializeToString(), global_step, wall_time))
-
-    def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
-        """Write an ``Event`` message."""
-        event.wall_time = time.time() if walltime is None else walltime
-        if step is not None:
-            event.step = int(step)
-        if self._enabled:
-            self._write_event(record(event.SerializeToString()))
+            with self._lock:
+                self._tensorboard.call(name, *args, **kwargs)
 
 
 class _Row:
@@ -206,20 +184,3 @@ def is_writing_rank() -> bool:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return True
     return distributed.get_rank() == 0
-
-
-def _do_nothing(*args: Any, **kwargs: Any) -> None:
-    """Stands for a method on a rank that does not write."""
-
-
-def _make_relay(sink: DistributedWriter) -> Any:
-    from tensorboardX import SummaryWriter
-
-    class Relay(SummaryWriter):
-        """Builds summaries and hands them to our event file."""
-
-        def _get_file_writer(self) -> Any:
-            self.file_writer = sink
-            return sink
-
-    return Relay(sink.logdir)

@@ -29,6 +29,7 @@ PLAYER_REGISTRY = Registry.named("player", "create_config.league.import_names")
 MODEL_REGISTRY = Registry.named("model", "policy.model.import_names")
 DATASET_REGISTRY = Registry.named("dataset", "import_names", gives_way=True)
 ENGINE_REGISTRY = Registry.named("engine", "system_config.engine.import_names")
+TRACKER_REGISTRY = Registry.named("tracker", "trackers.<name>.import_names")
 ENV_MANAGER_REGISTRY = Registry.named("env manager", "create_config.env_manager.import_names")
 
 registries: dict[str, Registry] = {
@@ -49,6 +50,7 @@ registries: dict[str, Registry] = {
     "dataset": DATASET_REGISTRY,
     "env_manager": ENV_MANAGER_REGISTRY,
     "engine": ENGINE_REGISTRY,
+    "tracker": TRACKER_REGISTRY,
 }
 
 for _short_name, _types in BUILTIN_TYPES.items():

@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import metadata
 from typing import Any
@@ -16,7 +17,8 @@ from .fact_file import read_facts, write_facts
 from .git_state import git_state
 from .log_file import AppendFile
 from .log_helper import LoggerFactory, TBLoggerFactory
-from .log_writer import is_writing_rank
+from .log_writer import METRICS_FILE, is_writing_rank
+from .trackers.base import Trackers
 
 RECORD_FILE = "run.json"
 STATUSES = ("running", "converged", "finished", "interrupted", "failed")
@@ -34,6 +36,7 @@ class RunLog:
         <exp_name>/episodes.csv             one row per finished episode
         <exp_name>/log/serial/              TensorBoard events and the text log
 
+    The ``trackers`` of the config get every scalar as well (:class:`~ding.utils.trackers.Tracker`).
     A run that goes on in the same folder appends; ``run.json`` keeps its earlier runs in a list.
     A disk that fills up later is reported once and does not end the run. On ranks other than 0 of
     a distributed run only the text log is written.
@@ -44,6 +47,7 @@ class RunLog:
         name: Folder under ``log/``.
         starts: Whether the run has yet to begin (:meth:`begin`). Until then the record of an
             earlier run in the folder stays as it is, and a new one says that nothing has begun.
+        config: The run's config: for TensorBoard and the trackers that it names.
         facts: More entries for ``run.json``, such as the seed.
 
     Attributes:
@@ -52,6 +56,7 @@ class RunLog:
 
     Raises:
         OSError: If the folder cannot be made or written.
+        ConfigError: If a tracker cannot be made.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class RunLog:
         quiet: bool = False,
         name: str = "serial",
         starts: bool = False,
+        config: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> None:
         self.folder = os.path.abspath(exp_name)
@@ -68,7 +74,13 @@ class RunLog:
         self._warned = False
         self._keeps_earlier = False
         self._record = self._begin(exp_name, log_folder, starts, facts)
+        self._config = config
+        given = config.get("trackers") if config and self._enabled else None
+        metrics_path = os.path.join(self.folder, METRICS_FILE)
+        self._trackers = Trackers(given, self.folder, metrics_path) if given else None
         self.writer = TBLoggerFactory.create_logger(log_folder)
+        if self._trackers is not None:
+            self.writer.on_flush = self._trackers.feed
         self.logger = LoggerFactory.create_logger(log_folder, name)
         if quiet:
             self.logger.keep_off_terminal()
@@ -76,6 +88,8 @@ class RunLog:
             os.path.join(self.folder, "episodes.csv"), header=",".join(EPISODE_COLUMNS) + "\n"
         )
         self._episode_rows = csv.writer(self._episodes, lineterminator="\n")
+        if not starts:
+            self._show_config()
 
     @property
     def record_path(self) -> str:
@@ -117,6 +131,7 @@ class RunLog:
         self._keeps_earlier = False
         self.note(began=True)
         self._write_record()
+        self._show_config()
 
     def note(self, **facts: Any) -> None:
         """Set entries of ``run.json``, such as ``best_return``; written at :meth:`flush`."""
@@ -147,6 +162,9 @@ class RunLog:
                 seconds=round(time.monotonic() - self._started, 3),
             )
         self.flush()
+        self.writer.close()
+        if self._trackers is not None:
+            self._trackers.end(status, reason, plain(facts))
 
     def close(self) -> None:
         """Write everything that is pending; a run still called running ends as finished."""
@@ -193,7 +211,7 @@ class RunLog:
         try:
             os.makedirs(log_folder, exist_ok=True)
             if self._enabled and not self._keeps_earlier:
-                write_facts(self._record_path, _plain(record))
+                write_facts(self._record_path, plain(record))
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -203,11 +221,18 @@ class RunLog:
             ) from error
         return record
 
+    def _show_config(self) -> None:
+        if self._config is not None:
+            config = plain(self._config)
+            self.writer.add_config(config)
+            if self._trackers is not None:
+                self._trackers.config(config)
+
     def _write_record(self) -> None:
         if not self._enabled or self._keeps_earlier:
             return
         try:
-            write_facts(self._record_path, _plain(self._record))
+            write_facts(self._record_path, plain(self._record))
         except OSError as error:
             if self._warned:
                 return
@@ -246,14 +271,14 @@ def _earlier_runs(record_path: str) -> list[dict[str, Any]]:
     return [*before.get("earlier_runs", []), {key: before.get(key) for key in keys}]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: no NaN, no arrays, no objects."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, (int, str, bool, type(None))) else str(value)

@@ -11,8 +11,9 @@ from ding.config import read_config
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.envs import DingEnvWrapper
 from ding.policy import DQNPolicy
-from ding.utils import read_file
+from ding.utils import TRACKER_REGISTRY, read_file
 from ding.utils.errors import ConfigError
+from ding.utils.trackers import Tracker
 from tests.entry.runs import episodes, metrics, run_json, walk_config, walk_envs
 
 PIPELINES = {"dqn": serial_pipeline, "ppo": serial_pipeline_onpolicy}
@@ -98,6 +99,30 @@ def test_metrics_and_episodes_come_from_all_parts():
     judged = [row for row in metrics() if "evaluator_iter/reward_mean" in row]
     first = [float(row["return"]) for row in rows if row["source"] == "evaluator"][:2]
     assert judged[0]["evaluator_iter/reward_mean"] == pytest.approx(sum(first) / 2)
+
+
+def test_trackers_get_what_a_run_logs():
+    rows, ends = [], []
+
+    class Lists(Tracker):
+        def scalars(self, values, step, time):
+            rows.append(values)
+
+        def end(self, status, reason, facts):
+            ends.append((status, facts["train_iter"]))
+
+    TRACKER_REGISTRY.register("lists", Lists)
+    try:
+        config = walk_config()
+        config[0].trackers = ["lists"]
+        serial_pipeline(config, env_setting=walk_envs(), max_train_iter=40)
+    finally:
+        del TRACKER_REGISTRY["lists"]
+    without_time = [
+        {k: v for k, v in row.items() if k not in ("time", "step")} for row in metrics()
+    ]
+    assert rows == without_time
+    assert ends == [("finished", run_json()["train_iter"])]
 
 
 def test_goal_ends_run_but_not_before_training():

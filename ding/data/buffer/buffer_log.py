@@ -1,6 +1,7 @@
 """A buffer's log: nothing is opened before there is something to write."""
 
 import os
+import re
 from collections.abc import Mapping
 from logging import Logger
 from typing import Protocol
@@ -27,6 +28,8 @@ class BufferLog:
         self._writer, self._owns_writer = tb_logger, tb_logger is None
         self._folder = os.path.join(exp_name or ".", "log", name)
         self._name = name
+        # The ids of a parallel run's buffers end at random; curves of two runs have one name.
+        self._group = re.sub(r"_[0-9a-f]{8}$", "", name)
         self._text: Logger | None = None
         self._refused = ""
 
@@ -51,7 +54,7 @@ class BufferLog:
             assert writer is not None
             self._writer = writer
         for name, value in values.items():
-            writer.add_scalar(f"{self._name}_{tag}/{name}", value, step)
+            writer.add_scalar(f"{self._group}_{tag}/{name}", value, step)
 
     def close(self) -> None:
         """Close what was opened here; flush what was given."""

@@ -238,6 +238,9 @@ class SerialCollector(SerialPart, ISerialCollector):
         due = train_iter - self._last_log_iter >= self._cfg.collect_print_freq
         if log and due and self._logger is not None and self._since_log.returns:
             row = _log_row(self._since_log, self._total)
+            eps = None if self._rollout is None else self._rollout.players[0].kwargs.get("eps")
+            if eps is not None:
+                row["eps"] = float(eps)
             self._log_row("collect end", row, train_iter, self._total.envsteps)
             self._last_log_iter, self._since_log = train_iter, Tally()
 

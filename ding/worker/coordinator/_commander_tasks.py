@@ -212,11 +212,28 @@ class TaskSpace(Generic[Note]):
 # ---------------------------------------------------------------------- scalars
 
 
-_SCALARS = (
-    *("train_iter", "real_episode_count", "step_count", "sample_count", "duration"),
-    *("avg_step_per_episode", "avg_sample_per_episode", "avg_time_per_episode"),
-    *("avg_time_per_step", "avg_time_per_train_sample", "reward_mean", "reward_std"),
-)
+#: What workers report, and what serial runs call it.
+_TAGS = {
+    "real_episode_count": "episode_count",
+    "step_count": "envstep_count",
+    "sample_count": "train_sample_count",
+    "avg_step_per_episode": "avg_envstep_per_episode",
+    "avg_sample_per_episode": "avg_sample_per_episode",
+    "reward_mean": "reward_mean",
+    "reward_std": "reward_std",
+}
+_EVAL_TAGS = {
+    **{name: tag for name, tag in _TAGS.items() if "sample" not in name},
+    "duration": "evaluate_time",
+    "avg_time_per_episode": "avg_time_per_episode",
+}
+#: Of times, their inverse.
+_RATES = {
+    "avg_time_per_step": "avg_envstep_per_sec",
+    "avg_time_per_train_sample": "avg_train_sample_per_sec",
+    "avg_time_per_episode": "avg_episode_per_sec",
+}
+_EVAL_RATES = {"avg_time_per_step": "avg_envstep_per_sec"}
 #: What there is nothing to say of without an episode.
 _OF_EPISODES = frozenset(
     {
@@ -243,12 +260,29 @@ def write_scalars(
     train_iter = info.get("train_iter")
     if isinstance(train_iter, bool) or not isinstance(train_iter, int) or train_iter < 0:
         train_iter = learner_step
+    for tag, value in _row(info, is_eval).items():
+        tb_logger.add_scalar(f"{source}_iter/{tag}", value, train_iter)
+        tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)
+
+
+def _row(info: Mapping[str, object], is_eval: bool) -> dict[str, float]:
+    """The figures of a report by the names of serial runs; nonsense is left out."""
     has_return = mean_return(info, is_eval) is not None
-    for name in _SCALARS:
-        if name in _OF_EPISODES and not has_return:
-            continue
-        value = info.get(name)
-        if isinstance(value, int | float) and math.isfinite(value):
-            tag = "episode_count" if name == "real_episode_count" else name
-            tb_logger.add_scalar(f"{source}_iter/{tag}", value, train_iter)
-            tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)
+    given = {
+        name: float(value)
+        for name, value in info.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+        if has_return or name not in _OF_EPISODES
+    }
+    tags, rates = (_EVAL_TAGS, _EVAL_RATES) if is_eval else (_TAGS, _RATES)
+    row = {tag: given[name] for name, tag in tags.items() if name in given}
+    row |= {tag: 1 / given[name] for name, tag in rates.items() if given.get(name, 0) > 0}
+    raw = info.get("reward_raw")
+    returns = raw if has_return and isinstance(raw, list) else []
+    if returns and all(isinstance(one, int | float) and math.isfinite(one) for one in returns):
+        row |= {"reward_max": max(returns), "reward_min": min(returns)}
+    setting = info.get("collect_setting")
+    eps = setting.get("eps") if isinstance(setting, Mapping) else None
+    if not is_eval and isinstance(eps, int | float) and math.isfinite(eps):
+        row["eps"] = eps
+    return row

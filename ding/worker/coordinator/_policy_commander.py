@@ -362,4 +362,5 @@ class PolicyCommander(BaseCommander):
 
 def renewed_buffer(trainee: Trainee) -> Trainee:
     """The same policy with a buffer of its own: the one that it had is closed."""
-    return replace(trainee, buffer_id=f"buffer_{uuid.uuid4().hex[:8]}")
+    of = f"buffer_{trainee.player_id}" if trainee.player_id else "buffer"
+    return replace(trainee, buffer_id=f"{of}_{uuid.uuid4().hex[:8]}")

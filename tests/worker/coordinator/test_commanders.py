@@ -635,19 +635,28 @@ def test_scalars(commander):
         "real_episode_count": 3,
         "avg_step_per_episode": 20.0,
         "avg_time_per_episode": 0.5,
+        "avg_time_per_step": 0.025,
+        "duration": 1.5,
         "reward_mean": 20.0,
         "reward_std": math.nan,
-        "reward_raw": [20.0],
+        "reward_raw": [10.0, 30.0],
+        "collect_setting": {"eps": 0.3},
     }
     commander.finish_collector_task(commander.get_collector_task()["task_id"], info)
-    assert writer.scalars["collector_iter/avg_step_per_episode"] == (20.0, 30)
-    assert writer.scalars["collector_iter/avg_time_per_episode"] == (0.5, 30)
+    # The names are those of serial runs.
+    assert writer.scalars["collector_iter/avg_envstep_per_episode"] == (20.0, 30)
+    assert writer.scalars["collector_iter/avg_episode_per_sec"] == (2.0, 30)
+    assert writer.scalars["collector_iter/avg_envstep_per_sec"] == (40.0, 30)
+    assert writer.scalars["collector_step/reward_max"] == (30.0, 60)
+    assert writer.scalars["collector_step/eps"] == (0.3, 60)
     assert writer.scalars["collector_step/reward_mean"] == (20.0, 60)
     assert writer.scalars["collector_step/episode_count"] == (3, 60)
     assert "collector_iter/reward_std" not in writer.scalars
     commander.finish_collector_task(evaluation(commander)["task_id"], {**info, "reward_mean": 9})
     assert writer.scalars["evaluator_iter/reward_mean"] == (9, 30)
     assert writer.scalars["evaluator_step/reward_mean"] == (9, 60)
+    assert writer.scalars["evaluator_step/evaluate_time"] == (1.5, 60)
+    assert "evaluator_step/eps" not in writer.scalars
 
 
 @pytest.mark.parametrize("info", [{"real_episode_count": 0}, {"collector_done": False}])
@@ -669,7 +678,7 @@ def test_a_task_without_an_episode_has_no_return(commander):
     assert set(writer.scalars) == {
         f"collector_{of}/{name}"
         for of in ("iter", "step")
-        for name in ("episode_count", "step_count")
+        for name in ("episode_count", "envstep_count")
     }
 
 

@@ -1,0 +1,58 @@
+"""MLflow."""
+
+import itertools
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+
+from ding.utils.default_helper import flatten_dict
+from ding.utils.registry_factory import TRACKER_REGISTRY
+
+from .base import Tracker
+
+_ENDS = {"failed": "FAILED", "interrupted": "KILLED"}
+#: What MLflow takes in one call, and the length of one parameter.
+_PARAMS, _LONGEST = 100, 500
+
+
+@TRACKER_REGISTRY.register("mlflow")
+class MlflowTracker(Tracker):
+    """Logs to a run of MLflow.
+
+    Args:
+        folder: The run's folder; its name becomes the name of MLflow's run.
+        tracking_uri: Where to, such as ``sqlite:///mlflow.db``; by default what the variable
+            ``MLFLOW_TRACKING_URI`` says, or a place in the working folder.
+        experiment: MLflow's experiment, made if there is none of that name.
+    """
+
+    def __init__(
+        self, folder: str, tracking_uri: str | None = None, experiment: str = "ding"
+    ) -> None:
+        super().__init__(folder)
+        self._client = MlflowClient(tracking_uri)
+        found = self._client.get_experiment_by_name(experiment)
+        home = found.experiment_id if found else self._client.create_experiment(experiment)
+        name = os.path.basename(os.path.abspath(folder))
+        self._run_id = self._client.create_run(home, run_name=name).info.run_id
+
+    def config(self, config: Mapping[str, Any]) -> None:
+        flat = flatten_dict(dict(config), delimiter=".")
+        params = (Param(key, str(value)[:_LONGEST]) for key, value in flat.items())
+        while some := list(itertools.islice(params, _PARAMS)):
+            self._client.log_batch(self._run_id, params=some)
+
+    def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
+        at = int(time * 1000), step or 0
+        metrics = [Metric(tag, v, *at) for tag, v in values.items() if math.isfinite(v)]
+        self._client.log_batch(self._run_id, metrics=metrics)
+
+    def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
+        words = {"status": status, "reason": reason, **facts}
+        tags = [RunTag(key, str(value)) for key, value in words.items()]
+        self._client.log_batch(self._run_id, tags=tags)
+        self._client.set_terminated(self._run_id, _ENDS.get(status, "FINISHED"))

@@ -1,0 +1,115 @@
+"""TensorBoard's event files, written by tensorboardX."""
+
+import itertools
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ding.utils.default_helper import flatten_dict
+
+from .base import Tracker
+
+_PLAIN = (bool, int, float, str)
+_number = itertools.count()
+
+
+class TensorBoardTracker(Tracker):
+    """Writes an event file, which is begun, and tensorboardX imported, at the first figure.
+
+    What watches tensorboardX, such as ``wandb.init(sync_tensorboard=True)``, sees the file. A disk
+    that is full is reported once; a new file is begun when writing works again.
+
+    Args:
+        folder: Folder of the event file.
+    """
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self._writer: Any = None
+        self._warned = False
+
+    def open(self) -> None:
+        """Begin the file if there is none: at the end of a process it is too late for that."""
+        if self._writer is None and not self._warned:
+            self._try(lambda writer: None)
+
+    def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
+        """Write one event with all scalars of a step."""
+
+        def write(writer: Any) -> None:
+            from tensorboardX.proto.summary_pb2 import Summary
+
+            summary = Summary()
+            for tag, value in values.items():
+                summary.value.add(tag=tag, simple_value=value)
+            writer.file_writer.add_summary(summary, step, time)
+
+        self._try(write)
+
+    def config(self, config: Mapping[str, Any]) -> None:
+        """Write the config as text, and its numbers, words and switches as hyperparameters."""
+
+        def write(writer: Any) -> None:
+            from tensorboardX.summary import hparams
+
+            text = json.dumps(config, indent=2).replace("\n", "\n    ")
+            writer.add_text("config", f"    {text}", 0)
+            flat = flatten_dict(config, delimiter=".")
+            plain = {
+                key: value if isinstance(value, _PLAIN) else str(value)
+                for key, value in flat.items()
+            }
+            for summary in hparams(plain, {"evaluator_step/reward_mean": 0.0}):
+                writer.file_writer.add_summary(summary)
+
+        self._try(write)
+
+    def call(self, method: str, *args: Any, **kwargs: Any) -> None:
+        """Call a method of ``tensorboardX.SummaryWriter``."""
+        self._try(lambda writer: getattr(writer, method)(*args, **kwargs))
+
+    def flush(self) -> None:
+        """Write what is pending to disk."""
+        if self._writer is not None:
+            self._try(lambda writer: writer.file_writer.flush())
+
+    def close(self) -> None:
+        """Close the file; the next event begins another one."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.file_writer.event_writer._ev_writer.close()
+
+    def _try(self, action: Callable[[Any], object]) -> None:
+        try:
+            if self._writer is None:
+                self._writer = _open(self.folder)
+            action(self._writer)
+        except OSError as error:
+            self._writer = None  # what follows half a record cannot be read
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"cannot write TensorBoard events into {self.folder}: "
+                    f"{error.strerror or error}; the run goes on",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+
+
+def _open(folder: str) -> Any:
+    from tensorboardX import SummaryWriter
+
+    # The name that the file has without a suffix is the same for all that begin in one second.
+    writer = SummaryWriter(folder, filename_suffix=f".{os.getpid()}.{next(_number)}")
+    # Events are written in the caller's thread. The writer's own thread dies of a full disk, and
+    # the end of the process then waits for it for ever.
+    events = writer.file_writer.event_writer
+    events._worker.stop()
+    events._event_queue.close()
+    events._event_queue.join_thread()
+    events.add_event = events._ev_writer.write_event
+    events.flush = events._ev_writer.flush
+    events.close = lambda: None  # at exit it comes before the last rows
+    return writer
