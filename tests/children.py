@@ -26,6 +26,20 @@ PRELOADED = (
 )
 
 
+def forkserver():
+    """The context whose processes are forked from the one that has imported `PRELOADED`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = CHECKOUT
+    try:
+        multiprocessing.set_forkserver_preload(list(PRELOADED))
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+    return multiprocessing.get_context("forkserver")
+
+
 class Child:
     """What `subprocess.Popen` is to a process, with stdout and stderr in one file.
 
@@ -41,11 +55,9 @@ class Child:
             fd, output = tempfile.mkstemp(prefix="output", suffix=".txt")
             os.close(fd)
         self._output = os.path.abspath(output)
-        context = multiprocessing.get_context("forkserver")
-        _have_server()
         environ = {**os.environ, "PYTHONPATH": CHECKOUT, "DING_CONSOLE": "plain", **environ}
         setting = (os.getcwd(), environ, self._output, session)
-        self._process = context.Process(target=_child, args=(setting, target, args))
+        self._process = forkserver().Process(target=_child, args=(setting, target, args))
         self._process.start()
         self.pid = self._process.pid
 
@@ -118,18 +130,6 @@ def _print_into(output):
     os.close(fd)
     sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-
-
-def _have_server():
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = CHECKOUT
-    try:
-        multiprocessing.set_forkserver_preload(list(PRELOADED))
-        multiprocessing.forkserver.ensure_running()
-    finally:
-        del os.environ["PYTHONPATH"]
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
 
 
 def forked(target, *args, output="output.txt", **kwargs):

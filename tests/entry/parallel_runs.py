@@ -1,8 +1,13 @@
 """Small parallel configs with real parts."""
 
 import copy
+import glob
+import json
+import os
 
 from easydict import EasyDict
+
+from ding.utils import read_file
 
 
 def small_configs(exp_name="run", stop_value=5, **system):
@@ -41,3 +46,27 @@ def small_configs(exp_name="run", stop_value=5, **system):
         coordinator=dict(), path_data=f"{exp_name}/data", path_policy=f"{exp_name}/policy", **system
     )
     return [EasyDict(copy.deepcopy(part)) for part in (main, create, system)]
+
+
+def saved_iteration(exp_name="run"):
+    """Of the learner's state in a run's folder; 0 if there is none."""
+    paths = glob.glob(f"{exp_name}/ckpt/learner_*.pth.tar")
+    return read_file(paths[0])["learner"]["last_iter"] if paths else 0
+
+
+def go_on_from_here(configs):
+    """Let a run that was interrupted go on for some updates after the learner's last state."""
+    main, _, _ = configs
+    main.policy.learn.resume_training = True
+    main.policy.learn.learner.train_iterations = saved_iteration(main.exp_name) + 5
+    # Whoever begins anew saves this.
+    os.remove(f"{main.exp_name}/ckpt/iteration_0.pth.tar")
+
+
+def assert_went_on(exp_name="run"):
+    with open(f"{exp_name}/run.json", encoding="utf-8") as file:
+        record = json.load(file)
+    assert record["status"] == "finished"
+    assert record["train_iter"] > 5
+    assert record["envstep"] > 0
+    assert not os.path.exists(f"{exp_name}/ckpt/iteration_0.pth.tar")

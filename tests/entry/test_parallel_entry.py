@@ -20,7 +20,12 @@ from ding.entry.parallel_entry import (
 from ding.utils import find_free_port
 from ding.utils.errors import ConfigError, RunError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
-from tests.entry.parallel_runs import small_configs
+from tests.entry.parallel_runs import (
+    assert_went_on,
+    go_on_from_here,
+    saved_iteration,
+    small_configs,
+)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -42,8 +47,7 @@ def last_line(path="output.txt"):
 
 def learns(exp="run"):
     """Whether the run has a state to go on from, of a learner that has learned."""
-    path = Path(exp) / "metrics.jsonl"
-    return path.exists() and (Path(exp) / "ckpt" / "coordinator_state.pth.tar").exists()
+    return (Path(exp) / "ckpt" / "coordinator_state.pth.tar").exists() and saved_iteration(exp) > 0
 
 
 def test_a_run_that_converges():
@@ -98,15 +102,11 @@ def test_a_signal_and_going_on_from_there(number, status):
     assert run.exitcode == status
     assert last_line().startswith("interrupted: ")
     assert left_over() == []
-    before = record()["train_iter"]
-
-    main.policy.learn.resume_training = True
-    main.env.stop_value = 5
+    go_on_from_here((main, create, system))
     run = forked(parallel_pipeline, (main, create, system), 0)
     run.join(60)
     assert run.exitcode == 0, Path("output.txt").read_text()
-    # At least from the last state: on a busy machine the five seconds may be too short for another.
-    assert record()["train_iter"] >= before / 2
+    assert_went_on()
     assert len(record()["earlier_runs"]) == 1
 
 

@@ -24,6 +24,7 @@ from ding.worker.engines.shared_folder import (
     SharedFolderWeights,
 )
 from ding.worker.engines.spawn_control import SpawnControl
+from tests.children import forkserver
 from tests.docs.fences import blocks
 
 from .fake_service import fake_service, http_worker
@@ -153,8 +154,7 @@ class FlaskFsHarness:
         return control
 
     def _start(self, names, build, address):
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["ding.worker.engines.worker_services"])
+        context = forkserver()
         host, port, _, _ = split_http_address(address)
         for name in names:
             cfg = dict(name=name, coordinator=(host, port), run_key="the key", heartbeat_span=0.3)

@@ -22,7 +22,11 @@ from .harness import HARNESSES, Arrivals
 pytestmark = pytest.mark.timeout(60, func_only=True)
 
 
-@pytest.fixture(params=HARNESSES)
+# A worker of Ray takes seconds to come up.
+ENGINES = [pytest.param(n, marks=pytest.mark.slow) if n == "ray" else n for n in HARNESSES]
+
+
+@pytest.fixture(params=ENGINES)
 def engine(request, ray_node, tmp_path):
     harness = HARNESSES[request.param](tmp_path)
     yield harness

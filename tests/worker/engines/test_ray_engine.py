@@ -32,6 +32,7 @@ def on_ray(ray_node, tmp_path):
     harness.close()
 
 
+@pytest.mark.slow
 def test_samples_outlive_who_made_them(on_ray):
     arrivals = Arrivals()
     on_ray.control(max_restart=0).start(arrivals)
@@ -43,6 +44,7 @@ def test_samples_outlive_who_made_them(on_ray):
     assert [row["x"] for row in on_ray.stores.samples.get("b.c.1")] == [1.0, 2.0]
 
 
+@pytest.mark.slow
 def test_more_samples_than_the_object_store_holds(on_ray):
     """Ray puts some on disk; none is lost."""
     samples = on_ray.stores.samples
@@ -64,6 +66,7 @@ def test_one_that_cannot_be_imported_is_named_with_its_node(on_ray):
     assert "node " in cause
 
 
+@pytest.mark.slow
 def test_no_node_has_room(on_ray):
     on_ray.carrier.cfg.collector = dict(num_cpus=1000)
     arrivals = Arrivals()

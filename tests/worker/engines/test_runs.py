@@ -13,7 +13,12 @@ from ding.entry import parallel_pipeline
 from ding.entry.ask_status import ask_status
 from ding.utils.errors import ConfigError, RunError
 from ding.worker.engines.local import LocalCarrier
-from tests.entry.parallel_runs import small_configs
+from tests.entry.parallel_runs import (
+    assert_went_on,
+    go_on_from_here,
+    saved_iteration,
+    small_configs,
+)
 
 from .harness import documented_engine, kill_process
 
@@ -88,21 +93,16 @@ def test_ctrl_c_saves_and_another_run_goes_on(engine, capfd):
         begin.append(time.monotonic())
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    trains = as_soon_as(lambda status: status["train_iter"] >= 5, interrupt)
+    trains = as_soon_as(lambda status: saved_iteration() > 0, interrupt)
     with trains, pytest.raises(SystemExit) as ending:
         parallel_pipeline(configs, 0)
     assert ending.value.code == 130
     assert time.monotonic() - begin[0] < 6.0
     before = record()
     assert (before["status"], before["reason"]) == ("interrupted", "Ctrl-C")
-    configs = small_configs(engine=engine)
-    configs[0].policy.learn.resume_training = True
+    go_on_from_here(configs)
     parallel_pipeline(configs, 0)
-    after = record()
-    assert after["status"] == "converged"
-    # At least from the last state: on a busy machine there may be no time for another.
-    assert after["train_iter"] >= before["train_iter"] / 2 > 0
-    assert after["envstep"] >= before["envstep"] / 2 > 0
+    assert_went_on()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_signal_before_the_engine_is_up(number, status, words, monkeypatch, ca
 
     def open_slowly(carrier):
         opening.set()
-        time.sleep(20)
+        time.sleep(1)
 
     def interrupt():
         opening.wait(20)
