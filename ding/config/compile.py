@@ -32,7 +32,7 @@ from ding.config.parts import (
     given_parts,
     is_ours,
 )
-from ding.config.save import save_config
+from ding.config.save import save_run_config
 from ding.utils import (
     ENV_REGISTRY,
     broadcast_object_list,
@@ -326,7 +326,7 @@ def _settled(cfg: EasyDict, save_cfg: bool, save_path: str, renew_dir: bool) -> 
     if renew_dir and save_cfg and not at(cfg, "policy.learn.resume_training"):
         cfg.exp_name = new_folder(cfg.exp_name)
     if save_cfg and get_rank() == 0:
-        _save(cfg, save_path)
+        save_run_config(cfg, save_path)
     return cfg
 
 
@@ -346,17 +346,6 @@ def new_folder(name: str) -> str:
         broadcast_object_list(shared, src=0)
         chosen = shared[0]
     return chosen
-
-
-def _save(cfg: EasyDict, save_path: str) -> None:
-    try:
-        os.makedirs(cfg.exp_name, exist_ok=True)
-        save_config(cfg, os.path.join(cfg.exp_name, save_path), save_formatted=True)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write into the run's folder {os.path.abspath(cfg.exp_name)!r}: "
-            f"{error.strerror or error}; choose another exp_name"
-        ) from error
 
 
 def compile_collector_config(

@@ -29,7 +29,7 @@ from ding.config.hosts import (
 )
 from ding.config.notes import Notes
 from ding.config.parts import find_parts
-from ding.config.save import save_config
+from ding.config.save import save_run_config
 from ding.config.system import complete_system
 from ding.utils.errors import ConfigError
 
@@ -87,7 +87,7 @@ def compile_config_parallel(
     hosts = coordinator_host, learner_host, collector_host
     place_parts(config, platform, hosts, (coordinator_port, learner_port, collector_port))
     if save_cfg:
-        save_parallel(config, save_path)
+        save_run_config(config, save_path)
     return config
 
 
@@ -213,22 +213,3 @@ def _give_ports(system: EasyDict, coordinator: Any, learner: Any, collector: Any
         names = [name for name in system if name.rstrip("0123456789") == kind and name != kind]
         for offset, name in enumerate(names if first is not None else []):
             system[name].port = first + offset if first else first
-
-
-def save_parallel(config: EasyDict, save_path: str = "total_config.py") -> str:
-    """Save a compiled parallel config into the run's folder; returns the file's path.
-
-    Raises:
-        ConfigError: The folder cannot be written.
-    """
-    folder = config.main.exp_name
-    path = os.path.join(folder, save_path)
-    try:
-        os.makedirs(folder, exist_ok=True)
-        save_config(config, path, save_formatted=True)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write into the run's folder {os.path.abspath(folder)!r}: "
-            f"{error.strerror or error}; choose another exp_name"
-        ) from error
-    return path

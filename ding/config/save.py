@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+from easydict import EasyDict
 
 from ding.config.adapt import without_copies
 from ding.config.check import at
@@ -67,29 +68,59 @@ def save_config_formatted(config_: dict, path: str = "formatted_total_config.py"
     The script trains when it is run, and is a config file like any other. It begins anew, also
     when it comes from a run that was resumed.
     """
-    if "main" in config_ and "system" in config_:
-        _save_formatted_parallel(config_, path)
-        return
-    source = _source_for(config_, config_.get("create_config", {}))
-    main = _main_part(config_)
-    main_text = source.of(main, "main_config")
-    create_text = source.of(config_.get("create_config", {}), "create_config")
-    on_policy = bool(config_.get("policy", {}).get("on_policy", False))
-    pipeline = "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
+    is_parallel = _is_parallel(config_)
+    main: dict[str, Any] = config_["main"] if is_parallel else config_
+    create = main.get("create_config", {})
+    source = _source_for(main, create)
+    parts = {"main_config": _main_part(main), "create_config": create}
+    if is_parallel:
+        pipeline = "parallel_pipeline"
+        engine = at(config_, "system.engine.type")
+        if engine in ENGINE_REGISTRY and is_of_a_script(ENGINE_REGISTRY[engine]):
+            source.lose(f"the engine type {engine!r} is registered by a script")
+        parts["system_config"] = user_part(config_["system"], main["exp_name"])
+    else:
+        on_policy = bool(main.get("policy", {}).get("on_policy", False))
+        pipeline = "serial_pipeline_onpolicy" if on_policy else "serial_pipeline"
+    sections = [f"{name} = EasyDict({source.of(part, name)})\n" for name, part in parts.items()]
+    body = "\n".join(sections)
     _save_text(
         path,
         f"""from easydict import EasyDict
 {source.header()}
-main_config = EasyDict({main_text})
-
-create_config = EasyDict({create_text})
-
+{body}
 if __name__ == "__main__":
     from ding.entry import {pipeline}
 
-    {pipeline}([main_config, create_config], seed={config_.get("seed", 0)!r})
+    {pipeline}([{", ".join(parts)}], seed={main.get("seed", 0)!r})
 """,
     )
+
+
+def save_run_config(config: EasyDict, name: str = "total_config.py") -> str:
+    """Save a compiled config into the run's folder, which is made, with the script beside it.
+
+    Returns:
+        The file's path.
+
+    Raises:
+        ConfigError: The folder cannot be written.
+    """
+    folder = config.main.exp_name if _is_parallel(config) else config.exp_name
+    path = os.path.join(folder, name)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        save_config(config, path, save_formatted=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write into the run's folder {os.path.abspath(folder)!r}: "
+            f"{error.strerror or error}; choose another exp_name"
+        ) from error
+    return path
+
+
+def _is_parallel(config: Mapping[str, Any]) -> bool:
+    return "main" in config and "system" in config
 
 
 def runs_as_it_is(path: str) -> bool:
@@ -121,37 +152,6 @@ def _main_part(config: dict) -> dict[str, Any]:
     if at(main, "policy.learn.resume_training"):
         main["policy"]["learn"]["resume_training"] = False
     return without_copies(main)
-
-
-def _save_formatted_parallel(config: dict, path: str) -> None:
-    source = _source_for(config["main"], config["main"].get("create_config", {}))
-    engine = at(config, "system.engine.type")
-    if engine in ENGINE_REGISTRY and is_of_a_script(ENGINE_REGISTRY[engine]):
-        source.lose(f"the engine type {engine!r} is registered by a script")
-    main = _main_part(config["main"])
-    main_text = source.of(main, "main_config")
-    create_text = source.of(config["main"].get("create_config", {}), "create_config")
-    system_text = source.of(
-        user_part(config["system"], config["main"]["exp_name"]), "system_config"
-    )
-    _save_text(
-        path,
-        f"""from easydict import EasyDict
-{source.header()}
-main_config = EasyDict({main_text})
-
-create_config = EasyDict({create_text})
-
-system_config = EasyDict({system_text})
-
-if __name__ == "__main__":
-    from ding.entry import parallel_pipeline
-
-    parallel_pipeline(
-        (main_config, create_config, system_config), seed={main.get("seed", 0)!r}
-    )
-""",
-    )
 
 
 def _save_text(path: str, text: str) -> None:

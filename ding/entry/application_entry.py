@@ -14,7 +14,14 @@ from easydict import EasyDict
 from ding.config.compile import Strict
 from ding.data import Columns
 from ding.data.dataset import offline_data_save_type
-from ding.entry.components import InputConfig, load_config, make_env_manager, players, seed_envs
+from ding.entry.components import (
+    InputConfig,
+    load_config,
+    load_weights,
+    make_env_manager,
+    players,
+    seed_envs,
+)
 from ding.policy import Policy, create_policy
 from ding.rl_utils import get_nstep_return_data
 from ding.torch_utils import to_device
@@ -24,6 +31,8 @@ from ding.worker import EpisodeSerialCollector, SampleSerialCollector, create_se
 
 #: Key of the discount factor in rows of episodes, and what it is where they lack it.
 _GAMMA, _DEFAULT_GAMMA = "discount_factor", 0.99
+#: What messages call weights that are not from a file.
+_GIVEN = "the given state"
 
 
 @dataclass(frozen=True)
@@ -92,8 +101,9 @@ def evaluate(
             env.enable_save_replay(replay_path)
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
         policy = create_policy(cfg.policy, model=model, enable_field=["eval"])
-        _load(policy.eval_mode, state, load_path)
-        folder = stack.enter_context(_no_run_folder())
+        if state is not None:
+            load_weights(policy.eval_mode, state, load_path or _GIVEN)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ding-"))
         evaluator = create_serial_evaluator(
             cfg.policy.eval.evaluator,
             env=env,
@@ -278,9 +288,10 @@ def _collector(
         seed_envs(env, cfg.seed, "collector")
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
         policy: Policy = create_policy(cfg.policy, model=model, enable_field=_COLLECT_FIELDS)
-        _load(policy.collect_mode, state, state_dict_path)
+        if state is not None:
+            load_weights(policy.collect_mode, state, state_dict_path or _GIVEN)
         collector_cfg = EasyDict({**collector_cls.default_config(), **cfg.policy.collect.collector})
-        folder = stack.enter_context(_no_run_folder())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ding-"))
         collector = collector_cls(
             collector_cfg, env, policy.collect_mode, tb_logger=_NoWriter(), exp_name=folder
         )
@@ -319,18 +330,6 @@ def _find_weights(
     return None
 
 
-def _load(mode: Any, state: dict | None, path: str | None) -> None:
-    if state is None:
-        return
-    try:
-        mode.load_state_dict(state)
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise CheckpointError(
-            f"{path or 'the given state'} does not fit this policy: {error}. Was it saved with "
-            "another model or policy type?"
-        ) from error
-
-
 def _require_statistics(env: Any, policy: Policy, path: str | None) -> None:
     """Refuse weights whose inputs cannot be made as they were in training."""
     if getattr(env, "normalises", False) and policy._get_attribute("env_statistics") is None:
@@ -346,13 +345,6 @@ def _save(path: str, data: Any, what: str, data_type: str = "naive") -> None:
         data = to_device(data, "cpu")
     offline_data_save_type(data, path, data_type)
     print(f"saved {what} to {os.path.abspath(path)}")
-
-
-@contextlib.contextmanager
-def _no_run_folder() -> Iterator[str]:
-    """Collectors and evaluators log into a folder; here nobody wants it."""
-    with tempfile.TemporaryDirectory(prefix="ding-") as folder:
-        yield folder
 
 
 class _NoWriter:

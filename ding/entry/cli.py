@@ -245,6 +245,7 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
 
 
 def _list_types(name: str) -> None:
+    from ding.entry.run_report import table
     from ding.utils.builtin_types import BUILTIN_TYPES
     from ding.utils.registry_factory import registries
 
@@ -256,7 +257,7 @@ def _list_types(name: str) -> None:
             f"{name!r} is no registry; there are {', '.join(registries)}", param_hint="-q"
         )
     if name in ("policy", "env"):
-        _echo_table(_policy_rows() if name == "policy" else _env_rows())
+        click.echo("\n".join(table(_policy_rows() if name == "policy" else _env_rows())))
         return
     for key in sorted(registries[name].query()):
         module = BUILTIN_TYPES.get(name, {}).get(key, "")
@@ -291,13 +292,6 @@ def _env_rows() -> list[tuple[str, ...]]:
         what = (env.__doc__ or "").partition("\n")[0].replace("``", "")
         rows.append((key, needs, env.__module__, what))
     return rows
-
-
-def _echo_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
 
 
 def _fail(message: str) -> None:

@@ -23,6 +23,7 @@ from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline
 from ding.entry.quick_config import quick_config
 from ding.entry.run_files import read_record
+from ding.entry.run_report import table
 from ding.entry.serial_entry import serial_pipeline
 from ding.entry.serial_entry_bc import serial_pipeline_bc
 from ding.entry.serial_entry_offline import serial_pipeline_offline
@@ -228,14 +229,13 @@ def _print_summary(folders: dict[int, str]) -> None:
                 folder,
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in rows]
+    lines = table(rows)
     if len(best) > 1:
         lines.append(
             f"best return: median {statistics.median(best):.4g}, mean {statistics.mean(best):.4g}, "
             f"std {statistics.pstdev(best):.4g}"
         )
-    click.echo("\n".join(line.rstrip() for line in ["", *lines]))
+    click.echo("\n".join(["", *lines]))
 
 
 _COUNTS = ("envstep", "train_iter")

@@ -19,7 +19,7 @@ from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
 from ding.policy.fit import check_fit
 from ding.utils import set_pkg_seed
-from ding.utils.errors import ConfigError
+from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import (
     BaseLearner,
     BaseSerialCommander,
@@ -206,6 +206,25 @@ def build_components(
         ),
         mode=mode,
     )
+
+
+def load_weights(mode: Any, state: dict, source: str, whose: str = "this policy") -> None:
+    """Give one of a policy's modes the weights that were saved.
+
+    Args:
+        source: Where they come from, for messages.
+        whose: Which policy it is, for messages.
+
+    Raises:
+        CheckpointError: They do not fit.
+    """
+    try:
+        mode.load_state_dict(state)
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{source} does not fit {whose}: {error}. Was it saved with another model or policy "
+            "type?"
+        ) from error
 
 
 def _close_later(stack: contextlib.ExitStack, part: Any) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.compile_parallel import complete_parallel, place_parts, save_parallel
+from ding.config.compile_parallel import complete_parallel, place_parts
 from ding.config.engines import DEFAULT_ENGINE, has_own_engine
 from ding.config.hosts import is_local
 from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
+from ding.config.save import save_run_config
 from ding.config.system import aggregator_of, kind_of, worker_names
 from ding.entry.dist_replicas import (
     dist_add_replicas,
@@ -99,7 +100,7 @@ def prepare(
         )
     check_shared_paths(config)
     place_parts(config, platform, hosts, ports, joining=True)
-    path = save_parallel(config)
+    path = save_run_config(config)
     make_run_key(config.main.exp_name)
     command = f"ding -m dist -c {shlex.quote(path)} -s {config.main.seed} -M "
     lines = [f"{command}coordinator"]

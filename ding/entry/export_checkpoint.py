@@ -4,11 +4,10 @@ from typing import Any
 
 import torch
 
-from ding.entry.components import InputConfig, load_config
+from ding.entry.components import InputConfig, load_config, load_weights
 from ding.policy import create_policy, in_old_form
 from ding.torch_utils import to_device
 from ding.utils import read_file, save_file
-from ding.utils.errors import CheckpointError
 
 
 def export_checkpoint(
@@ -33,8 +32,5 @@ def export_checkpoint(
     )
     state = read_file(load_path)
     mode: Any = create_policy(cfg.policy, model=model, enable_field=["eval"]).eval_mode
-    try:
-        mode.load_state_dict(state)
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{load_path} does not fit this policy: {error}") from error
+    load_weights(mode, state, load_path)
     save_file(save_path, to_device(in_old_form(mode, state), "cpu"))

@@ -10,7 +10,7 @@ from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of, processes_per_learner, rank_of, worker_names
 from ding.entry.part_process import Stop
 from ding.entry.part_runs import output_path, rank_environ, run_worker
-from ding.entry.processes import Died, LocalProcesses, Said, wait_for_ends
+from ding.entry.processes import Died, Processes, Said, wait_for_ends
 from ding.entry.run_files import recorded_ending
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
@@ -58,7 +58,7 @@ class _Ranks:
         self._config, self._key, self._names = config, key, names
         exp_name = config.main.exp_name
         self._port = ReservedPort(LOOPBACK)  # where they meet
-        self._processes = LocalProcesses({name: output_path(exp_name, name) for name in names})
+        self._processes = Processes({name: output_path(exp_name, name) for name in names})
         self._deaths: list[Died] = []
 
     def run(self) -> Ending:

@@ -15,10 +15,11 @@ from easydict import EasyDict
 
 from ding.config.check import at
 from ding.config.compile import Strict
-from ding.config.compile_parallel import compile_joining, save_parallel
+from ding.config.compile_parallel import compile_joining
 from ding.config.engines import has_own_engine
 from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
+from ding.config.save import save_run_config
 from ding.config.system import kind_of
 from ding.entry.end_report import print_ending
 from ding.entry.engine_run import run_on_engine
@@ -75,7 +76,7 @@ def parallel_pipeline(
     with StopSignal() as stop:
 
         def run(key: str) -> Ending:
-            save_parallel(config)
+            save_run_config(config)
             if has_own_engine(config.system):
                 return run_on_engine(config, resume)
             return Supervisor(config, key, resume).run(stop)

@@ -214,7 +214,7 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
         with woken_by_signals() as alarm, stop:
             worker = threading.Thread(target=work, name="part", daemon=True)
             worker.start()
-            _Guard(handle, done_read, alarm, stop, link).wait()
+            _wait_for_end(handle, done_read, alarm, stop, link)
             worker.join(durations.PART_JOIN)
             handle.take_over()
     except StopNow as signalled:
@@ -228,56 +228,36 @@ def _print_end(name: str, cause: str) -> None:
     say(f"{name} {cause}", to_stderr=True)
 
 
-class _Guard:
-    """Waits for the end of a part, and passes on what asks for it."""
+def _wait_for_end(
+    handle: PartHandle, done: int, alarm: int, stop: StopSignal, link: Connection | None
+) -> None:
+    """Wait for the end of a part, and pass on what asks for it; if it is overdue, end the process.
 
-    def __init__(
-        self,
-        handle: PartHandle,
-        done: int,
-        alarm: int,
-        stop: StopSignal,
-        link: Connection | None,
-    ) -> None:
-        self._handle, self._stop = handle, stop
-        self._done, self._alarm, self._link = done, alarm, link
-        self._sources: list[Any] = [done, alarm, *([] if link is None else [link])]
-        self._deadline = math.inf
-
-    def wait(self) -> None:
-        """Return at the part's end; if that is overdue, end the process."""
-        while True:
-            left = self._deadline - time.monotonic()
-            if left <= 0:
-                ending = self._handle.stopping or Ending("failed", "hangs")
-                self._handle.take_over()
-                say(
-                    f"{ending} (it did not end within {durations.PART_STOP:g} s)",
-                    to_stderr=True,
-                )
-                _leave(1)
-            ready = wait(self._sources, None if left == math.inf else left)
-            if self._done in ready:
-                return
-            for source in ready:
-                self._take(source)
-            if self._handle.stopping is not None and self._deadline == math.inf:
-                self._deadline = time.monotonic() + durations.PART_STOP
-
-    def _take(self, source: Any) -> None:
-        if source is self._alarm:
-            os.read(self._alarm, 64)
-            if self._stop.ending is not None:
-                self._handle.ask_to_stop(self._stop.ending)
+    Args:
+        done: Can be read at the part's end.
+        alarm: Can be read when a signal has come.
+    """
+    sources: list[Any] = [done, alarm, *([] if link is None else [link])]
+    deadline = math.inf
+    while (left := deadline - time.monotonic()) > 0:
+        ready = wait(sources, None if left == math.inf else left)
+        if done in ready:
             return
-        assert self._link is not None
-        try:
-            message = self._link.recv()
-        except (EOFError, OSError):
-            self._sources.remove(self._link)
-            self._handle.orphan()
-        else:
-            self._handle.take(message)
+        if alarm in ready:
+            os.read(alarm, 64)
+            if stop.ending is not None:
+                handle.ask_to_stop(stop.ending)
+        if link is not None and link in ready:
+            try:
+                handle.take(link.recv())
+            except (EOFError, OSError):
+                sources.remove(link)
+                handle.orphan()
+        if handle.stopping is not None and deadline == math.inf:
+            deadline = time.monotonic() + durations.PART_STOP
+    handle.take_over()
+    say(f"{handle.stopping} (it did not end within {durations.PART_STOP:g} s)", to_stderr=True)
+    _leave(1)
 
 
 def _leave(status: int) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, Protocol
+from typing import Any
 
 from ding.entry.part_process import Failed, ParentMessage, PartMain, PartMessage, run_part
 from ding.entry.part_runs import last_error_line
@@ -43,38 +43,16 @@ class Died:
     how: str
 
 
-class Processes(Protocol):
-    """Where the parts of a run live, by their names: processes here, or actors of a cluster."""
-
-    #: Seconds that one may take until it says that it works.
-    start_limit: float
-
-    def start(self, name: str, main: PartMain) -> None:
-        """Start a part; one of that name must not live."""
-
-    def send(self, name: str, message: ParentMessage) -> None:
-        """Send a message; whether it comes is not known, for the part may be dead."""
-
-    def wait(self, until: float) -> list[Said | Died]:
-        """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
-
-    def is_alive(self, name: str) -> bool:
-        """Whether it was started, and its death was not reported."""
-
-    def identity(self, name: str) -> dict[str, Any] | None:
-        """A `process_identity`, if it is a process of this machine that lives."""
-
-    def close(self) -> None:
-        """End all at once, and free what belongs to them."""
-
-
-class LocalProcesses:
-    """Processes of this machine; the parent needs no thread for them.
+class Processes:
+    """The parts of a run, by their names; the parent needs no thread for them.
 
     They end when their parent does.
 
     Args:
         outputs: By name, file for what a part prints; ``None``: it keeps the terminal.
+
+    Attributes:
+        start_limit: Seconds that one may take until it says that it works.
     """
 
     def __init__(self, outputs: Mapping[str, str | None]) -> None:
@@ -88,6 +66,7 @@ class LocalProcesses:
         self._alarm = self._open.enter_context(woken_by_signals())
 
     def start(self, name: str, main: PartMain) -> None:
+        """Start a part; one of that name must not live."""
         given = main if self._method == "fork" else CloudPickleWrapper(main)
         self._children[name] = ChildProcess(
             _child_main,
@@ -97,12 +76,14 @@ class LocalProcesses:
         )
 
     def send(self, name: str, message: ParentMessage) -> None:
+        """Send a message; whether it comes is not known, for the part may be dead."""
         child = self._children.get(name)
         if child is not None and not child.link.closed:
             with contextlib.suppress(OSError):
                 child.link.send(message)
 
     def wait(self, until: float) -> list[Said | Died]:
+        """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
         sources = [self._alarm]
         for child in self._children.values():
             sources += [source for source in child.waitables if not _is_closed(source)]
@@ -122,13 +103,16 @@ class LocalProcesses:
         return events
 
     def is_alive(self, name: str) -> bool:
+        """Whether it was started, and its death was not reported."""
         return name in self._children
 
     def identity(self, name: str) -> dict[str, Any] | None:
+        """A `process_identity`, if it lives."""
         child = self._children.get(name)
         return None if child is None else process_identity(child.process.pid)
 
     def close(self) -> None:
+        """End all at once, and free what belongs to them."""
         for child in self._children.values():
             child.kill()
         for name in list(self._children):

@@ -9,7 +9,7 @@ from easydict import EasyDict
 
 from ding.config.check import at
 from ding.config.compile import new_folder
-from ding.config.save import save_config
+from ding.config.save import save_run_config
 from ding.entry.run_files import clean_run_folder
 from ding.utils import get_rank
 from ding.utils.console import print_line
@@ -86,7 +86,7 @@ class SerialFolder:
             print_line(f"{name} exists: this run's folder is {self._cfg.exp_name}", important=True)
         self._open.enter_context(taken_folder(self._cfg.exp_name))
         if not self._resumes:
-            self._write_config()
+            save_run_config(self._cfg)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -95,9 +95,4 @@ class SerialFolder:
     def begin(self) -> None:
         """Everything fits: what a resumed run changes in the folder may be written."""
         if self._resumes and not get_rank():
-            self._write_config()
-
-    def _write_config(self) -> None:
-        exp_name = self._cfg.exp_name
-        with _naming_folder(exp_name):
-            save_config(self._cfg, os.path.join(exp_name, "total_config.py"), save_formatted=True)
+            save_run_config(self._cfg)

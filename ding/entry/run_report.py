@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ding.entry.ask_status import ask_status
@@ -81,7 +81,8 @@ def _running(status: Mapping[str, Any]) -> str:
     tasks = ", ".join(f"{count} {state}" for state, count in (get("tasks") or {}).items() if count)
     lines += [f"  {name}: {trouble}" for name, trouble in (get("troubles") or {}).items()]
     lines += [f"  tasks: {tasks or 'none'}", f"  waits: {get('waits') or 'nobody'}", ""]
-    lines += _table([_WORKER_COLUMNS, *map(_worker_row, (get("workers") or {}).items())])
+    rows = [_WORKER_COLUMNS, *map(_worker_row, (get("workers") or {}).items())]
+    lines += [f"  {line}" for line in table(rows)]
     failures = get("failures") or []
     if failures:
         lines += ["", "last failures:"]
@@ -102,10 +103,11 @@ def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
 _RATES = (("samples_per_s", "samples/s"), ("iters_per_s", "iters/s"))
 
 
-def _table(rows: list[tuple[str, ...]]) -> Iterable[str]:
-    widths = [max(map(len, column)) for column in zip(*rows)]
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose columns stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
 

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import torch
+from easydict import EasyDict
 
 from ding.config.compile import Strict
 from ding.config.notes import Notes
@@ -25,8 +26,6 @@ from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
 from ding.worker import BaseLearner
 
-#: Options of `load_config`: the pipeline takes the folder and writes the config itself.
-IN_MEMORY: dict[str, Any] = {"save_cfg": False, "renew_dir": False}
 #: One round of collecting and learning.
 Round = Callable[[Components, SerialRun], None]
 
@@ -63,23 +62,34 @@ def serial_pipeline(
         DingError: See its tree: config, environments, data and files each have their own.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
     """
-    notes = Notes()
-    cfg = load_config(
-        *(input_cfg, seed, env_setting, model),
-        on_policy=False,
-        notes=notes,
-        strict=strict,
-        **IN_MEMORY,
-    )
-    return train(
+    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict)
+    return train_to_end(
         *(cfg, notes, off_policy_round, env_setting, model),
         *(max_train_iter, max_env_step, dynamic_seed),
-    )
+    )[0]
 
 
-def train(*args: Any, **kwargs: Any) -> Policy:
-    """:func:`train_to_end`, for pipelines that return the policy alone."""
-    return train_to_end(*args, **kwargs)[0]
+def load_training(
+    input_cfg: InputConfig,
+    seed: int,
+    env_setting: list[Any] | None,
+    model: torch.nn.Module | None,
+    strict: Strict,
+    on_policy: bool = False,
+    collects: bool = True,
+) -> tuple[EasyDict, Notes]:
+    """The compiled config of a run that trains, and what its user should know of it.
+
+    It is not saved yet: the run takes its folder first.
+
+    Args:
+        on_policy: Whether it trains without a replay buffer.
+        collects: Whether it collects, so that it has to be said how much.
+    """
+    notes = Notes()
+    options: dict[str, Any] = {"on_policy": on_policy, "collects": collects, "strict": strict}
+    options.update(notes=notes, save_cfg=False, renew_dir=False)
+    return load_config(input_cfg, seed, env_setting, model, **options), notes
 
 
 def train_to_end(

@@ -10,20 +10,20 @@ import torch
 from easydict import EasyDict
 
 from ding.config.compile import Strict
-from ding.config.notes import Notes
 from ding.data import Columns
 from ding.entry.components import (
     Components,
     InputConfig,
     load_config,
+    load_weights,
     make_env_manager,
     seed_envs,
 )
-from ding.entry.serial_entry import IN_MEMORY, off_policy_round, train
+from ding.entry.serial_entry import load_training, off_policy_round, train_to_end
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy, create_policy
 from ding.utils import read_file
-from ding.utils.errors import CheckpointError, ConfigError
+from ding.utils.errors import ConfigError
 from ding.worker import SampleSerialCollector, create_buffer
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.demonstrations import DemonstrationBuffer
@@ -56,21 +56,14 @@ def serial_pipeline_dqfd(
     The other arguments, the return value and the errors are those of
     :func:`ding.entry.serial_pipeline`.
     """
-    notes = Notes()
-    cfg = load_config(
-        *(input_cfg, seed, env_setting, model),
-        on_policy=False,
-        notes=notes,
-        strict=strict,
-        **IN_MEMORY,
-    )
+    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict)
     _check(cfg.policy)
     expert = _expert(cfg, expert_cfg, env_setting, expert_model)
-    return train(
+    return train_to_end(
         *(cfg, notes, _round, env_setting, model, max_train_iter, max_env_step, True),
         outfit=_add_demonstrations,
         prepare=partial(_demonstrate, expert, env_setting),
-    )
+    )[0]
 
 
 def _check(cfg: Any) -> None:
@@ -110,12 +103,8 @@ def _expert(
             "expert with _forward_eval_batch"
         )
     if path:
-        try:
-            expert.eval_mode.load_state_dict(read_file(path))
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
-            raise CheckpointError(
-                f"policy.collect.model_path={path!r} does not fit the expert's config: {error}"
-            ) from error
+        source = f"policy.collect.model_path={path!r}"
+        load_weights(expert.eval_mode, read_file(path), source, "the expert's config")
     return expert
 
 

@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from ding.config.compile import Strict
-from ding.config.notes import Notes
 from ding.data import Columns
-from ding.entry.components import Components, InputConfig, load_config
+from ding.entry.components import Components, InputConfig
 from ding.entry.offline_data import Batches, load_samples
-from ding.entry.serial_entry import IN_MEMORY, priority_info, train_to_end
+from ding.entry.serial_entry import load_training, priority_info, train_to_end
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 from ding.utils.errors import DataError
@@ -67,15 +66,7 @@ def train_offline(
     Returns:
         The policy, and whether it has reached its goal.
     """
-    notes = Notes()
-    cfg = load_config(
-        *(input_cfg, seed, env_setting, model),
-        on_policy=False,
-        notes=notes,
-        strict=strict,
-        collects=False,
-        **IN_MEMORY,
-    )
+    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict, collects=False)
     if data_path is not None:
         cfg.policy.collect.data_path = data_path
     cfg.policy.random_collect_size = 0  # nothing is collected

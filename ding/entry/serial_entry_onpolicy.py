@@ -5,9 +5,8 @@ from typing import Any
 import torch
 
 from ding.config.compile import Strict
-from ding.config.notes import Notes
-from ding.entry.components import Components, InputConfig, load_config
-from ding.entry.serial_entry import IN_MEMORY, players_data, train
+from ding.entry.components import Components, InputConfig
+from ding.entry.serial_entry import load_training, players_data, train_to_end
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 
@@ -25,18 +24,11 @@ def serial_pipeline_onpolicy(
 
     Arguments, return value and errors are those of :func:`ding.entry.serial_pipeline`.
     """
-    notes = Notes()
-    cfg = load_config(
-        *(input_cfg, seed, env_setting, model),
-        on_policy=True,
-        notes=notes,
-        strict=strict,
-        **IN_MEMORY,
-    )
-    return train(
+    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict, on_policy=True)
+    return train_to_end(
         *(cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True),
         mode="serial_onpolicy",
-    )
+    )[0]
 
 
 def on_policy_round(parts: Components, run: SerialRun) -> None:

@@ -19,7 +19,7 @@ from ding.config.system import (
 )
 from ding.entry.part_process import RunEnded, Stop, Up, WorkerEnded, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
-from ding.entry.processes import Died, LocalProcesses, Processes, Said, wait_for_ends
+from ding.entry.processes import Died, Processes, Said, wait_for_ends
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import say
@@ -57,23 +57,16 @@ class Supervisor:
         config: Compiled parallel config; workers' ports on ``'auto'``.
         key: The run's key.
         resume: Go on from the coordinator's saved state.
-        processes: Where the parts live; closed at the end. Processes of this machine by default.
     """
 
-    def __init__(
-        self,
-        config: EasyDict,
-        key: str,
-        resume: bool = False,
-        processes: Processes | None = None,
-    ) -> None:
+    def __init__(self, config: EasyDict, key: str, resume: bool = False) -> None:
         self._config, self._key, self._resume = config, key, resume
         names = worker_names(config.main, config.system)
         most = config.system.max_restart
         self._coordinator = _Part(_COORDINATOR, RestartLimit(most))
         self._workers = {name: _Part(name, RestartLimit(most)) for name in names}
         self._parts = {_COORDINATOR: self._coordinator, **self._workers}
-        self._processes = processes or LocalProcesses(
+        self._processes = Processes(
             {_COORDINATOR: None, **{n: output_path(config.main.exp_name, n) for n in names}}
         )
         self._group_ports: dict[str, ReservedPort] = {}

@@ -4,9 +4,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
 
 import requests
 
@@ -70,21 +69,6 @@ class Joiner:
         self._closed = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"join-{name}", daemon=True)
-
-    @classmethod
-    def of(
-        cls,
-        cfg: Mapping[str, Any],
-        kind: str,
-        name: str,
-        address_fn: Callable[[], str],
-        on_give_up: Callable[[str], object],
-    ) -> "Joiner":
-        """The joiner of a worker whose config has ``coordinator``, ``run_key`` and ``channel``."""
-        host, port = cfg["coordinator"]
-        address = host, int(port)
-        given = cfg.get("run_key"), cfg.get("channel")
-        return cls(address, kind, name, address_fn, *given, on_give_up)
 
     def start(self) -> None:
         """Begin to join; does not wait. The worker must be listening."""

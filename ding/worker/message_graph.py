@@ -7,7 +7,7 @@ this with what the parts of a run really say, and with the drawing in ``docs/arc
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from ding.worker.coordinator.base_parallel_commander import BaseCommander
 from ding.worker.engines.carrier import EndWorker
@@ -42,11 +42,6 @@ class Arrow:
     source: str
     target: str
     messages: tuple[Message, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """What is said; with a request stands what it is answered with."""
-        return [_name(message) for message in self.messages]
 
 
 def methods(seam: type) -> tuple[Message, ...]:
@@ -119,29 +114,3 @@ GRAPH = (
     Arrow("LearnerService", "Artifacts", (Artifacts.save, Artifacts.load)),
     Arrow("Coordinator", "Artifacts", (Artifacts.save,)),
 )
-
-
-def drawn() -> str:
-    """The graph as a Mermaid flowchart; of methods, the protocol that they are of."""
-    lines = ["flowchart LR"]
-    for arrow in GRAPH:
-        seams = dict.fromkeys(message.__qualname__.split(".")[0] for message in arrow.messages)
-        lines.append(f'    {arrow.source} -->|"{"<br>".join(seams)}"| {arrow.target}')
-    return "\n".join(lines)
-
-
-def listed() -> str:
-    """The graph as a table in Markdown, with every message."""
-    lines = ["| from | to | what |", "|---|---|---|"]
-    for arrow in GRAPH:
-        said = ", ".join(f"`{name}`" for name in arrow.names)
-        lines.append(f"| {arrow.source} | {arrow.target} | {said} |")
-    return "\n".join(lines)
-
-
-def _name(message: Message) -> str:
-    if not isinstance(message, type):
-        return message.__name__
-    (answer,) = get_args(message.__orig_bases__[0])  # type: ignore[attr-defined]
-    has_answer = answer is not type(None)
-    return f"{message.__name__} → {answer.__name__}" if has_answer else message.__name__

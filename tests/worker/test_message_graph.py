@@ -2,6 +2,7 @@
 
 import functools
 import sys
+from typing import get_args
 
 import pytest
 
@@ -12,10 +13,10 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
 from ding.worker.coordinator.coordinator import Coordinator
 from ding.worker.coordinator.solo_parallel_commander import SoloCommander
-from ding.worker.engines.carrier import CarrierArtifacts, CarrierSamples, CarrierWeights
+from ding.worker.engines.carrier import Carrier, CarrierSamples, CarrierWeights
 from ding.worker.engines.local import LocalCarrier
 from ding.worker.engines.spawn_control import SpawnControl
-from ding.worker.message_graph import GRAPH, PARTS, drawn, listed, methods
+from ding.worker.message_graph import GRAPH, PARTS, methods
 from ding.worker.messages import Request
 from tests.docs.fences import ROOT
 from tests.entry.parallel_runs import small_configs
@@ -31,7 +32,7 @@ HEARERS = {
     ("Buffers", ChunkBuffer): seams.Batches,
     ("SampleStore", CarrierSamples): seams.SampleStore,
     ("WeightStore", CarrierWeights): seams.WeightStore,
-    ("Artifacts", CarrierArtifacts): seams.Artifacts,
+    ("Artifacts", Carrier): seams.Artifacts,
 }
 
 
@@ -95,6 +96,33 @@ def test_a_run_says_nothing_else(heard):
 def test_every_request_is_in_it():
     there = {message for arrow in GRAPH for message in arrow.messages if isinstance(message, type)}
     assert there == set(Request.__subclasses__())
+
+
+def drawn():
+    """The graph as a Mermaid flowchart; of methods, the protocol that they are of."""
+    lines = ["flowchart LR"]
+    for arrow in GRAPH:
+        protocols = dict.fromkeys(message.__qualname__.split(".")[0] for message in arrow.messages)
+        lines.append(f'    {arrow.source} -->|"{"<br>".join(protocols)}"| {arrow.target}')
+    return "\n".join(lines)
+
+
+def listed():
+    """The graph as a table in Markdown, with every message."""
+    lines = ["| from | to | what |", "|---|---|---|"]
+    for arrow in GRAPH:
+        said = ", ".join(f"`{said_by(message)}`" for message in arrow.messages)
+        lines.append(f"| {arrow.source} | {arrow.target} | {said} |")
+    return "\n".join(lines)
+
+
+def said_by(message):
+    """A message's name; with a request stands what it is answered with."""
+    if not isinstance(message, type):
+        return message.__name__
+    (answer,) = get_args(message.__orig_bases__[0])
+    has_answer = answer is not type(None)
+    return f"{message.__name__} → {answer.__name__}" if has_answer else message.__name__
 
 
 def test_the_page_draws_it():

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
@@ -11,6 +12,7 @@ from ding.worker.engines.http_control import HttpControl
 from ding.worker.messages import Kind, Task
 from ding.worker.seams import Arrival, Awaited, Control, Events
 
+from ._commander_tasks import section
 from ._types import Config
 from .callback_events import CallbackEvents, Callbacks
 from .resource_manager import NaiveResourceManager
@@ -44,7 +46,9 @@ class CommCoordinator:
     ) -> None:
         own: Config = cfg["system"]["coordinator"]
         self.events = (
-            CallbackEvents(callback_fn) if isinstance(callback_fn, Mapping) else callback_fn
+            cast(Events, CallbackEvents(callback_fn))
+            if isinstance(callback_fn, Mapping)
+            else callback_fn
         )
         self.limits: Mapping[Limit, float] = {
             "step": float(own.get("step_timeout", durations.STEP_TIMEOUT)),
@@ -54,7 +58,8 @@ class CommCoordinator:
         }
         self._logger, self._status = logger, status
         self._control = HttpControl(own) if control is None else control
-        self._configured = max(len(own.get("collector") or {}), _collector_num(cfg))
+        started = section(cfg, "main", "policy", "collect", "collector").get("collector_num") or 0
+        self._configured = max(len(own.get("collector") or {}), int(started))
         self._resources = NaiveResourceManager()
         self._lock = threading.RLock()  # guards what follows
         self._sessions: dict[str, WorkerSession] = {}
@@ -237,11 +242,3 @@ class CommCoordinator:
                 tell = self.events.deal_with_decrease_collector
             for _ in range(0 if self._closing else abs(more)):
                 tell()
-
-
-def _collector_num(cfg: Config) -> int:
-    """How many collectors the config starts."""
-    node: Config = cfg.get("main", {})
-    for key in ("policy", "collect", "collector"):
-        node = node.get(key, {})
-    return int(node.get("collector_num", 0) or 0)

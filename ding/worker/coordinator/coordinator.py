@@ -98,9 +98,9 @@ class Coordinator(RunEvents):
         self._exp_name = str(self._main.get("exp_name", "default_experiment"))
         self._resume = given.get("resume", cfg.get("resume_coordinator"))
         view = RunView(console, _logger)
-        self.commander = create_parallel_commander(self._main)
+        commander = create_parallel_commander(self._main)
         if run_log is not None:
-            self.commander.tb_logger = run_log.writer
+            commander.tb_logger = run_log.writer
         system = {**cfg["system"], "coordinator": self._cfg}
         marks: Mapping[str, RunMark] = {}
         if engine is None:
@@ -108,7 +108,7 @@ class Coordinator(RunEvents):
             marks = folders.marks
         warn = partial(view.log, warning=True)
         super().__init__(
-            GuardedCommander(self.commander, lambda cause: self.stop(cause, "failed")),
+            GuardedCommander(commander, lambda cause: self.stop(cause, "failed")),
             RunBuffers(
                 samples_of_comm_type(cfg["system"]) or engine.samples,
                 int(self._cfg.path_data_limit),
@@ -134,7 +134,7 @@ class Coordinator(RunEvents):
             control=engine.control,
         )
         self._scheduler = TaskScheduler(
-            self._commander,
+            self._guard,
             lambda: self._end.verdict is not None,
             self._comm,
             self._table,
@@ -251,13 +251,15 @@ class Coordinator(RunEvents):
 
     def _remove_files(self) -> None:
         self._buffers.close()
-        self._files.remove_weights(
-            self._scheduler.policy_ids.union(self._commander.weights_names())
-        )
+        self._files.remove_weights(self._scheduler.policy_ids.union(self._other_weights()))
         if self._at_goal:
             self._files.remove_paths(self._scheduler.state_paths)
         if self._address_file is not None:
             self._files.remove_paths([self._address_file])
+
+    def _other_weights(self) -> list[str]:
+        """Names of weights that are not those of a task, such as a league's old players."""
+        return self._guard.ask(self.commander.weights_files) or []
 
     @property
     def _at_goal(self) -> bool:
@@ -270,7 +272,7 @@ class Coordinator(RunEvents):
         try:
             while self._end.verdict is None:
                 self._scheduler.schedule()
-                self._files.note("weights", self._commander.weights_names())
+                self._files.note("weights", self._other_weights())
                 self._state.save_if_due(self.state_dict)
                 self._view.draw(self.status)
                 self._wake.wait(durations.COORDINATOR_TICK)
@@ -301,9 +303,9 @@ class Coordinator(RunEvents):
 
     def state_dict(self) -> StateDict:
         """What another coordinator needs to go on: buffers, tasks and counters."""
-        with self._commander.lock:
+        with self._guard.lock:
             counted = {
-                "commander": self._commander.state_dict(),
+                "commander": self.commander.state_dict(),
                 "facts": self._facts.state_dict(),
             }
         return {
@@ -320,7 +322,8 @@ class Coordinator(RunEvents):
         """
         if not state_dict:
             return
-        self._commander.load_state_dict(state_dict["commander"])
+        with self._guard.lock:
+            self.commander.load_state_dict(state_dict["commander"])
         self._table.load_state_dict(state_dict["tasks"])
         self._facts.load_state_dict(state_dict["facts"])
         self._scheduler.policy_ids.update(state_dict["policy_ids"])

@@ -48,7 +48,8 @@ class RunEvents(Events):
         run_log: RunLog | None,
         max_task_retry: int,
     ) -> None:
-        self._commander, self._buffers, self._files = commander, buffers, files
+        self.commander, self._guard = commander.commander, commander
+        self._buffers, self._files = buffers, files
         self._best, self._view, self._run_log = best, view, run_log
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(max_task_retry)
@@ -100,7 +101,7 @@ class RunEvents(Events):
         one is left alone."""
         if self._known(task_id, "collector") is None:
             return False
-        return self._commander.is_collector_done(task_id, data)
+        return bool(self._guard.ask(self.commander.judge_collector_finish, task_id, data))
 
     def deal_with_collector_finish_task(
         self, task_id: str, finished_task: Mapping[str, Json]
@@ -109,9 +110,11 @@ class RunEvents(Events):
         state = self._known(task_id, "collector")
         if state is None or not self._done(state):
             return
-        with self._commander.lock:
+        with self._guard.lock:
             is_best = self._facts.finished(task_id, state.is_eval, finished_task)
-            converged = self._commander.collector_finished(task_id, finished_task)
+            converged = self._guard.ask(
+                self.commander.finish_collector_task, task_id, finished_task
+            )
         if as_count(finished_task.get("real_episode_count")):
             self._retries.progress("evaluation" if state.is_eval else "collector")
         problem = self._best.take(finished_task, state.is_eval and is_best)
@@ -122,7 +125,7 @@ class RunEvents(Events):
         if state.is_eval and reward is not None:
             self._view.evaluated(reward)
         if converged:
-            reason = self._commander.converged_reason
+            reason = self.commander.converged_reason
             self.stop(reason or f"the commander says so after task {task_id}", "converged")
         self._stop_at_goal()
 
@@ -145,8 +148,8 @@ class RunEvents(Events):
 
     def _count_steps(self, state: TaskState, info: Mapping[str, Json]) -> int:
         """Count the env steps of a collector's task, in two books at once; returns the run's."""
-        with self._commander.lock:
-            self._commander.collector_progress(state.task_id, info)
+        with self._guard.lock:
+            self._guard.ask(self.commander.update_collect_progress, state.task_id, info)
             if state.is_eval:
                 return self._facts.envstep
             return self._facts.stepped(state.task_id, info.get("cur_step"))
@@ -188,12 +191,12 @@ class RunEvents(Events):
             self.warn(str(state.worker), trouble)
         step = self._facts.trained(state.policy_id, info)
         self._retries.trained(step)
-        self._commander.learner_progress(task_id, info)
+        self._guard.ask(self.commander.update_learner_info, task_id, info)
 
     def deal_with_learner_judge_finish(self, task_id: str, info: Mapping[str, Json]) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
         self._learner_task(task_id)
-        return self._commander.is_learner_done(task_id, info)
+        return bool(self._guard.ask(self.commander.judge_learner_finish, task_id, info))
 
     def deal_with_learner_finish_task(
         self, task_id: str, finished_task: Mapping[str, Json]
@@ -204,7 +207,7 @@ class RunEvents(Events):
             return
         # An update may have come after the last that it told of while it trained.
         self._facts.trained(state.policy_id, finished_task)
-        unused = self._commander.learner_finished(task_id, finished_task)
+        unused = self._guard.ask(self.commander.finish_learner_task, task_id, finished_task)
         self._stop_at_goal()
         buffer_id = unused or state.buffer_id
         used = any(other.buffer_id == buffer_id for other in self._table.live("learner"))
@@ -224,12 +227,12 @@ class RunEvents(Events):
 
     def deal_with_increase_collector(self) -> None:
         """There is a collector more than the config has."""
-        self._commander.collector_came()
+        self._guard.ask(self.commander.increase_collector_task_space)
         self._wake.set()
 
     def deal_with_decrease_collector(self) -> None:
         """One of the collectors beyond those of the config has left."""
-        self._commander.collector_left()
+        self._guard.ask(self.commander.decrease_collector_task_space)
 
     def task_running(self, task_id: str, worker: str) -> None:
         state = self._table.get(task_id)
@@ -253,7 +256,7 @@ class RunEvents(Events):
             reason = self._retries.failed(group, failure)
             if reason is not None:
                 self.stop(self._facts.with_root(reason), "failed")
-        self._commander.task_failed(state.kind, state.task, failure.cause)
+        self._guard.task_failed(state.kind, state.task, failure.cause)
         self._wake.set()
 
     def failed_worker(self, failure: TaskFailure) -> None:
@@ -305,7 +308,7 @@ class RunEvents(Events):
 
     def _stop_at_goal(self) -> None:
         """End the run if the commander says that it has come to a good end."""
-        if self._commander.converged_reason is not None:
-            self.stop(self._commander.converged_reason, "converged")
-        elif self._commander.finished_reason is not None:
-            self.stop(self._commander.finished_reason, "finished")
+        if self.commander.converged_reason is not None:
+            self.stop(self.commander.converged_reason, "converged")
+        elif self.commander.finished_reason is not None:
+            self.stop(self.commander.finished_reason, "finished")

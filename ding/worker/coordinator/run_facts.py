@@ -15,6 +15,11 @@ from ._types import StateDict
 from .reported_values import as_count, mean_return, one_line
 
 KEPT_FAILURES = 10
+#: What another coordinator needs to go on.
+_SAVED = (
+    *("envstep", "episodes", "train_iter", "episode_return", "last_eval_return"),
+    *("best_return", "env_statistics"),
+)
 
 
 class DataRate(TypedDict):
@@ -237,30 +242,12 @@ class RunFacts:
 
     def summary(self) -> dict[str, float | None]:
         """What the run's record tells at its end."""
-        return {
-            "best_return": self.best_return,
-            "envstep": self.envstep,
-            "train_iter": self.train_iter,
-        }
+        return {name: getattr(self, name) for name in ("best_return", "envstep", "train_iter")}
 
     def state_dict(self) -> StateDict:
         with self._lock:
-            return {
-                "envstep": self.envstep,
-                "episodes": self.episodes,
-                "train_iter": self.train_iter,
-                "episode_return": self.episode_return,
-                "last_eval_return": self.last_eval_return,
-                "best_return": self.best_return,
-                "env_statistics": self.env_statistics,
-            }
+            return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
-            self.envstep = state_dict["envstep"]
-            self.episodes = state_dict["episodes"]
-            self.train_iter = state_dict["train_iter"]
-            self.episode_return = state_dict["episode_return"]
-            self.last_eval_return = state_dict["last_eval_return"]
-            self.best_return = state_dict["best_return"]
-            self.env_statistics = state_dict["env_statistics"]
+            vars(self).update({name: state_dict[name] for name in _SAVED})

@@ -269,19 +269,6 @@ class CarrierWeights:
         return []  # those that were kept end with the run
 
 
-class CarrierArtifacts:
-    """A carrier's files as `Artifacts`."""
-
-    def __init__(self, carrier: Carrier[Any]) -> None:
-        self._carrier = carrier
-
-    def save(self, path: str, state: State) -> None:
-        self._carrier.save(path, state)
-
-    def load(self, path: str) -> State | None:
-        return self._carrier.load(path)
-
-
 @dataclass(frozen=True)
 class Stores:
     """Where a worker's samples, weights and artifacts are."""
@@ -292,7 +279,7 @@ class Stores:
 
     @classmethod
     def of(cls, carrier: Carrier[Any]) -> "Stores":
-        return cls(CarrierSamples(carrier), CarrierWeights(carrier), CarrierArtifacts(carrier))
+        return cls(CarrierSamples(carrier), CarrierWeights(carrier), carrier)
 
 
 # ---------------------------------------------------------------------- the worker's side

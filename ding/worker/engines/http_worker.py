@@ -1,6 +1,7 @@
 """A worker's way to its coordinator over HTTP: a slave that takes requests, and a joiner."""
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from ding.interaction.slave import Slave
 from ding.worker.comm_join import Joiner
@@ -74,8 +75,16 @@ class HttpWorker:
         self._rejoins = self._has_joined = False
         self._joiner: Joiner | None = None
         if cfg.get("coordinator") and not has_own_port:  # else it is in the coordinator's table
-            name = str(cfg.get("name") or service.kind)
-            self._joiner = Joiner.of(cfg, service.kind, name, lambda: self.address, on_failure)
+            host, at = cast("tuple[str, int]", cfg["coordinator"])
+            self._joiner = Joiner(
+                (host, int(at)),
+                service.kind,
+                str(cfg.get("name") or service.kind),
+                lambda: self.address,
+                cast("str | None", cfg.get("run_key")),
+                cast("int | None", cfg.get("channel")),
+                on_failure,
+            )
 
     @staticmethod
     def wanted(cfg: Mapping[str, object]) -> bool:

@@ -277,19 +277,11 @@ class TrainingTask:
 
     def final_report(self) -> TaskReport:
         """How it ended, when it has."""
-        last = self.results()
-        info: dict[str, Json] = {
-            **last.info,
+        ids: dict[str, Json] = {
             "buffer_id": self.info.buffer_id,
             "policy_id": self.info.policy_id,
-            "trained": last.trained,
-            "waiting": last.waiting,
-            "trouble": last.trouble,
-            "warnings": list(last.warnings),
-            "bad_chunks": [list(chunk) for chunk in last.bad_chunks],
-            "priority_info": dict(last.priority_info),
         }
-        return TaskReport(self.info.task_id, info)
+        return TaskReport(self.info.task_id, {**self.results().as_json(), **ids})
 
     @property
     def ended(self) -> bool:
