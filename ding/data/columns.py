@@ -177,7 +177,7 @@ class Columns(list[Any]):
         if len(parts) > 1:
             # Not kept: the blocks may be shared, and a row asked of another container must not
             # drift apart from a joined copy in this one.
-            return _concat([_select(_present(block.columns), span) for block, span in parts])
+            return _concat([_select(_present(block.arrays()), span) for block, span in parts])
         block, span = parts[0]
         return _select(_present(block.arrays()), span)
 
@@ -196,27 +196,22 @@ class Columns(list[Any]):
         columns = self.columns_or_none()
         return None if columns is None else [(columns, range(len(self)))]
 
-    def split(self, n: int) -> tuple["Columns", "Columns"]:
-        """The first n rows and the others, in two containers over the same arrays.
+    def apart(self) -> "Columns":
+        """The same rows in a container of its own, over the same arrays.
 
-        They share no rows: if one becomes rows, and these are changed, the other stays columnar.
+        If one of them becomes rows, and these are changed, the other stays columnar.
 
         Raises:
             DataError: The data has become rows.
         """
-        windows = self.windows()
-        if windows is None:
+        if self._parts is None:
             raise _handed_out()
-        first: list[tuple[_Block, range]] = []
-        others: list[tuple[_Block, range]] = []
-        for columns, span in windows:
-            cut = min(n, len(span))
-            for side, part in ((first, span[:cut]), (others, span[cut:])):
-                if part:
-                    length = tree_length(next(iter(columns.values())))
-                    side.append((_Block(dict(columns), length, indexed=True), part))
-            n -= cut
-        return Columns._of(first), Columns._of(others)
+        return Columns._of(
+            [
+                (_Block(dict(_present(block.columns)), block.length, block.indexed), span)
+                for block, span in self._parts
+            ]
+        )
 
     def column(self, name: str) -> Column:
         """One column by name."""
@@ -459,12 +454,6 @@ def _concat(batches: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
 
 def _concat_leaves(leaves: Sequence[Any]) -> Any:
     first = leaves[0]
-    if any(isinstance(leaf, IndexedColumn) for leaf in leaves):
-        if len({getattr(leaf, "source", leaf).dtype for leaf in leaves}) == 1 and all(
-            isinstance(leaf, IndexedColumn) for leaf in leaves
-        ):
-            return _gathered_in_one(leaves)
-        return _concat_leaves([_gathered(leaf) for leaf in leaves])
     if isinstance(first, Mapping):
         return _concat(leaves)
     if isinstance(first, torch.Tensor):
@@ -472,20 +461,6 @@ def _concat_leaves(leaves: Sequence[Any]) -> Any:
     if isinstance(first, IdColumn):
         return IdColumn(first.prefix, np.concatenate([leaf.numbers for leaf in leaves]))
     return np.concatenate(leaves)
-
-
-def _gathered_in_one(parts: Sequence[IndexedColumn[Any]]) -> Any:
-    """Join what columns of one dtype stand for: each row is copied once."""
-    is_tensor = isinstance(parts[0].source, torch.Tensor)
-    sources = [part.source.numpy() if is_tensor else part.source for part in parts]
-    joined = np.empty((sum(map(len, parts)), *sources[0].shape[1:]), sources[0].dtype)
-    start = 0
-    for part, source in zip(parts, sources):
-        stop = start + len(part)
-        # Any mode but the default, which takes to a buffer of its own first.
-        source.take(part.index, 0, out=joined[start:stop], mode="clip")
-        start = stop
-    return torch.from_numpy(joined) if is_tensor else joined
 
 
 def _clone(leaf: Leaf) -> Leaf:

@@ -17,7 +17,7 @@ from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
-from ding.worker.collector._step_watch import Place, StepWatch, overdue_error
+from ding.worker.collector.step_watch import Place, StepWatch, overdue_error
 
 
 class Interrupt(BaseException):

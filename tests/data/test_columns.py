@@ -130,17 +130,15 @@ class TestAsColumns:
         assert make(4)[::-1].columns["action"].tolist() == [3, 2, 1, 0]
 
     @given(st.integers(0, 9))
-    def test_split_halves_share_arrays_but_no_rows(self, n):
+    def test_apart_from_each_other_rows_of_one_are_no_concern_of_the_other(self, n):
         data = make(4) + make(5)
-        first, others = data.split(n)
-        assert (len(first), len(others)) == (n, 9 - n)
+        first, others = data.apart()[:n], data[n:]
         for row in first:
             row["action"] = None
-        assert (
-            others.columns.get("action", torch.arange(0)).tolist()
-            == [*(0, 1, 2, 3, 0, 1, 2, 3, 4)][n:]
-        )
-        assert [row["collect_iter"] for row in data] == [7] * 9
+        assert others.columns["action"].tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 4][n:]
+        list(others)
+        with pytest.raises(DataError, match="handed out"):
+            others.apart()
 
     def test_concat_keeps_columns(self):
         data = Columns.concat([make(2), make(3)])

@@ -14,8 +14,8 @@ from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
-from ding.worker.collector._step_watch import StepWatch
 from ding.worker.collector.collector_link import CollectorLink, MethodLink
+from ding.worker.collector.step_watch import StepWatch
 from ding.worker.collector.steps import Envs, Mode, State
 
 _logger = logging.getLogger(__name__)

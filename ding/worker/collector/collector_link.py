@@ -1,11 +1,24 @@
-"""What connects a parallel collector to the worker that it runs in."""
+"""What connects a parallel collector to its worker: policies come, samples go."""
 
 import itertools
+import logging
+import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ding.worker.collector._parts_cache import PartsCache
-from ding.worker.collector.steps import Samples, State
+from ding.data.staleness import iters_of
+from ding.utils import durations
+from ding.utils.errors import CheckpointError, CheckpointNotFoundError
+from ding.worker.collector.parts_cache import LentPolicy, PartsCache
+from ding.worker.collector.steps import Mode, Samples, State
+
+_logger = logging.getLogger(__name__)
+
+#: Samples of a chunk that is not waited for any longer.
+MIN_SAMPLES = 16
+#: How many times larger and older chunks get while the coordinator does not ask.
+MAX_SCALE = 64
 
 
 class CollectorLink(Protocol):
@@ -85,3 +98,170 @@ class MethodLink(LinkDefaults):
         self.get_policy_update_info = get_policy_update_info
         self.send_stepdata = send_stepdata
         self.send_metadata = send_metadata
+
+
+class PolicySource:
+    """Keeps one policy up to date.
+
+    Args:
+        link: The worker; see `CollectorLink`.
+        path: Name of the policy's published state.
+        lent: The policy, and which version it holds.
+        mode: The policy's mode to load it into.
+        period: Seconds between two looks for a new version.
+    """
+
+    def __init__(
+        self, link: CollectorLink, path: str, lent: LentPolicy, mode: Mode, period: float
+    ) -> None:
+        self._link, self._path, self._lent, self._mode = link, path, lent, mode
+        self._period = period
+        self._due = self._looked = 0.0
+        self._warning: str | None = None
+        self._noted = ""
+
+    @property
+    def iter(self) -> int:
+        """Training iteration of the version in use."""
+        return self._lent.iter or 0
+
+    @property
+    def _span(self) -> float:
+        """Seconds until it is looked again: sooner while there was none."""
+        if self._lent.iter is not None:
+            return self._period
+        return min(self._period, durations.POLICY_LOOK)
+
+    def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
+        """Load the first version.
+
+        Args:
+            ended: Set when the collector is told to stop.
+            may_be_missing: Begin with the initial policy if nothing was published yet.
+
+        Raises:
+            CheckpointError: There is none, or none that can be read, and never was.
+        """
+        deadline = time.monotonic() + durations.POLICY_FIRST_WAIT
+        while (error := self._load()) is not None:
+            missing = isinstance(error, FileNotFoundError)
+            if self._lent.iter is not None or (missing and may_be_missing):
+                break
+            if time.monotonic() >= deadline:
+                raise CheckpointError(
+                    f"no policy {self._path!r} to begin with for "
+                    f"{durations.POLICY_FIRST_WAIT:g} s: {error}"
+                ) from error
+            if ended.wait(durations.POLICY_LOOK):
+                return
+        self._due = time.monotonic() + self._span
+
+    def look_soon(self) -> None:
+        """The collector had to wait, and there may be a new version meanwhile."""
+        self._due = min(self._due, self._looked + durations.POLICY_LOOK)
+
+    def refresh(self) -> None:
+        """Load a new version if it is time to look and there is one."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._looked = now
+        if self._link.policy_changed(self._path):
+            self._load()
+        self._due = now + self._span
+
+    def take_warning(self) -> str | None:
+        """Why the newest version could not be loaded; told once."""
+        warning, self._warning = self._warning, None
+        return warning
+
+    def _load(self) -> Exception | None:
+        """Why there is no new version in use."""
+        try:
+            info = self._link.get_policy_update_info(self._path)
+            if info is None:
+                raise CheckpointNotFoundError(f"no policy {self._path!r} was published yet")
+            state = dict(info)
+            train_iter = int(state.pop("iter", 0))
+            self._mode.load_state_dict(state if "model" in state else {"model": state})
+        except Exception as error:  # whatever was published: the old policy is better than none
+            self._note(error)
+            return error
+        self._lent.iter, self._warning, self._noted = train_iter, None, ""
+        return None
+
+    def _note(self, error: Exception) -> None:
+        if isinstance(error, FileNotFoundError) and self._lent.iter is None:
+            return
+        text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
+        if text != self._noted:
+            _logger.warning("%s", text)
+            self._warning = self._noted = text
+
+
+class SampleSender:
+    """Decides when samples leave, and sends them.
+
+    Args:
+        link: The worker; see `CollectorLink`.
+        n_sample: Samples that are sent at once when the coordinator keeps up.
+    """
+
+    def __init__(self, link: CollectorLink, n_sample: int | None) -> None:
+        self._link = link
+        self._n_sample = max(n_sample or 0, MIN_SAMPLES)
+        self._waiting = 0
+        self._since = 0.0
+        self._sent = 0.0
+
+    def add(self, samples: int) -> bool:
+        """Count samples that were completed; returns whether it is time to send."""
+        if samples:
+            if not self._waiting:
+                self._since = time.monotonic()
+            self._waiting += samples
+        elif not self._waiting:
+            return False
+        now = time.monotonic()
+        scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
+        is_enough = self._waiting >= self._n_sample * scale
+        if is_enough and now - self._sent >= durations.CHUNK_SPAN:
+            return True
+        return now - self._since >= durations.CHUNK_AGE * scale
+
+    def send(self, samples: Samples, facts: Callable[[int], State]) -> int:
+        """Send samples as one chunk, or as many as the worker wants.
+
+        Args:
+            samples: Columns or rows.
+            facts: Further fields of the message for a number of samples sent; ``collect_iter`` in
+                it is for samples that do not tell their own.
+
+        Returns:
+            The number of samples.
+        """
+        self._waiting = 0
+        self._sent = time.monotonic()
+        start = 0
+        while start < len(samples):
+            chunk = samples[start : start + self._link.chunk_rows(samples[start:])]
+            data_id = self._link.new_data_id()
+            self._link.send_stepdata(data_id, chunk)
+            self._link.send_metadata(
+                {
+                    "data_id": data_id,
+                    "sample_num": len(chunk),
+                    **facts(len(chunk)),
+                    **_iterations(chunk),
+                }
+            )
+            start += len(chunk)
+        return len(samples)
+
+
+def _iterations(chunk: Samples) -> State:
+    """Of the policies that collected the samples: one for all, or one for each of them."""
+    iters = iters_of(chunk)
+    if iters is None:
+        return {}
+    return {"collect_iter": int(iters[0]) if (iters == iters[0]).all() else iters.tolist()}

@@ -18,7 +18,6 @@ class ColumnSteps(Steps):
     def __init__(self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool) -> None:
         super().__init__(envs, players, battle, keeps)
         self._log = StepLog(envs.env_num, len(players))
-        self._all_ids: np.ndarray | None = None  # known to be all environments, in order
 
     # ------------------------------------------------------------------ acting
 
@@ -41,7 +40,7 @@ class ColumnSteps(Steps):
                 columns["done"] = step.done & ~step.truncated if step.infos else step.done
                 columns["collect_iter"] = self._players[index].train_iter
                 self._add_seed(columns, step.env_ids, level_seeds)
-            self._log.append(self._unless_all(step.env_ids), [columns for _, columns in acted])
+            self._log.append(step.env_ids, [columns for _, columns in acted])
             if idle is not None:
                 self._log.note_idle(ready_ids[idle], self._of_players(tree_take(ready_obs, idle)))
         return step
@@ -79,22 +78,11 @@ class ColumnSteps(Steps):
             return [tree]
         return [tree_take(tree, (slice(None), i)) for i in range(len(self._players))]
 
-    def _unless_all(self, env_ids: np.ndarray) -> np.ndarray | None:
-        """``None`` if these are all environments, in order."""
-        if env_ids is self._all_ids:
-            return None
-        env_num = self._envs.env_num
-        if len(env_ids) != env_num or (env_ids != np.arange(env_num)).any():
-            return env_ids
-        if not env_ids.flags.writeable:
-            self._all_ids = env_ids  # managers give the same one at each step
-        return None
-
     # ------------------------------------------------------------------ trajectories
 
     def complete(self, env_ids: np.ndarray, step: VectorStep) -> None:
         if self._keeps:
-            self._log.end(env_ids, self._unless_all(step.env_ids), self._of_players(step.obs))
+            self._log.end(env_ids, step.env_ids, self._of_players(step.obs))
 
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
         self._log.forget(env_ids)

@@ -15,7 +15,7 @@ from ding.envs import VectorStep
 from ding.utils.errors import ConfigError
 from ding.worker.collector.column_steps import ColumnSteps
 from ding.worker.collector.row_steps import RowSteps
-from ding.worker.collector.steps import Envs, Harvest, Info, Mode, Player, RowOptions, Steps, Tree
+from ding.worker.collector.steps import Envs, Harvest, Info, Mode, Player, RowOptions, Steps
 from ding.worker.collector.tally import Episode, Tally
 
 INF = float("inf")
@@ -62,7 +62,7 @@ class Rollout:
             if not rows and _know_columns(envs, players)
             else RowSteps(envs, players, battle, keeps, options)
         )
-        self._resets = _reset_count(envs)
+        self._resets = getattr(envs, "reset_count", 0)
         # Steps of each environment's running trajectory and of its episode.
         self._lengths = np.zeros((2, envs.env_num), np.int64)
         self._traj_lengths, self._episode_lengths = self._lengths
@@ -84,10 +84,11 @@ class Rollout:
         Returns:
             The episodes that ended.
         """
-        if self._resets != _reset_count(self._envs):
+        resets = getattr(self._envs, "reset_count", 0)
+        if resets != self._resets:
             # Somebody has begun new episodes: what ran has no end that anybody knows.
             tally.dropped += self.drop_running() * len(self.players)
-            self._resets = _reset_count(self._envs)
+            self._resets = resets
         step = self._steps.take(active, level_seeds)
         env_ids = step.env_ids
         tally.envsteps += len(env_ids)
@@ -160,12 +161,9 @@ class Rollout:
 def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
     # `type` first: asking whether something is a mapping of any kind takes longer.
     infos = [info] if type(info) is dict or isinstance(info, Mapping) else list(info)
-    returns = [_as_float(one["eval_episode_return"]) for one in infos]
+    values = [one["eval_episode_return"] for one in infos]
+    returns = [value if type(value) is float else float(np.sum(value)) for value in values]
     return Episode(env_id, returns, length, infos)
-
-
-def _as_float(value: Tree) -> float:
-    return value if type(value) is float else float(np.sum(value))
 
 
 def _know_columns(envs: Envs, players: Sequence[Player]) -> bool:
@@ -175,10 +173,6 @@ def _know_columns(envs: Envs, players: Sequence[Player]) -> bool:
         and getattr(envs, "supports_columns", False)
         and all(getattr(player.mode, "batched", None) is not None for player in players)
     )
-
-
-def _reset_count(envs: Envs) -> int:
-    return getattr(envs, "reset_count", 0)
 
 
 def _refuse_shared_memory(modes: Sequence[Mode]) -> None:

@@ -13,12 +13,10 @@ from ding.policy.fit import check_fit
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
 from ding.utils.autolog import NaturalTime
 from ding.utils.errors import ConfigError
-from ding.worker.collector._parts_cache import LentPolicy, PartsCache
-from ding.worker.collector._policy_source import PolicySource
-from ding.worker.collector._sample_sender import SampleSender
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
 from ding.worker.collector.base_serial_evaluator import fair_shares
-from ding.worker.collector.collector_link import MethodLink
+from ding.worker.collector.collector_link import MethodLink, PolicySource, SampleSender
+from ding.worker.collector.parts_cache import LentPolicy, PartsCache
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import freeze_statistics, statistics_of
 from ding.worker.collector.serial_collector import attribute, trajectory_length

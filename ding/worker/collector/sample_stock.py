@@ -33,9 +33,8 @@ class SampleStock:
         left: Samples | None = None
         if n < len(taken):
             if isinstance(taken, Columns) and taken.is_columnar:
-                taken, left = taken.split(n)  # what becomes of these is no concern of the others
-            else:
-                taken, left = taken[:n], taken[n:]
+                taken = taken.apart()  # what becomes of them is no concern of the others
+            taken, left = taken[:n], self._samples[n:]
         self._lengths = _after(self._lengths, n)
         self._samples = left
         return taken

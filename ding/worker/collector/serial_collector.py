@@ -10,11 +10,11 @@ from easydict import EasyDict
 from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
 from ding.utils.errors import ConfigError
-from ding.worker.collector._serial_part import SerialPart
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
 from ding.worker.collector.sample_stock import SampleStock
+from ding.worker.collector.serial_part import SerialPart
 from ding.worker.collector.steps import (
     Info,
     Kwargs,

@@ -19,10 +19,10 @@ from ding.utils import (
 )
 from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, DataError
-from ding.worker.collector._serial_part import SerialPart
 from ding.worker.collector.base_serial_evaluator import ISerialEvaluator, VectorEvalMonitor
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import freeze_statistics
+from ding.worker.collector.serial_part import SerialPart
 from ding.worker.collector.steps import (
     Config,
     Envs,

@@ -33,6 +33,7 @@ class StepLog:
         self._acted = np.zeros((0, env_num), bool)
         self._length = 0
         self._all_acted = True  # in every step
+        self._all_ids: np.ndarray | None = None  # known to be all environments, in order
         # First row of each environment's running trajectory.
         self._starts = np.zeros(env_num, np.int64)
         # Of ended trajectories, in their order: the first cell, and how many rows there are.
@@ -40,11 +41,11 @@ class StepLog:
 
     # ------------------------------------------------------------------ in
 
-    def append(self, env_ids: np.ndarray | None, columns: Sequence[Mapping[str, Tree]]) -> None:
+    def append(self, env_ids: np.ndarray, columns: Sequence[Mapping[str, Tree]]) -> None:
         """Write a step; a column becomes as wide as what comes needs: float64 after float32.
 
         Args:
-            env_ids: Who has acted, int64 ``[n]``; ``None`` for all, in order.
+            env_ids: Who has acted, int64 ``[n]``.
             columns: Of each player: ``[n, ...]``, nested dicts of such, or one number for all.
 
         Raises:
@@ -54,12 +55,10 @@ class StepLog:
         for stored, given in zip(self._players, columns):
             if given.keys() != stored.keys():
                 self._allocate(stored, given)
-        self._acted[row] = env_ids is None
-        place: _Place = row
-        if env_ids is not None:
-            self._acted[row, env_ids] = True
-            self._all_acted = False
-            place = row, env_ids
+        place = self._place(row, env_ids)
+        if place is not row:
+            self._acted[row] = self._all_acted = False
+        self._acted[place] = True
         for stored, given in zip(self._players, columns):
             for name, values in given.items():
                 _write(stored, name, place, values)
@@ -69,19 +68,19 @@ class StepLog:
         """Write what environments show that have not acted in the step that was appended last."""
         self._write_obs((self._length - 1, env_ids), obs)
 
-    def end(self, env_ids: np.ndarray, shown_ids: np.ndarray | None, obs: Sequence[Tree]) -> None:
+    def end(self, env_ids: np.ndarray, shown_ids: np.ndarray, obs: Sequence[Tree]) -> None:
         """With the step that was appended last, trajectories of `env_ids` end.
 
         Args:
             env_ids: int64 ``[m]``.
-            shown_ids: Those that have acted, whose observations these are; ``None`` for all.
+            shown_ids: Those that have acted, whose observations these are, int64 ``[n]``.
             obs: Of each player, what they show now.
         """
         row = self._new_row()
         starts = self._starts[env_ids]
         self._ended.append((starts * self._env_num + env_ids, row - starts))
         self._acted[row] = False
-        self._write_obs(row if shown_ids is None else (row, shown_ids), obs)
+        self._write_obs(self._place(row, shown_ids), obs)
         self._length = row + 1
         self._starts[env_ids] = row + 1
 
@@ -98,6 +97,15 @@ class StepLog:
 
     def __contains__(self, name: str) -> bool:
         return name in self._players[0]
+
+    def _place(self, row: int, env_ids: np.ndarray) -> _Place:
+        if env_ids is self._all_ids:
+            return row
+        if len(env_ids) != self._env_num or (env_ids != np.arange(self._env_num)).any():
+            return row, env_ids
+        if not env_ids.flags.writeable:
+            self._all_ids = env_ids  # managers give the same one at each step
+        return row
 
     def _write_obs(self, place: _Place, obs: Sequence[Tree]) -> None:
         for stored, values in zip(self._players, obs):

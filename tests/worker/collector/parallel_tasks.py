@@ -9,7 +9,7 @@ from easydict import EasyDict
 
 from ding.policy import DQNPolicy, create_policy
 from ding.utils import ENV_REGISTRY
-from ding.worker.collector._parts_cache import PartsCache
+from ding.worker.collector.parts_cache import PartsCache
 from tests.fakes import DuelLineEnv, LineEnv
 
 #: Of a collector's report.

@@ -14,9 +14,9 @@ from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
 from ding.utils.autolog import TickTime
 from ding.utils.errors import CheckpointError, ConfigError, EnvError
 from ding.worker import create_parallel_collector, get_parallel_collector_cls
-from ding.worker.collector import _step_watch
-from ding.worker.collector._sample_sender import SampleSender
+from ding.worker.collector import step_watch
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
+from ding.worker.collector.collector_link import SampleSender
 from tests.fakes import RowPolicy
 from tests.worker.collector import parallel_tasks as tasks
 from tests.worker.collector.parallel_tasks import (
@@ -330,7 +330,7 @@ def test_a_raising_environment_ends_it(link):
 def test_a_hanging_environment_is_found(link, monkeypatch, where):
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
     monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", 0.4)
-    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
+    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
     tasks.RELEASE.clear()
     collector = _build(link, env=env_cfg(**{where: 3}))
     collector._watch._limit = 0.4
@@ -353,7 +353,7 @@ def test_a_hanging_environment_is_found(link, monkeypatch, where):
 def test_a_hanging_policy_is_found(link, monkeypatch):
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
     tasks.RELEASE.clear()
-    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
+    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
     collector = _build(link, policy_update_path=None, collect_setting={})
     mode = RowPolicy(["collect"]).collect_mode
     collector.policy = mode._replace(forward=lambda obs: tasks.RELEASE.wait(30))
@@ -376,7 +376,7 @@ def test_slow_environments_do_not_hang(link, monkeypatch):
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.05)
     collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, length=2, collector_env_num=4))
     collector._watch._limit = 0.5  # less than a step of all, more than one of each
-    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
+    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
     thread = threading.Thread(target=collector.start)
     thread.start()
     errors, pause = [], threading.Event()

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from ding.utils.errors import DataError
 from ding.worker.collector.step_log import StepLog
 
+EVERYONE = np.arange(2)
 
-def put(log, *players, env_ids=None):
+
+def put(log, *players, env_ids=EVERYONE):
     log.append(env_ids, players)
 
 
@@ -60,13 +62,13 @@ def test_players_have_columns_of_their_own():
 def test_observations_that_were_given_away_stay_as_they_are():
     log = StepLog(2)
     put(log, {"obs": np.array([1.0, 2.0])})
-    log.end(np.array([0]), None, [np.array([3.0, 4.0])])
+    log.end(np.array([0]), EVERYONE, [np.array([3.0, 4.0])])
     given_away = log.cells(0, "obs")
     log.drop_ended(given=[0])
     for _ in range(3):
         put(log, {"obs": np.array([9.0, 9.0])})
     assert given_away.tolist() == [1, 2, 3, 4]
-    log.end(np.array([1]), None, [np.array([9.0, 8.0])])
+    log.end(np.array([1]), EVERYONE, [np.array([9.0, 8.0])])
     cells, lengths = log.ended()
     obs = log.cells(0, "obs")
     assert (obs[cells].tolist(), lengths.tolist()) == ([2, 9, 9, 9], [4])
@@ -94,8 +96,7 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
             continue
         ids = np.flatnonzero(acts)
         shown = np.array(expected.obs)
-        step_ids = None if acts.all() else ids
-        log.append(step_ids, [{"obs": shown[ids], "reward": ids * 1.5}])
+        log.append(ids, [{"obs": shown[ids], "reward": ids * 1.5}])
         if not acts.all():
             log.note_idle(np.flatnonzero(~acts), [shown[~acts]])
         for i in ids:
@@ -108,7 +109,7 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
             expected.running[i] = []
         ends = np.setdiff1d(ids[data.draw(subsets)[ids]], lost)
         if len(ends):
-            log.end(ends, step_ids, [np.array(expected.obs)[ids]])
+            log.end(ends, ids, [np.array(expected.obs)[ids]])
             expected.ended += [expected.running[i] for i in ends]
         for i in [*ends, *lost]:
             expected.running[i] = []
@@ -129,7 +130,7 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
 def test_whoever_stays_away_keeps_nothing():
     log = StepLog(2)
     put(log, {"obs": np.zeros(2)})
-    log.end(np.arange(2), None, [np.zeros(2)])
+    log.end(EVERYONE, EVERYONE, [np.zeros(2)])
     for _ in range(100):
         put(log, {"obs": np.zeros(1)}, env_ids=np.array([0]))
         log.note_idle(np.array([1]), [np.zeros(1)])

@@ -16,7 +16,7 @@ from ding.interaction import Master
 from ding.utils import durations, find_free_port
 from ding.utils.errors import CheckpointWriteError, ConfigError
 from ding.worker import FlaskFileSystemCollector
-from ding.worker.collector import _step_watch
+from ding.worker.collector import step_watch
 from ding.worker.collector.comm import collect_task
 from ding.worker.engines import shared_folder
 from tests.worker.collector import parallel_tasks as tasks
@@ -28,14 +28,14 @@ from tests.worker.collector.parallel_tasks import env_cfg, task_info
 def _short_limits(monkeypatch, limit=0.5):
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.1)
     monkeypatch.setattr(durations, "COLLECTOR_STEP_LIMIT", limit)
-    monkeypatch.setattr(_step_watch.StepWatch, "allow", lambda self, cfg: None)
-    original = _step_watch.StepWatch.__init__
+    monkeypatch.setattr(step_watch.StepWatch, "allow", lambda self, cfg: None)
+    original = step_watch.StepWatch.__init__
 
     def init(self):
         original(self)
         self._limit = limit
 
-    monkeypatch.setattr(_step_watch.StepWatch, "__init__", init)
+    monkeypatch.setattr(step_watch.StepWatch, "__init__", init)
     yield
 
 
