@@ -1,13 +1,19 @@
 """Big observations stored once, although two rows refer to each of them."""
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import torch
+
+from ding.data.field import as_array
 from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
 from ding.data.recycler import Recycler
 
 #: Observations from this size on are stored once. Below, the bookkeeping costs more than it saves.
 MIN_FRAME_BYTES = 1024
+#: Most rows between an observation and the one that follows it (n-step returns).
+_FARTHEST = 8
 
 
 class FramePair:
@@ -124,7 +130,7 @@ class FramePair:
         return self._intern_frames(column.source[named], users)[index]
 
     def _intern_frames(self, frames: np.ndarray, users: np.ndarray) -> np.ndarray:
-        raw = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
+        raw = _bytes_of(frames)
         slots = np.empty(len(frames), np.int64)
         prints = self._fingerprints(raw)
         for i, (key, count) in enumerate(zip(prints.tolist(), users.tolist())):
@@ -179,3 +185,55 @@ class FramePair:
         if rest.shape[1]:
             prints += rest.astype(np.uint64) @ self._weights[whole:]
         return prints
+
+
+def frames_once(first: Any, second: Any) -> tuple[IndexedColumn[Any], IndexedColumn[Any]] | None:
+    """`obs` and `next_obs` over one array that has few of their frames twice.
+
+    Args:
+        first: Array or tensor ``[n, ...]``, trajectories one after the other, or ``IndexedColumn``;
+            `second` likewise.
+
+    Returns:
+        None if the observations are small, of different kinds, or few of them are there twice.
+    """
+    mine, theirs = (getattr(column, "source", column) for column in (first, second))
+    a, b = as_array(mine), as_array(theirs)
+    if a is None or b is None or type(mine) is not type(theirs) or mine.dtype != theirs.dtype:
+        return None
+    n = len(first)
+    if a.shape[1:] != b.shape[1:] or a.nbytes < MIN_FRAME_BYTES * len(a) or n < 2:
+        return None
+    are_indices = isinstance(first, IndexedColumn) and isinstance(second, IndexedColumn)
+    if are_indices and IndexedColumn(a, first.index).has_source_of(IndexedColumn(b, second.index)):
+        named, index = np.unique([first.index, second.index], return_inverse=True)
+        return _over(mine[named], index.reshape(-1), n)
+    first, second = (c.gathered() if isinstance(c, IndexedColumn) else c for c in (first, second))
+    a, b = _words_of(first), _words_of(second)
+    for step in range(1, min(_FARTHEST, n - 1) + 1):
+        # The first two rows tell, unless both end trajectories.
+        if any((b[i] == a[i + step]).all() for i in range(min(2, n - step))):
+            index = np.arange(2 * n)
+            index[n:] += step - n
+            rest = n + np.flatnonzero((b[:-step] != a[step:]).any(axis=1))
+            rest = np.append(rest, np.arange(2 * n - step, 2 * n))
+            index[rest] = n + np.arange(len(rest))
+            parts = [first, second[rest - n]]
+            frames = torch.cat(parts) if isinstance(first, torch.Tensor) else np.concatenate(parts)
+            return None if 2 * len(rest) > n else _over(frames, index, n)
+    return None
+
+
+def _over(frames: Any, index: np.ndarray, n: int) -> tuple[IndexedColumn[Any], IndexedColumn[Any]]:
+    return IndexedColumn(frames, index[:n]), IndexedColumn(frames, index[n:])
+
+
+def _bytes_of(frames: Any) -> np.ndarray:
+    """uint8 [n, row_bytes]."""
+    return np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
+
+
+def _words_of(frames: Any) -> np.ndarray:
+    """The bytes of each frame, eight at a time if they can be."""
+    raw = _bytes_of(as_array(frames))
+    return raw.view(np.uint64) if raw.shape[1] % 8 == 0 else raw

@@ -7,9 +7,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from ding.data.chunks.frames_once import Repeat, find_repeat, put_back
 from ding.data.columns import Columns, as_columns
+from ding.data.frame_store import frames_once
 from ding.data.id_column import IdColumn
+from ding.data.indexed_column import IndexedColumn
 from ding.data.tree import tree_paths
 from ding.torch_utils.tensor_file import (
     Leaf,
@@ -116,30 +117,35 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
     Raises:
         DataError: A column's name is no text.
     """
-    leaves = dict(_leaves(columns.columns))
+    windows = columns.windows() or ()
+    found, rows = windows[0] if len(windows) == 1 else (columns.columns, range(len(columns)))
+    leaves = {place: _part_of(leaf, rows) for place, leaf in _leaves(found)}
     names = _names(leaves)
     facts: dict[str, Any] = {
         "rows": len(columns),
         "places": {name: list(place) for place, name in names.items()},
         "ids": {},
-        "repeats": [],
+        "frames": [],
     }
+    frames: dict[str, Leaf] = {}
+    for place, first in leaves.items():
+        later = ("next_obs", *place[1:])
+        once = frames_once(first, leaves[later]) if place[0] == "obs" and later in leaves else None
+        if once is not None:
+            name = _free_name(f"{names[place]}.frames", {*names.values(), *frames})
+            frames[name] = once[0].source
+            leaves[place], leaves[later] = once[0].index, once[1].index
+            facts["frames"].append([name, names[place], names[later]])
     tensors: dict[str, Leaf] = {}
     for place, leaf in leaves.items():
-        name = names[place]
         if isinstance(leaf, IdColumn):
-            facts["ids"][name], leaf = leaf.prefix, leaf.numbers
-        first = ("obs", *place[1:])
-        repeat = None
-        if place[0] == "next_obs" and first in leaves:
-            repeat = find_repeat(leaves[first], leaf)
-        if repeat is None:
-            tensors[name] = leaf
-        else:
-            rows = _free_name(f"{name}.rows", {*names.values(), *tensors})
-            tensors[name], tensors[rows] = repeat.rest, repeat.rows
-            facts["repeats"].append([names[first], name, rows, repeat.step])
-    return tensors, facts
+            facts["ids"][names[place]], leaf = leaf.prefix, leaf.numbers
+        tensors[names[place]] = leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
+    return {**tensors, **frames}, facts
+
+
+def _part_of(leaf: Any, rows: range) -> Any:
+    return leaf if len(leaf) == len(rows) else leaf[rows.start : rows.stop]
 
 
 def _names(leaves: Iterable[Place]) -> dict[Place, str]:
@@ -173,9 +179,13 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Colu
         DataError: The parts do not fit each other.
     """
     places, ids = facts.get("places"), facts.get("ids") or {}
-    tensors = _with_repeats(dict(tensors), facts.get("repeats") or [])
+    leaves: dict[str, Any] = dict(tensors)
+    for frames, *names in facts.get("frames") or []:
+        source = leaves.pop(frames)
+        for name in names:
+            leaves[name] = _checked(source, np.asarray(leaves[name]), name)
     columns: dict[str, Any] = {}
-    for name, leaf in tensors.items():
+    for name, leaf in leaves.items():
         place = [name] if places is None else places[name]
         home = columns
         for part in place[:-1]:
@@ -183,17 +193,18 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Colu
         home[place[-1]] = IdColumn(ids[name], np.asarray(leaf)) if name in ids else leaf
         if not len(leaf.shape):
             raise DataError(f"column {name!r} has no rows")
-    lengths = {len(leaf) for leaf in tensors.values()}
+    lengths = {len(leaf) for leaf in leaves.values()}
     if len(lengths) != 1 or facts.get("rows") not in (None, *lengths):
         raise DataError(f"its columns have {sorted(lengths)} rows, not {facts.get('rows')}")
-    return Columns.trusted(columns, lengths.pop())
+    return Columns(columns)
 
 
-def _with_repeats(tensors: dict[str, Leaf], repeats: list[Any]) -> dict[str, Leaf]:
-    for first, second, rows, step in repeats:
-        numbers = np.asarray(tensors.pop(rows))
-        tensors[second] = put_back(tensors[first], Repeat(step, numbers, tensors[second]))
-    return tensors
+def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:
+    if index.dtype != np.int64 or index.ndim != 1 or not len(index):
+        raise DataError(f"column {name!r} names no observations")
+    if index.min() < 0 or index.max() >= len(frames):
+        raise DataError(f"column {name!r} names observations that are missing")
+    return IndexedColumn(frames, index)
 
 
 # ---------------------------------------------------------------------- rows

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ding.data import Columns
 from ding.data.chunks import SharedFolder, read_chunk, write_chunk
-from ding.data.chunks.frames_once import find_repeat, put_back
+from ding.data.indexed_column import IndexedColumn
 from ding.torch_utils.tensor_file import read_tensors, write_tensors
 from ding.utils.errors import ChunkError
 
@@ -63,35 +63,52 @@ def test_files_are_little_more_than_half_as_large(tmp_path, nstep):
     assert size < 0.62 * (obs.nbytes + later.nbytes)
 
 
-def test_what_does_not_repeat_stays_as_it_is():
+@pytest.mark.parametrize("as_torch", [False, True])
+def test_columns_over_one_source_are_written_once(tmp_path, as_torch):
+    folder = SharedFolder(str(tmp_path))
+    frames = (np.random.default_rng(0).random((9, 4, 20, 20)) * 255).astype(np.uint8)
+    source = torch.from_numpy(frames) if as_torch else frames
+    rows, later = np.array([1, 2, 3, 5, 6]), np.array([2, 3, 4, 6, 8])
+    data = Columns({"obs": IndexedColumn(source, rows), "next_obs": IndexedColumn(source, later)})
+    assert write_chunk(folder, "c", data[1:]) < 8 * frames[0].nbytes
+    read = read_chunk(folder, "c").columns
+    assert type(read["obs"]) is type(source)
+    assert np.array_equal(np.asarray(read["obs"]), frames[rows[1:]])
+    assert np.array_equal(np.asarray(read["next_obs"]), frames[later[1:]])
+
+
+def test_what_does_not_repeat_stays_as_it_is(tmp_path):
+    folder = SharedFolder(str(tmp_path))
+
+    def parts(obs, later):
+        write_chunk(folder, "c", Columns({"obs": obs, "next_obs": later}))
+        return set(read_tensors(folder.file("c"))[0])
+
     obs, later = trajectories([6])
-    assert find_repeat(obs, later).rows.tolist() == [5]
-    assert find_repeat(obs, later[::-1].copy()) is None
-    assert find_repeat(obs, later.astype(np.int16)) is None
-    assert find_repeat(obs, torch.from_numpy(later)) is None
-    assert find_repeat(obs[:1], later[:1]) is None
-    assert find_repeat(*trajectories([1, 1, 1, 1])) is None
-    assert find_repeat(*trajectories([6], shape=(4,))) is None
-    half = torch.from_numpy(obs).bfloat16()
-    assert find_repeat(half, half) is None
+    assert parts(obs, later) == {"obs", "next_obs", "obs.frames"}
+    assert parts(obs, later[::-1].copy()) == {"obs", "next_obs"}
+    assert parts(obs, later.astype(np.int16)) == {"obs", "next_obs"}
+    assert parts(obs, torch.from_numpy(later)) == {"obs", "next_obs"}
+    assert parts(obs[:1], later[:1]) == {"obs", "next_obs"}
+    assert parts(*trajectories([1, 1, 1, 1])) == {"obs", "next_obs"}
+    assert parts(*trajectories([6], shape=(4,))) == {"obs", "next_obs"}
 
 
 def test_parts_that_do_not_fit_are_damage(tmp_path):
     folder = SharedFolder(str(tmp_path))
     obs, later = trajectories([6])
-    repeat = find_repeat(obs, later)
-    assert np.array_equal(put_back(obs, repeat), later)
     write_chunk(folder, "c", Columns({"obs": obs, "next_obs": later}))
     tensors, facts = read_tensors(folder.file("c"))
+    numbers = tensors["next_obs"]
     for change in (
-        {"next_obs.rows": np.array([0])}, {"next_obs.rows": np.array([9])},
-        {"next_obs.rows": np.array([], np.int64)}, {"next_obs": tensors["next_obs"][:, :1]},
-        {"next_obs": tensors["next_obs"].astype(np.int32)}, {"obs": tensors["obs"][:1]},
+        {"next_obs": numbers[:5]}, {"next_obs": numbers + 1}, {"next_obs": numbers - 9},
+        {"next_obs": numbers.astype(np.int32)}, {"next_obs": numbers[:, None]},
+        {"obs.frames": tensors["obs.frames"][:6]}, {"obs": obs},
     ):  # fmt: skip
         write_tensors(folder.file("c"), {**tensors, **change}, facts)
         with pytest.raises(ChunkError):
             read_chunk(folder, "c")
-    for repeats in ([["obs", "next_obs", "next_obs.rows", 0]], [["x"]], [3], {"a": 1}):
-        write_tensors(folder.file("c"), tensors, {**facts, "repeats": repeats})
+    for frames in ([["x", "obs", "next_obs"]], [["obs.frames", "x"]], [3], 3):
+        write_tensors(folder.file("c"), tensors, {**facts, "frames": frames})
         with pytest.raises(ChunkError):
             read_chunk(folder, "c")
