@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 
-from ding.model import model_wrap
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
 from ding.rl_utils import a2c_data, a2c_error, a2c_error_continuous
@@ -50,7 +49,6 @@ class A2CPolicy(AdvantageActorCritic):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = False
         self._optimizer = Adam(
             self._model.parameters(),
             lr=cfg.learning_rate,
@@ -59,7 +57,6 @@ class A2CPolicy(AdvantageActorCritic):
             grad_clip_type="clip_norm",
             clip_value=cfg.grad_norm,
         )
-        self._learn_model = model_wrap(self._model, "base")
         self._init_returns()
 
     def _losses(

@@ -1,13 +1,11 @@
 """Sample efficient actor-critic with experience replay (Wang et al. 2017)."""
 
-import copy
 from typing import Any
 
 import torch
 
 from ding.model import model_wrap
 from ding.policy.checks import check_loss, require_mode, to_floats
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     acer_policy_error,
@@ -84,8 +82,7 @@ class ACERPolicy(UnrolledPolicy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = self._cfg.priority
-        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._use_priority()
         clip = {"grad_clip_type": cfg.grad_clip_type, "clip_value": cfg.clip_value}
         self._optimizer_actor = Adam(
             self._model.actor.parameters(), lr=cfg.learning_rate_actor, **clip
@@ -93,13 +90,7 @@ class ACERPolicy(UnrolledPolicy):
         self._optimizer_critic = Adam(
             self._model.critic.parameters(), lr=cfg.learning_rate_critic, **clip
         )
-        self._target_model = model_wrap(
-            copy.deepcopy(self._model).requires_grad_(False),
-            "target",
-            update_type="momentum",
-            update_kwargs={"theta": cfg.target_theta},
-        )
-        self._learn_model = model_wrap(self._model, "base")
+        self._target_model = self._follower(cfg.target_theta)
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:
         """One update of actor and critic, and of the average policy.
@@ -200,20 +191,6 @@ class ACERPolicy(UnrolledPolicy):
         rates = ["cur_lr_actor", "cur_lr_critic"]
         losses = ["total_loss", "actor_loss", "critic_loss"]
         return [*rates, *losses, "policy_loss", "bias_correction_loss", "entropy_loss"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "target_model": self._target_model.state_dict(),
-            "optimizer_actor": self._optimizer_actor.state_dict(),
-            "optimizer_critic": self._optimizer_critic.state_dict(),
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict["model"])
-        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
-        load_optimizer(self._optimizer_actor, state_dict.get("optimizer_actor"))
-        load_optimizer(self._optimizer_critic, state_dict.get("optimizer_critic"))
 
     # ------------------------------------------------------------------ collect and eval
 

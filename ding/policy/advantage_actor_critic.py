@@ -1,5 +1,6 @@
 """What on-policy actor-critic methods share: a critic, and advantages by it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ class AdvantageActorCritic(PolicyGradient):
 
     #: Whether advantages are estimated anew at the start of each pass over the data.
     _recompute_adv = False
+    _learned: Mapping[str, str] = {"optimizer": "_optimizer", "value_norm": "_running_mean_std"}
     _transition_outputs = ("logit", "value")
     _learn_options = {"mode": "compute_actor_critic"}
     _eval_options = {"mode": "compute_actor"}
@@ -116,15 +118,6 @@ class AdvantageActorCritic(PolicyGradient):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "value_loss", "value_mean", "value_max"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        state = super()._state_dict_learn()
-        return {**state, "value_norm": self._running_mean_std.state_dict()}
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        if "value_norm" in state_dict:
-            self._running_mean_std.load_state_dict(state_dict["value_norm"])
 
     # ------------------------------------------------------------------ collect
 

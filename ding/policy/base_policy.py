@@ -7,7 +7,7 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,9 +15,10 @@ import torch
 from easydict import EasyDict
 
 from ding.data import tree_map
-from ding.model import create_model
+from ding.model import create_model, model_wrap
 from ding.policy import modes
-from ding.policy.optimizer_state import load_optimizer
+from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.optimizer_state import load_state, save_state
 from ding.policy.row_adapter import RowAdapter
 from ding.torch_utils.gradient_overlap import GradientOverlap
 from ding.utils import (
@@ -85,6 +86,11 @@ class Policy(RowAdapter):
     #: Columns of a data set that the policy learns from; ``None`` if that is not known.
     data_columns: tuple[str, ...] | None = None
 
+    #: What checkpoints hold beside the networks: entry to attribute, see `save_state`.
+    _learned: Mapping[str, str] = {"optimizer": "_optimizer"}
+    #: Whether there is a target network, `_target_model`, in checkpoints too.
+    _saves_target = False
+
     #: Policy outputs, beside the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 
@@ -92,6 +98,9 @@ class Policy(RowAdapter):
     _silent_keys: tuple[str, ...] = ()
     #: Those that may be of another kind than their default.
     _any_kind_keys: tuple[str, ...] = ()
+
+    #: Whether to learn with the priorities of samples, and their importance weights.
+    _priority = _priority_IS_weight = False
 
     #: Whether acting depends on what an environment showed before: the batched cores are told which
     #: ones the observations are of (``env_ids``), and samples may be sequences (`sequences`).
@@ -122,6 +131,7 @@ class Policy(RowAdapter):
             self._check_model(self._model)
         if self._cuda:
             self._model.to(self._device)
+        self._learn_model: Any = model_wrap(self._model, "base")
         self._overlap: GradientOverlap | None = None
         if cfg.get("multi_gpu", False):
             self._broadcast_model(self._model)
@@ -338,6 +348,52 @@ class Policy(RowAdapter):
         """Update the model once from a batch, or several times; returns what to log."""
         raise NotImplementedError(f"{type(self).__name__} cannot learn: no _forward_learn")
 
+    def _preprocess(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+        """A batch of samples; see `default_preprocess_learn`."""
+        return default_preprocess_learn(
+            data,
+            use_priority_IS_weight=self._priority_IS_weight,
+            use_priority=self._priority,
+            use_nstep=use_nstep,
+            ignore_done=self._cfg.learn.ignore_done,
+            device=self._device,
+        )
+
+    def _use_priority(self) -> None:
+        """Learn from prioritised samples, if the config says so.
+
+        Raises:
+            ConfigError: Weights without priorities.
+        """
+        self._priority = self._cfg.priority
+        self._priority_IS_weight = self._cfg.priority_IS_weight
+        if self._priority_IS_weight and not self._priority:
+            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+
+    def _follower(self, theta: float) -> Any:
+        """A target network that moves by ``theta`` of the way at each update."""
+        target = copy.deepcopy(self._model).requires_grad_(False)
+        return model_wrap(target, "target", update_type="momentum", update_kwargs={"theta": theta})
+
+    def _descend(
+        self,
+        loss: torch.Tensor,
+        optimizer: torch.optim.Optimizer,
+        part: torch.nn.Module | None = None,
+        parameters: Sequence[torch.Tensor] | None = None,
+    ) -> None:
+        """One step of an optimiser.
+
+        Args:
+            part: Whose gradients are averaged over processes; the model's by default.
+            parameters: The only ones that get gradients, if given.
+        """
+        optimizer.zero_grad()
+        loss.backward(inputs=parameters)
+        if self._cfg.get("multi_gpu", False):
+            self.sync_gradients(self._model if part is None else part)
+        optimizer.step()
+
     def _reset_learn(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given data; stateless policies have none."""
 
@@ -346,14 +402,20 @@ class Policy(RowAdapter):
 
     def _state_dict_learn(self) -> dict[str, Any]:
         state = {"model": self._model.state_dict()}
-        if hasattr(self, "_optimizer"):
-            state["optimizer"] = self._optimizer.state_dict()
-        return state
+        target = getattr(self, "_target_model", None)
+        if self._saves_target and target is not None:
+            count = target.update_count
+            state |= {"target_model": target.state_dict(), "target_update_count": count}
+        return {**state, **save_state(self, self._learned)}
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"])
-        if hasattr(self, "_optimizer"):
-            load_optimizer(self._optimizer, state_dict.get("optimizer"))
+        target = getattr(self, "_target_model", None)
+        if self._saves_target and target is not None:
+            # One that holds weights alone: the target starts from them, as at a run's start.
+            target.load_state_dict(state_dict.get("target_model", state_dict["model"]))
+            target.reset_state(state_dict.get("target_update_count"))
+        load_state(self, self._learned, state_dict)
 
     # ------------------------------------------------------------------ collect
 

@@ -124,7 +124,6 @@ class BehaviourCloningPolicy(Policy):
             )
         self._priority_IS_weight = self._cfg.get("priority_IS_weight", False)
         self._optimizer = self._build_optimizer(cfg)
-        self._learn_model = model_wrap(self._model, "base")
 
     def _build_optimizer(self, cfg: EasyDict) -> torch.optim.Optimizer:
         options = {"lr": self._learning_rate(0), "weight_decay": cfg.weight_decay}
@@ -165,11 +164,7 @@ class BehaviourCloningPolicy(Policy):
         weight = batch["IS"].float() if self._priority_IS_weight and "IS" in batch else None
         loss = weighted_mean(losses, weight)
         check_loss(self, loss_value := loss.item(), batch)
-        self._optimizer.zero_grad()
-        loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
+        self._descend(loss, self._optimizer)
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
             "total_loss": loss_value,

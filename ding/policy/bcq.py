@@ -7,7 +7,6 @@ from torch import nn
 
 from ding.model import model_wrap
 from ding.policy.checks import check_loss
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.q_actor_critic import QActorCritic
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -60,6 +59,7 @@ class BCQPolicy(QActorCritic):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
+    _learned = {**QActorCritic._learned, "optimizer_vae": "_optimizer_vae"}
     #: Proposals of which a target takes the best.
     _proposals = 10
 
@@ -89,7 +89,7 @@ class BCQPolicy(QActorCritic):
         divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
         loss = reconstruction + 0.5 * divergence
         check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._vae_parameters, self._optimizer_vae)
+        self._descend(loss, self._optimizer_vae, parameters=self._vae_parameters)
         return {"vae_loss": loss_value, **super()._update_critic(batch)}
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
@@ -111,13 +111,6 @@ class BCQPolicy(QActorCritic):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "vae_loss"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {**super()._state_dict_learn(), "optimizer_vae": self._optimizer_vae.state_dict()}
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        load_optimizer(self._optimizer_vae, state_dict.get("optimizer_vae"))
 
     # ------------------------------------------------------------------ collect and eval
 

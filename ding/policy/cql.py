@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from ding.data import tree_map
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
 from ding.torch_utils import Adam
@@ -43,6 +42,12 @@ class CQLPolicy(SACPolicy):
         ),
     )
 
+    _learned = {
+        **SACPolicy._learned,
+        "log_multiplier": "_log_multiplier",
+        "optimizer_multiplier": "_optimizer_multiplier",
+    }
+
     def _init_learn(self) -> None:
         super()._init_learn()
         cfg = self._cfg.learn
@@ -51,9 +56,9 @@ class CQLPolicy(SACPolicy):
         if self._cfg.multi_agent:
             raise ConfigError(f"{type(self).__name__} is for one agent: set multi_agent to False")
         self._entropy_in_targets = cfg.with_q_entropy
-        # The logarithm of what the penalty is multiplied by.
-        self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=cfg.with_lagrange)
         if cfg.with_lagrange:
+            # The logarithm of what the penalty is multiplied by.
+            self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=True)
             self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
 
     def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
@@ -106,20 +111,6 @@ class CQLPolicy(SACPolicy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "conservative_gap"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        state = super()._state_dict_learn()
-        if self._cfg.learn.with_lagrange:
-            state["log_multiplier"] = self._log_multiplier.detach().clone()
-            state["optimizer_multiplier"] = self._optimizer_multiplier.state_dict()
-        return state
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        if self._cfg.learn.with_lagrange and "log_multiplier" in state_dict:
-            with torch.no_grad():
-                self._log_multiplier.copy_(state_dict["log_multiplier"])
-            load_optimizer(self._optimizer_multiplier, state_dict.get("optimizer_multiplier"))
 
 
 #: A threshold that cannot be reached must not bring infinite losses.

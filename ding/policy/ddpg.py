@@ -68,7 +68,11 @@ class DDPGPolicy(QActorCritic):
         *("learn.learning_rate_policy", "learn.learning_rate_q"),
     )
     _critic_lr, _actor_lr = "learning_rate_critic", "learning_rate_actor"
-    _critic_key, _actor_key = "optimizer_critic", "optimizer_actor"
+    _learned = {
+        "optimizer_critic": "_optimizer_critic",
+        "optimizer_actor": "_optimizer_actor",
+        "update_count": "_update_count",
+    }
 
     @property
     def _hybrid(self) -> bool:

@@ -16,13 +16,8 @@ from easydict import EasyDict
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import (
-    default_preprocess_learn,
-    nstep_train_columns,
-    set_noise_mode,
-)
+from ding.policy.common_utils import nstep_train_columns, set_noise_mode
 from ding.policy.modes import takes_indexed
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.quick_actor import QuickActor
 from ding.policy.quick_learner import QuickLearner
 from ding.rl_utils import (
@@ -81,6 +76,7 @@ class DQNPolicy(Policy):
 
     _silent_keys: tuple[str, ...] = ("learn.alpha", "learn.discount_factor")
 
+    _saves_target = True
     _quick_learner: QuickLearner | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -99,10 +95,7 @@ class DQNPolicy(Policy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg
-        self._priority = cfg.priority
-        self._priority_IS_weight = cfg.priority_IS_weight
-        if cfg.priority_IS_weight and not cfg.priority:
-            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+        self._use_priority()
         self._gamma = cfg.discount_factor
         self._nstep = cfg.nstep
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
@@ -125,14 +118,7 @@ class DQNPolicy(Policy):
         Raises:
             DataError: The loss is not finite.
         """
-        batch = default_preprocess_learn(
-            data,
-            use_priority=self._priority,
-            use_priority_IS_weight=self._priority_IS_weight,
-            ignore_done=self._cfg.learn.ignore_done,
-            use_nstep=True,
-            device=self._device,
-        )
+        batch = self._preprocess(data, use_nstep=True)
         self._train_mode(True)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
@@ -169,11 +155,7 @@ class DQNPolicy(Policy):
 
     def _update(self, loss: torch.Tensor) -> None:
         """One step down the loss."""
-        self._optimizer.zero_grad()
-        loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
+        self._descend(loss, self._optimizer)
 
     def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
         """What targets are made of: the target network's output for ``next_obs``, and more.
@@ -231,21 +213,6 @@ class DQNPolicy(Policy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "target_q_value"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "target_model": self._target_model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "target_update_count": self._target_model.update_count,
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict["model"])
-        # One that holds weights alone: the target starts from them, as at a run's start.
-        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
-        load_optimizer(self._optimizer, state_dict.get("optimizer"))
-        self._target_model.reset_state(state_dict.get("target_update_count"))
 
     # ------------------------------------------------------------------ collect
 

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 
 from ding.policy.dqn import _branches
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -34,6 +33,8 @@ class FQFPolicy(QRDQNPolicy):
 
     def default_model(self) -> tuple[str, list[str]]:
         return "fqf", ["ding.model.template.q_learning"]
+
+    _learned = {**QRDQNPolicy._learned, "optimizer_fraction": "_fraction_optimizer"}
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -89,11 +90,3 @@ class FQFPolicy(QRDQNPolicy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "cur_lr_fraction", "fraction_loss"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        state = super()._state_dict_learn()
-        return {**state, "optimizer_fraction": self._fraction_optimizer.state_dict()}
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        load_optimizer(self._fraction_optimizer, state_dict.get("optimizer_fraction"))

@@ -37,6 +37,7 @@ class HAPPOPolicy(PPOPolicy):
     )
     _action_spaces = ("discrete", "continuous")
     _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
+    _learned = {**PPOPolicy._learned, "rounds": "_rounds"}
     _model: Any
     #: The agent that learns now, and how many times agents have learned.
     _turn, _rounds = 0, 0
@@ -137,10 +138,3 @@ class HAPPOPolicy(PPOPolicy):
     ) -> tuple[torch.Tensor, dict[str, float]]:
         # After normalising: it scales what counts, not what is good.
         return super()._losses(batch, output, adv * batch["factor"])
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {**super()._state_dict_learn(), "rounds": self._rounds}
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        self._rounds = state_dict.get("rounds", 0)

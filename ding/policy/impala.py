@@ -94,8 +94,7 @@ class IMPALAPolicy(UnrolledPolicy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = self._cfg.priority
-        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._use_priority()
         if cfg.optim not in _OPTIMIZERS:
             raise ConfigError(
                 f"policy.learn.optim is {cfg.optim!r}; expected one of {[*_OPTIMIZERS]}"
@@ -106,7 +105,6 @@ class IMPALAPolicy(UnrolledPolicy):
             grad_clip_type=cfg.grad_clip_type,
             clip_value=cfg.clip_value,
         )
-        self._learn_model = model_wrap(self._model, "base")
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:
         """One update.
@@ -134,11 +132,7 @@ class IMPALAPolicy(UnrolledPolicy):
             - cfg.entropy_weight * loss.entropy_loss
         )
         check_loss(self, loss_value := total_loss.item(), batch)
-        self._optimizer.zero_grad()
-        total_loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
+        self._descend(total_loss, self._optimizer)
         value = value.detach()
         names = (*loss._fields, "value_mean")
         log = {

@@ -1,10 +1,11 @@
-"""Optimisers take up their state from checkpoints, old ones included."""
+"""What a policy has learned, in checkpoints: written, and taken up again, from old ones too."""
 
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 logger = logging.getLogger(__name__)
 
@@ -12,7 +13,44 @@ logger = logging.getLogger(__name__)
 _OWN = ("fused", "foreach", "capturable", "differentiable")
 
 
-def load_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | None) -> None:
+def save_state(policy: Any, entries: Mapping[str, str]) -> dict[str, Any]:
+    """The state of parts of a policy; one that it does not have is left out.
+
+    Args:
+        entries: Entry of the state to attribute of the policy: an optimiser, a network, a tensor, a
+            number, or whatever else has ``state_dict``.
+    """
+    return {
+        entry: _saved(part)
+        for entry, attribute in entries.items()
+        if (part := getattr(policy, attribute, None)) is not None
+    }
+
+
+def _saved(part: Any) -> Any:
+    if isinstance(part, torch.Tensor):
+        return part.detach().clone()
+    return part if isinstance(part, int) else part.state_dict()
+
+
+def load_state(policy: Any, entries: Mapping[str, str], state: Mapping[str, Any]) -> None:
+    """Take up what `save_state` wrote. What a state lacks stays as it is; optimisers warn."""
+    for entry, attribute in entries.items():
+        part, saved = getattr(policy, attribute, None), state.get(entry)
+        if isinstance(part, Optimizer):
+            load_optimizer(part, saved)
+        elif part is None or saved is None:
+            continue
+        elif isinstance(part, torch.Tensor):
+            with torch.no_grad():
+                part.copy_(saved)
+        elif isinstance(part, int):
+            setattr(policy, attribute, saved)
+        else:
+            part.load_state_dict(saved)
+
+
+def load_optimizer(optimizer: Optimizer, state: Mapping[str, Any] | None) -> None:
     """Load a state dict; if there is none, or none for these parameters, the optimiser starts anew
     and a warning says so.
 
@@ -29,7 +67,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any] | 
         group.update({name: value for name, value in options.items() if name in group})
 
 
-def _misfit(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> str | None:
+def _misfit(optimizer: Optimizer, state: Mapping[str, Any]) -> str | None:
     try:
         saved = [number for group in state["param_groups"] for number in group["params"]]
         sizes = [len(group["params"]) for group in state["param_groups"]]

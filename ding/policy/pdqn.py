@@ -1,6 +1,5 @@
 """Parametrised deep Q-networks (Xiong et al. 2018)."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,11 @@ import torch
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, require_mode, to_floats
-from ding.policy.common_utils import default_preprocess_learn, nstep_train_columns
+from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
-from ding.policy.optimizer_state import load_optimizer
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
-from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("pdqn")
@@ -62,6 +59,12 @@ class PDQNPolicy(Policy):
     )
 
     _model: Any
+    _saves_target = True
+    _learned = {
+        "optimizer_dis": "_optimizer_dis",
+        "optimizer_cont": "_optimizer_cont",
+        "update_count": "_update_count",
+    }
 
     def default_model(self) -> tuple[str, list[str]]:
         return "pdqn", ["ding.model.template.pdqn"]
@@ -73,10 +76,7 @@ class PDQNPolicy(Policy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        if self._cfg.priority_IS_weight and not self._cfg.priority:
-            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
-        self._priority = self._cfg.priority
-        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._use_priority()
         self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
         values, arguments = (
             [
@@ -89,13 +89,7 @@ class PDQNPolicy(Policy):
         self._value_parameters, self._argument_parameters = values, arguments
         self._optimizer_dis = Adam(values, lr=_rate(cfg, "learning_rate_dis"))
         self._optimizer_cont = Adam(arguments, lr=_rate(cfg, "learning_rate_cont"))
-        self._target_model = model_wrap(
-            copy.deepcopy(self._model).requires_grad_(False),
-            "target",
-            update_type="momentum",
-            update_kwargs={"theta": cfg.target_theta},
-        )
-        self._learn_model = model_wrap(self._model, "base")
+        self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:
@@ -107,14 +101,7 @@ class PDQNPolicy(Policy):
         Raises:
             DataError: A loss is not finite.
         """
-        batch = default_preprocess_learn(
-            data,
-            use_priority=self._priority,
-            use_priority_IS_weight=self._priority_IS_weight,
-            ignore_done=self._cfg.learn.ignore_done,
-            use_nstep=True,
-            device=self._device,
-        )
+        batch = self._preprocess(data, use_nstep=True)
         self._train_mode(True)
         log = self._update_values(batch)
         circle = max(self._cfg.learn.update_circle or 1, 1)
@@ -139,7 +126,7 @@ class PDQNPolicy(Policy):
             td_data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
         )
         check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._value_parameters, self._optimizer_dis)
+        self._descend(loss, self._optimizer_dis, parameters=self._value_parameters)
         q_mean, target_mean = to_floats(q_value.detach().mean(), target.mean())
         return {
             "cur_lr_dis": self._optimizer_dis.param_groups[0]["lr"],
@@ -155,7 +142,7 @@ class PDQNPolicy(Policy):
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
         check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._argument_parameters, self._optimizer_cont)
+        self._descend(loss, self._optimizer_cont, parameters=self._argument_parameters)
         rate = self._optimizer_cont.param_groups[0]["lr"]
         return {"cur_lr_cont": rate, "cont_loss": loss_value}
 
@@ -163,32 +150,9 @@ class PDQNPolicy(Policy):
         inputs = {"state": obs, "action_args": arguments}
         return model.forward(inputs, mode="compute_discrete")["logit"]
 
-    def _descend(self, loss: torch.Tensor, parameters: list[Any], optimizer: Any) -> None:
-        optimizer.zero_grad()
-        loss.backward(inputs=parameters)
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        optimizer.step()
-
     def _monitor_vars_learn(self) -> list[str]:
         losses = ["total_loss", "dis_loss", "cont_loss"]
         return ["cur_lr_dis", "cur_lr_cont", *losses, "q_value", "target_q_value"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "target_model": self._target_model.state_dict(),
-            "optimizer_dis": self._optimizer_dis.state_dict(),
-            "optimizer_cont": self._optimizer_cont.state_dict(),
-            "update_count": self._update_count,
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict["model"])
-        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
-        load_optimizer(self._optimizer_dis, state_dict.get("optimizer_dis"))
-        load_optimizer(self._optimizer_cont, state_dict.get("optimizer_cont"))
-        self._update_count = state_dict.get("update_count", 0)
 
     # ------------------------------------------------------------------ collect
 

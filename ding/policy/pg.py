@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.model import model_wrap
 from ding.policy.checks import to_floats
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import categorical, normal
@@ -71,14 +70,12 @@ class PGPolicy(MonteCarloPolicyGradient):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = False
         self._optimizer = Adam(
             self._model.parameters(),
             lr=cfg.learning_rate,
             grad_clip_type="clip_norm",
             clip_value=cfg.grad_norm,
         )
-        self._learn_model = model_wrap(self._model, "base")
 
     def _losses(
         self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor

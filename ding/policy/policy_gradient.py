@@ -12,7 +12,6 @@ from ding.data import tree_take
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import default_preprocess_learn
 from ding.utils import allreduce_data
 from ding.utils.errors import ConfigError
 
@@ -99,10 +98,7 @@ class PolicyGradient(Policy):
         return 1
 
     def _batch(self, data: Any) -> dict[str, Any]:
-        batch = default_preprocess_learn(
-            data, ignore_done=self._cfg.learn.ignore_done, device=self._device
-        )
-        return one_action(batch)
+        return one_action(self._preprocess(data))
 
     def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
         """Set ``adv`` ``[N]``, how much better than others actions were, before a pass."""
@@ -128,11 +124,7 @@ class PolicyGradient(Policy):
         total_loss, log = self._losses(batch, output, adv)
         log.update(self._log_values(total_loss, output, adv))
         check_loss(self, log["total_loss"], batch)
-        self._optimizer.zero_grad()
-        total_loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._trained)
-        self._optimizer.step()
+        self._descend(total_loss, self._optimizer, self._trained)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
 
     @property

@@ -12,12 +12,10 @@ import torch
 from easydict import EasyDict
 
 from ding.data import Columns, tree_take
-from ding.model import model_wrap
 from ding.policy._auxiliary_memory import AuxiliaryMemory
 from ding.policy._clipped import Clipped
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.policy_gradient import one_action
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.rl_utils._log_prob import categorical_kl, normal_kl
@@ -36,6 +34,12 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     actions = ("discrete", "multi-discrete", "continuous")
     _action_spaces = ("discrete", "continuous")
     _learn_options = {"mode": "compute_actor"}
+    _learned = {
+        "optimizer_ac": "_optimizer_ac",
+        "optimizer_aux_critic": "_optimizer_aux_critic",
+        "value_norm": "_running_mean_std",
+        "auxiliary": "_memory",
+    }
     _model: Any
 
     def default_model(self) -> tuple[str, list[str]]:
@@ -58,7 +62,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = False
         options = {
             "lr": cfg.learning_rate,
             "grad_clip_type": cfg.grad_clip_type,
@@ -66,7 +69,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         }
         self._optimizer_ac = Adam(self._model.actor_critic.parameters(), **options)
         self._optimizer_aux_critic = Adam(self._model.aux_critic.parameters(), **options)
-        self._learn_model = model_wrap(self._model, "base")
         self._memory = AuxiliaryMemory()
         self._init_returns()
 
@@ -84,7 +86,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         log["actor_loss"] = log.pop("total_loss")
         check_loss(self, log["actor_loss"], batch)
         # Without the value head, which this phase leaves alone.
-        self._descend(total_loss, self._model.actor_critic.actor, self._optimizer_ac)
+        self._descend(total_loss, self._optimizer_ac, self._model.actor_critic.actor)
         policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)
         return {
             **log,
@@ -103,19 +105,12 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         log = dict(zip(names, to_floats(loss, value.detach().mean(), value.detach().max())))
         check_loss(self, log["value_loss"], batch)
         total_loss = self._cfg.learn.value_weight * loss
-        self._descend(total_loss, self._model.aux_critic, self._optimizer_aux_critic)
+        self._descend(total_loss, self._optimizer_aux_critic, self._model.aux_critic)
         return log
 
     def _total(self, log: dict[str, Any]) -> dict[str, Any]:
         value_loss = self._cfg.learn.value_weight * log.get("value_loss", 0.0)
         return {**log, "total_loss": log.get("actor_loss", 0.0) + value_loss}
-
-    def _descend(self, loss: torch.Tensor, part: torch.nn.Module, optimizer: Any) -> None:
-        optimizer.zero_grad()
-        loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(part)
-        optimizer.step()
 
     # ------------------------------------------------------------------ auxiliary phase
 
@@ -168,8 +163,8 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         losses = to_floats(value_loss, clone_loss, critic_loss)
         check_loss(self, sum(losses), {"obs": obs, "return": target})
         actor_critic = self._model.actor_critic
-        self._descend(value_loss + weight * clone_loss, actor_critic, self._optimizer_ac)
-        self._descend(critic_loss, self._model.aux_critic, self._optimizer_aux_critic)
+        self._descend(value_loss + weight * clone_loss, self._optimizer_ac, actor_critic)
+        self._descend(critic_loss, self._optimizer_aux_critic, self._model.aux_critic)
         return losses
 
     def _divergence(self, old: Any, new: Any) -> torch.Tensor:
@@ -183,21 +178,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     def _monitor_vars_learn(self) -> list[str]:
         names = ["actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss"]
         return [*super()._monitor_vars_learn(), *names]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            **super()._state_dict_learn(),
-            "optimizer_ac": self._optimizer_ac.state_dict(),
-            "optimizer_aux_critic": self._optimizer_aux_critic.state_dict(),
-            "auxiliary": self._memory.state_dict(),
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        load_optimizer(self._optimizer_ac, state_dict.get("optimizer_ac"))
-        load_optimizer(self._optimizer_aux_critic, state_dict.get("optimizer_aux_critic"))
-        if "auxiliary" in state_dict:
-            self._memory.load_state_dict(state_dict["auxiliary"])
 
     # ------------------------------------------------------------------ collect
 

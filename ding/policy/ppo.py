@@ -6,14 +6,11 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from ding.model import model_wrap
 from ding.policy._clipped import Clipped
 from ding.policy._ppo_setup import linear_decay, load_pretrained
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
-from ding.policy.common_utils import default_preprocess_learn
 from ding.policy.pg import MonteCarloPolicyGradient
-from ding.policy.policy_gradient import one_action
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -114,11 +111,9 @@ class PPOPolicy(_ClippedActorCritic):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = False
         self._recompute_adv = self._cfg.recompute_adv
         self._init_update()
         self._lr_scheduler = linear_decay(self._optimizer, cfg.lr_scheduler)
-        self._learn_model = model_wrap(self._model, "base")
         if cfg.kl_beta > 0 and cfg.pretrained_model_path is None:
             _logger.warning(
                 "policy.learn.kl_beta=%s has no effect without policy.learn.pretrained_model_path",
@@ -196,10 +191,8 @@ class PPOOffPolicy(_ClippedActorCritic):
     )
 
     def _init_learn(self) -> None:
-        self._priority = self._cfg.priority
-        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._use_priority()
         self._init_update()
-        self._learn_model = model_wrap(self._model, "base")
         self._init_returns()
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:  # type: ignore[override]
@@ -211,14 +204,7 @@ class PPOOffPolicy(_ClippedActorCritic):
         Raises:
             DataError: The loss is not finite.
         """
-        batch = default_preprocess_learn(
-            data,
-            use_priority=self._priority,
-            use_priority_IS_weight=self._priority_IS_weight,
-            ignore_done=self._cfg.learn.ignore_done,
-            device=self._device,
-        )
-        batch = one_action(batch)
+        batch = self._batch(data)
         self._train_mode(True)
         self._set_returns(batch, first=True)
         log = self._update(batch)
@@ -262,11 +248,9 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
     _action_spaces = ("discrete", "continuous")
 
     def _init_learn(self) -> None:
-        self._priority = False
         if self._cfg.multi_agent:
             raise ConfigError("policy.multi_agent=True: ppo_pg has no network of agents; use ppo")
         self._init_update()
-        self._learn_model = model_wrap(self._model, "base")
 
     def _losses(
         self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor

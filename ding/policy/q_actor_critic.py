@@ -1,17 +1,15 @@
 """What off-policy actor-critic methods share: twin critics, a slow copy of all, two optimisers."""
 
-import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import default_preprocess_learn, nstep_train_columns
+from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
-from ding.policy.optimizer_state import load_optimizer
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 from ding.utils.errors import ConfigError
@@ -27,8 +25,12 @@ class QActorCritic(Policy):
 
     #: Keys under ``learn`` with the learning rates of critics and actor.
     _critic_lr, _actor_lr = "learning_rate_q", "learning_rate_policy"
-    #: Where a checkpoint has the optimisers' states.
-    _critic_key, _actor_key = "optimizer_q", "optimizer_policy"
+    _saves_target = True
+    _learned: Mapping[str, str] = {
+        "optimizer_q": "_optimizer_critic",
+        "optimizer_policy": "_optimizer_actor",
+        "update_count": "_update_count",
+    }
 
     #: Keys of configs that are elsewhere, or of policies that these have grown out of.
     _silent_keys: tuple[str, ...] = (
@@ -54,8 +56,7 @@ class QActorCritic(Policy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        self._priority = self._cfg.priority
-        self._priority_IS_weight = self._cfg.priority_IS_weight
+        self._use_priority()
         self._set_horizon()
         self._actor_update_freq = cfg.get("actor_update_freq", 1)
         # Parameters, not modules: an encoder that both share is moved by both.
@@ -63,13 +64,7 @@ class QActorCritic(Policy):
         self._critic_parameters = list(self._model.critic.parameters())
         self._optimizer_critic = Adam(self._critic_parameters, lr=cfg[self._critic_lr])
         self._optimizer_actor = Adam(self._actor_parameters, lr=cfg[self._actor_lr])
-        self._target_model = model_wrap(
-            copy.deepcopy(self._model).requires_grad_(False),
-            "target",
-            update_type="momentum",
-            update_kwargs={"theta": cfg.target_theta},
-        )
-        self._learn_model = model_wrap(self._model, "base")
+        self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:
@@ -81,14 +76,7 @@ class QActorCritic(Policy):
         Raises:
             DataError: A loss is not finite.
         """
-        batch = default_preprocess_learn(
-            data,
-            use_priority=self._priority,
-            use_priority_IS_weight=self._priority_IS_weight,
-            ignore_done=self._cfg.learn.ignore_done,
-            use_nstep=self._nstep > 1,
-            device=self._device,
-        )
+        batch = self._preprocess(data, use_nstep=self._nstep > 1)
         if self._cfg.get("reward_batch_norm", False):
             reward = batch["reward"]
             batch["reward"] = (reward - reward.mean()) / (reward.std(correction=0) + 1e-8)
@@ -121,7 +109,7 @@ class QActorCritic(Policy):
     ) -> dict[str, Any]:
         """One step of the critics; returns what to log of it."""
         check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._critic_parameters, self._optimizer_critic)
+        self._descend(loss, self._optimizer_critic, parameters=self._critic_parameters)
         q_mean, target_mean = to_floats(q_value.mean(), target.mean())
         return {
             "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
@@ -135,20 +123,13 @@ class QActorCritic(Policy):
     def _update_actor(self, batch: dict[str, Any]) -> dict[str, Any]:
         loss, log = self._actor_loss(batch)
         check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._actor_parameters, self._optimizer_actor)
+        # The actor's loss leaves out the critics' parameters.
+        self._descend(loss, self._optimizer_actor, parameters=self._actor_parameters)
         return {
             "cur_lr_actor": self._optimizer_actor.param_groups[0]["lr"],
             "actor_loss": loss_value,
             **log,
         }
-
-    def _descend(self, loss: torch.Tensor, parameters: list[Any], optimizer: Any) -> None:
-        """One step; only these parameters get gradients: the actor's leave out the critics'."""
-        optimizer.zero_grad()
-        loss.backward(inputs=parameters)
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        optimizer.step()
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         """What the state after each sample is worth, ``[B]``."""
@@ -198,22 +179,6 @@ class QActorCritic(Policy):
     def _monitor_vars_learn(self) -> list[str]:
         losses = ["total_loss", "critic_loss", "actor_loss"]
         return ["cur_lr_critic", "cur_lr_actor", *losses, "q_value", "target_q_value", "td_error"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "target_model": self._target_model.state_dict(),
-            self._critic_key: self._optimizer_critic.state_dict(),
-            self._actor_key: self._optimizer_actor.state_dict(),
-            "update_count": self._update_count,
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict["model"])
-        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
-        load_optimizer(self._optimizer_critic, state_dict.get(self._critic_key))
-        load_optimizer(self._optimizer_actor, state_dict.get(self._actor_key))
-        self._update_count = state_dict.get("update_count", 0)
 
     # ------------------------------------------------------------------ collect
 

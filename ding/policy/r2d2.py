@@ -9,7 +9,6 @@ import torch
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.sequences import (
     sequence_batch,
     sequence_columns,
@@ -83,6 +82,7 @@ class R2D2Policy(Policy):
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
     _silent_keys = ("unroll_len",)
+    _saves_target = True
     _recurrent = True
     _transition_outputs = ("prev_state",)
 
@@ -116,10 +116,7 @@ class R2D2Policy(Policy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg
-        self._priority = cfg.priority
-        self._priority_IS_weight = cfg.priority_IS_weight
-        if cfg.priority_IS_weight and not cfg.priority:
-            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+        self._use_priority()
         self._gamma = cfg.discount_factor
         self._nstep = cfg.nstep
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
@@ -154,11 +151,7 @@ class R2D2Policy(Policy):
         loss, priority = self._sequence_loss(batch, q, target_q)
 
         check_loss(self, loss_value := loss.item(), batch)
-        self._optimizer.zero_grad()
-        loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
+        self._descend(loss, self._optimizer)
         self._target_model.update(self._model)
         q_mean, target_q_mean = to_floats(q.detach().mean(), target_q.mean())
         return {
@@ -244,21 +237,6 @@ class R2D2Policy(Policy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return ["cur_lr", "total_loss", "q_value", "target_q_value"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "target_model": self._target_model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "target_update_count": self._target_model.update_count,
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict["model"])
-        # One that holds weights alone: the target starts from them, as at a run's start.
-        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
-        load_optimizer(self._optimizer, state_dict.get("optimizer"))
-        self._target_model.reset_state(state_dict.get("target_update_count"))
 
     # ------------------------------------------------------------------ collect
 

@@ -10,7 +10,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from ding.model import model_wrap
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce
@@ -58,19 +57,24 @@ class _SoftActorCritic(QActorCritic):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
+    _learned = {
+        **QActorCritic._learned,
+        "alpha": "_alpha_parameter",
+        "optimizer_alpha": "_optimizer_alpha",
+    }
+
     def _init_learn(self) -> None:
         super()._init_learn()
         cfg = self._cfg.learn
         if not cfg.alpha > 0:
             raise ConfigError(f"policy.learn.alpha is {cfg.alpha}; the temperature must be > 0")
         self._auto_alpha, self._log_space = cfg.auto_alpha, cfg.log_space
-        start = math.log(cfg.alpha) if cfg.auto_alpha and cfg.log_space else float(cfg.alpha)
-        self._alpha_parameter = torch.tensor([start], device=self._device)
         self._alpha_value = float(cfg.alpha)
         if cfg.auto_alpha:
             entropy = cfg.target_entropy
             self._target_entropy = self._usual_entropy() if entropy is None else entropy
-            self._alpha_parameter.requires_grad_(True)
+            start = math.log(cfg.alpha) if cfg.log_space else float(cfg.alpha)
+            self._alpha_parameter = torch.tensor([start], device=self._device, requires_grad=True)
             self._optimizer_alpha = Adam([self._alpha_parameter], lr=cfg.learning_rate_alpha)
 
     def _usual_entropy(self) -> float:
@@ -106,20 +110,10 @@ class _SoftActorCritic(QActorCritic):
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "alpha", "alpha_loss", "entropy"]
 
-    def _state_dict_learn(self) -> dict[str, Any]:
-        state = super()._state_dict_learn()
-        if self._auto_alpha:
-            state["alpha"] = self._alpha_parameter.detach().clone()
-            state["optimizer_alpha"] = self._optimizer_alpha.state_dict()
-        return state
-
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         super()._load_state_dict_learn(state_dict)
-        if self._auto_alpha and "alpha" in state_dict:
-            with torch.no_grad():
-                self._alpha_parameter.copy_(state_dict["alpha"])
+        if self._auto_alpha:
             self._read_alpha()
-            load_optimizer(self._optimizer_alpha, state_dict.get("optimizer_alpha"))
 
 
 @POLICY_REGISTRY.register("sac")

@@ -10,7 +10,6 @@ import torch
 
 from ding.model import model_wrap
 from ding.policy.dqn import DQNPolicy, one_action
-from ding.policy.optimizer_state import load_optimizer
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -54,6 +53,12 @@ class SQNPolicy(DQNPolicy):
             cfg.nstep = cfg.collect.nstep
         self._log_alpha = torch.tensor(float(cfg.learn.alpha)).log()
         super().__init__(cfg, *args, **kwargs)
+
+    _learned = {
+        **DQNPolicy._learned,
+        "log_alpha": "_log_alpha",
+        "optimizer_alpha": "_alpha_optimizer",
+    }
 
     def default_model(self) -> tuple[str, list[str]]:
         return "sqn", ["ding.model.template.sqn"]
@@ -111,20 +116,6 @@ class SQNPolicy(DQNPolicy):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "alpha", "entropy"]
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            **super()._state_dict_learn(),
-            "log_alpha": self._log_alpha.detach().clone(),
-            "optimizer_alpha": self._alpha_optimizer.state_dict(),
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        if "log_alpha" in state_dict:
-            with torch.no_grad():
-                self._log_alpha.copy_(state_dict["log_alpha"])
-        load_optimizer(self._alpha_optimizer, state_dict.get("optimizer_alpha"))
 
     def _state_dict_collect(self) -> dict[str, Any]:
         return {**super()._state_dict_collect(), "log_alpha": self._log_alpha.detach().clone()}

@@ -1,6 +1,5 @@
 """What policies of teams share: sequences to learn from, and networks with memories to act by."""
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,6 @@ from ding.model import model_wrap
 from ding.model.template.agents import AgentsModel, first_state
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.optimizer_state import load_optimizer
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 from ding.utils.errors import ConfigError, DataError
 
@@ -50,6 +48,7 @@ class TeamPolicy(Policy):
         eval=dict(env_num=None),
     )
 
+    _saves_target = True
     _recurrent = True
     _transition_outputs: tuple[str, ...] = ("prev_state",)
     #: Parts of an observation that the network looks at.
@@ -70,18 +69,10 @@ class TeamPolicy(Policy):
     # ------------------------------------------------------------------ learn
 
     def _init_learn(self) -> None:
-        self._priority = self._cfg.priority
-        self._priority_IS_weight = self._cfg.priority_IS_weight
-        if self._priority_IS_weight and not self._priority:
-            raise ConfigError("policy.priority_IS_weight=True needs policy.priority=True")
+        self._use_priority()
         self._gamma = self._cfg.learn.discount_factor
         self._optimizer = self._make_optimizer()
-        self._target_model: Any = model_wrap(
-            copy.deepcopy(self._model).requires_grad_(False),
-            "target",
-            update_type="momentum",
-            update_kwargs={"theta": self._cfg.learn.target_update_theta},
-        )
+        self._target_model = self._follower(self._cfg.learn.target_update_theta)
 
     def _make_optimizer(self) -> Any:
         """The optimiser of all parameters."""
@@ -107,11 +98,7 @@ class TeamPolicy(Policy):
         loss, td_error, log = self._losses(batch)
 
         check_loss(self, loss_value := loss.item(), batch)
-        self._optimizer.zero_grad()
-        loss.backward()
-        if self._cfg.get("multi_gpu", False):
-            self.sync_gradients(self._model)
-        self._optimizer.step()
+        self._descend(loss, self._optimizer)
         self._target_model.update(self._model)
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
@@ -140,18 +127,6 @@ class TeamPolicy(Policy):
         if batch["weight"] is not None:
             loss = loss * batch["weight"]
         return (loss * mask).sum() / mask.sum()
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "target_model": self._target_model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict["model"])
-        self._target_model.load_state_dict(state_dict.get("target_model", state_dict["model"]))
-        load_optimizer(self._optimizer, state_dict.get("optimizer"))
 
     # ------------------------------------------------------------------ collect
 
