@@ -19,30 +19,14 @@ class A2CPolicy(AdvantageActorCritic):
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "multi-agent")
     config: dict[str, Any] = dict(
         type="a2c",
-        cuda=False,
-        on_policy=True,
-        priority=False,
-        priority_IS_weight=False,
-        # 'discrete' or 'continuous'.
-        action_space="discrete",
-        multi_agent=False,
         learn=dict(
             update_per_collect=1,
-            batch_size=64,
-            learning_rate=1e-3,
             betas=(0.9, 0.999),
             eps=1e-8,
             # Longest gradient.
             grad_norm=0.5,
-            value_weight=0.5,
-            entropy_weight=0.01,
-            # Normalise the advantages of each minibatch.
-            adv_norm=False,
-            ignore_done=False,
         ),
-        # Give exactly one of n_sample and n_episode.
-        collect=dict(unroll_len=1, discount_factor=0.9, gae_lambda=0.95),
-        eval=dict(),
+        collect=dict(discount_factor=0.9),
     )
 
     _silent_keys = ("learn.discount_factor", "learn.normalize_advantage")

@@ -30,8 +30,6 @@ class ACERPolicy(UnrolledPolicy):
     actions = ("discrete",)
     config: dict[str, Any] = dict(
         type="acer",
-        cuda=False,
-        on_policy=False,
         # Draw pieces by the mean of their one-step errors.
         priority=False,
         priority_IS_weight=False,

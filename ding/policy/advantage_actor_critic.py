@@ -25,6 +25,26 @@ class AdvantageActorCritic(PolicyGradient):
     it), and wherever ``step_id`` does not go on by one.
     """
 
+    config: dict[str, Any] = dict(
+        on_policy=True,
+        priority=False,
+        priority_IS_weight=False,
+        # 'discrete' or 'continuous'; 'hybrid' where the algorithm serves it.
+        action_space="discrete",
+        multi_agent=False,
+        learn=dict(
+            batch_size=64,
+            learning_rate=1e-3,
+            value_weight=0.5,
+            entropy_weight=0.01,
+            # Normalise the advantages of each minibatch.
+            adv_norm=False,
+            ignore_done=False,
+        ),
+        # Give exactly one of n_sample and n_episode.
+        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
+    )
+
     #: Whether advantages are estimated anew at the start of each pass over the data.
     _recompute_adv = False
     _learned: Mapping[str, str] = {"optimizer": "_optimizer", "value_norm": "_running_mean_std"}

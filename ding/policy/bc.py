@@ -50,8 +50,6 @@ class BehaviourCloningPolicy(Policy):
     pipeline = "serial_bc"
     config: dict[str, Any] = dict(
         type="bc",
-        cuda=False,
-        on_policy=False,
         continuous=False,
         # Of continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared errors,
         # or the likelihood.
@@ -88,7 +86,6 @@ class BehaviourCloningPolicy(Policy):
             noise_sigma=0.2,
             noise_range=dict(min=-0.5, max=0.5),
         ),
-        eval=dict(),
         other=dict(replay_buffer=dict(replay_buffer_size=10000)),
     )
 

@@ -28,8 +28,6 @@ class BCQPolicy(QActorCritic):
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="bcq",
-        cuda=False,
-        on_policy=False,
         priority=False,
         priority_IS_weight=False,
         random_collect_size=10000,
@@ -55,7 +53,6 @@ class BCQPolicy(QActorCritic):
             init_w=3e-3,
         ),
         collect=dict(n_sample=1, unroll_len=1),
-        eval=dict(),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 

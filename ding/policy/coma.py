@@ -28,9 +28,6 @@ class COMAPolicy(TeamPolicy):
     actions = ("multi-agent",)
     config: dict[str, Any] = dict(
         type="coma",
-        cuda=False,
-        on_policy=False,
-        model=dict(),
         learn=dict(
             update_per_collect=20,
             batch_size=32,

@@ -29,8 +29,6 @@ class DDPGPolicy(QActorCritic):
     actions: tuple[str, ...] = ("continuous", "hybrid", "multi-agent")
     config: dict[str, Any] = dict(
         type="ddpg",
-        cuda=False,
-        on_policy=False,
         priority=False,
         priority_IS_weight=False,
         nstep=1,
@@ -58,7 +56,6 @@ class DDPGPolicy(QActorCritic):
             noise_range=dict(min=-0.5, max=0.5),
         ),
         collect=dict(unroll_len=1, noise_sigma=0.1),
-        eval=dict(),
         other=dict(replay_buffer=dict(replay_buffer_size=100000)),
     )
 

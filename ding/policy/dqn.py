@@ -43,8 +43,6 @@ class DQNPolicy(Policy):
     actions: tuple[str, ...] = ("discrete", "multi-discrete")
     config: dict[str, Any] = dict(
         type="dqn",
-        cuda=False,
-        on_policy=False,
         # Draw samples with probabilities that follow their TD error.
         priority=False,
         # Weigh samples for the bias which that brings (needs `priority`).
@@ -66,7 +64,6 @@ class DQNPolicy(Policy):
         ),
         # Give exactly one of n_sample and n_episode.
         collect=dict(n_sample=8, unroll_len=1),
-        eval=dict(),
         other=dict(
             # ε as a function of environment steps; `type` is 'exp' or 'linear'.
             eps=dict(type="exp", start=0.95, end=0.1, decay=10000),

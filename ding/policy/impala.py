@@ -33,8 +33,6 @@ class IMPALAPolicy(UnrolledPolicy):
     actions = ("discrete", "multi-discrete", "continuous")
     config: dict[str, Any] = dict(
         type="impala",
-        cuda=False,
-        on_policy=False,
         # Draw pieces by the mean of their one-step errors.
         priority=False,
         priority_IS_weight=False,
@@ -65,7 +63,6 @@ class IMPALAPolicy(UnrolledPolicy):
             ignore_done=False,
         ),
         collect=dict(),
-        eval=dict(),
         other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
     )
 

@@ -28,8 +28,6 @@ class IQLPolicy(QActorCritic):
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="iql",
-        cuda=False,
-        on_policy=False,
         priority=False,
         priority_IS_weight=False,
         random_collect_size=10000,
@@ -55,7 +53,6 @@ class IQLPolicy(QActorCritic):
             ignore_done=False,
         ),
         collect=dict(n_sample=1, unroll_len=1),
-        eval=dict(),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 

@@ -30,8 +30,6 @@ class PDQNPolicy(Policy):
     actions = ("hybrid",)
     config: dict[str, Any] = dict(
         type="pdqn",
-        cuda=False,
-        on_policy=False,
         priority=False,
         priority_IS_weight=False,
         discount_factor=0.97,
@@ -51,7 +49,6 @@ class PDQNPolicy(Policy):
             ignore_done=False,
         ),
         collect=dict(unroll_len=1, noise_sigma=0.1),
-        eval=dict(),
         other=dict(
             eps=dict(type="exp", start=0.95, end=0.1, decay=10000),
             replay_buffer=dict(replay_buffer_size=10000),

@@ -42,7 +42,6 @@ class PGPolicy(MonteCarloPolicyGradient):
 
     config: dict[str, Any] = dict(
         type="pg",
-        cuda=False,
         on_policy=True,
         # 'discrete' or 'continuous'.
         action_space="discrete",
@@ -64,7 +63,6 @@ class PGPolicy(MonteCarloPolicyGradient):
             discount_factor=0.99,
             collector=dict(get_train_sample=True),
         ),
-        eval=dict(),
     )
     _transition_outputs = ()
 

@@ -32,6 +32,17 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     paper = "Cobbe et al. 2020"
     actions = ("discrete", "multi-discrete", "continuous")
+    config: dict[str, Any] = dict(
+        learn=dict(
+            clip_ratio=0.2,
+            # An auxiliary phase's passes over all data of the policy phases before it, and what
+            # weight it gives to leaving the policy as it is.
+            aux_train_epoch=6,
+            aux_bc_weight=1,
+            grad_clip_type="clip_norm",
+            grad_clip_value=10,
+        ),
+    )
     _action_spaces = ("discrete", "continuous")
     _learn_options = {"mode": "compute_actor"}
     _learned = {
@@ -191,37 +202,14 @@ class PPGPolicy(PhasicPolicyGradient):
 
     config: dict[str, Any] = dict(
         type="ppg",
-        cuda=False,
-        on_policy=True,
-        priority=False,
-        priority_IS_weight=False,
-        # 'discrete' or 'continuous'.
-        action_space="discrete",
-        multi_agent=False,
         learn=dict(
             # Passes over the data of a policy phase.
             actor_epoch_per_collect=1,
             critic_epoch_per_collect=1,
-            batch_size=64,
-            learning_rate=1e-3,
-            value_weight=0.5,
-            entropy_weight=0.01,
-            clip_ratio=0.2,
             value_norm=False,
-            # Normalise the advantages of each minibatch.
-            adv_norm=False,
-            # Policy phases until an auxiliary phase, its passes over all of their data, and what
-            # weight it gives to leaving the policy as it is.
+            # Policy phases until an auxiliary phase.
             aux_freq=8,
-            aux_train_epoch=6,
-            aux_bc_weight=1,
-            grad_clip_type="clip_norm",
-            grad_clip_value=10,
-            ignore_done=False,
         ),
-        # Give exactly one of n_sample and n_episode.
-        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(),
     )
 
     def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
@@ -263,36 +251,16 @@ class PPGOffPolicy(PhasicPolicyGradient):
 
     config: dict[str, Any] = dict(
         type="ppg_offpolicy",
-        cuda=False,
         on_policy=False,
-        priority=False,
-        priority_IS_weight=False,
-        # 'discrete' or 'continuous'.
-        action_space="discrete",
-        multi_agent=False,
         transition_with_policy_data=True,
         learn=dict(
             update_per_collect=5,
-            batch_size=64,
-            learning_rate=1e-3,
-            value_weight=0.5,
-            entropy_weight=0.01,
-            clip_ratio=0.2,
-            # Normalise the advantages of each batch.
-            adv_norm=False,
-            # Updates until an auxiliary phase; see PPGPolicy.
+            # Updates until an auxiliary phase.
             aux_freq=5,
-            aux_train_epoch=6,
-            aux_bc_weight=1,
-            # Older names of the last two; they count if they are set.
+            # Older names of `aux_train_epoch` and `aux_bc_weight`; they count if they are set.
             epochs_aux=None,
             beta_weight=None,
-            grad_clip_type="clip_norm",
-            grad_clip_value=10,
-            ignore_done=False,
         ),
-        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(),
         other=dict(
             replay_buffer=dict(
                 # A buffer each for policy and values; one for both if False.

@@ -21,6 +21,20 @@ _logger = logging.getLogger(__name__)
 class _ClippedActorCritic(Clipped, AdvantageActorCritic):
     """The clipped losses of an actor and of its critic."""
 
+    paper = "Schulman et al. 2017"
+    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
+    config: dict[str, Any] = dict(
+        nstep_return=False,
+        transition_with_policy_data=True,
+        learn=dict(
+            clip_ratio=0.2,
+            value_norm=True,
+            ppo_param_init=True,
+            grad_clip_type="clip_norm",
+            grad_clip_value=0.5,
+        ),
+    )
+
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.nstep_return:
             raise ConfigError("policy.nstep_return=True: PPO does not have it; remove the key")
@@ -61,45 +75,22 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
 class PPOPolicy(_ClippedActorCritic):
     """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
 
-    paper = "Schulman et al. 2017"
-    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     config: dict[str, Any] = dict(
         type="ppo",
-        cuda=False,
-        on_policy=True,
-        priority=False,
-        priority_IS_weight=False,
         # Estimate advantages anew, with the current critic, at the start of each epoch.
         recompute_adv=True,
-        # 'discrete', 'continuous' or 'hybrid'.
-        action_space="discrete",
-        nstep_return=False,
-        multi_agent=False,
-        transition_with_policy_data=True,
         learn=dict(
             epoch_per_collect=10,
-            batch_size=64,
             learning_rate=3e-4,
             # dict(epoch_num, min_lr_lambda): see `linear_decay`.
             lr_scheduler=None,
-            value_weight=0.5,
             entropy_weight=0.0,
-            clip_ratio=0.2,
-            # Normalise the advantages of each minibatch.
             adv_norm=True,
-            value_norm=True,
-            ppo_param_init=True,
-            grad_clip_type="clip_norm",
-            grad_clip_value=0.5,
-            ignore_done=False,
             # Weight and estimator of the divergence from a pretrained policy.
             kl_type="k1",
             kl_beta=0.0,
             pretrained_model_path=None,
         ),
-        # Give exactly one of n_sample and n_episode.
-        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(),
     )
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
@@ -150,38 +141,11 @@ class PPOOffPolicy(_ClippedActorCritic):
     ``other.replay_buffer.max_use``, so that the clipped ratio has something to go by.
     """
 
-    paper = "Schulman et al. 2017"
-    actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     config: dict[str, Any] = dict(
         type="ppo_offpolicy",
-        cuda=False,
         on_policy=False,
-        priority=False,
-        priority_IS_weight=False,
-        # 'discrete', 'continuous' or 'hybrid'.
-        action_space="discrete",
-        nstep_return=False,
         nstep=3,
-        multi_agent=False,
-        transition_with_policy_data=True,
-        learn=dict(
-            update_per_collect=5,
-            batch_size=64,
-            learning_rate=1e-3,
-            value_weight=0.5,
-            entropy_weight=0.01,
-            clip_ratio=0.2,
-            # Normalise the advantages of each batch.
-            adv_norm=False,
-            value_norm=True,
-            ppo_param_init=True,
-            grad_clip_type="clip_norm",
-            grad_clip_value=0.5,
-            ignore_done=False,
-            weight_decay=0.0,
-        ),
-        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(),
+        learn=dict(update_per_collect=5, weight_decay=0.0),
         other=dict(replay_buffer=dict(replay_buffer_size=10000)),
     )
 
@@ -222,7 +186,6 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
 
     config: dict[str, Any] = dict(
         type="ppo_pg",
-        cuda=False,
         on_policy=True,
         # 'discrete' or 'continuous'.
         action_space="discrete",
@@ -243,7 +206,6 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
         ),
         # Give n_episode, and collect with the collector 'episode'.
         collect=dict(unroll_len=1, discount_factor=0.99, collector=dict(get_train_sample=True)),
-        eval=dict(),
     )
     _action_spaces = ("discrete", "continuous")
 

@@ -28,8 +28,6 @@ class QMIXPolicy(TeamPolicy):
     config: dict[str, Any] = dict(
         type="qmix",
         cuda=True,
-        on_policy=False,
-        model=dict(),
         learn=dict(
             update_per_collect=20,
             batch_size=32,

@@ -40,8 +40,6 @@ class R2D2Policy(Policy):
 
     config: dict[str, Any] = dict(
         type="r2d2",
-        cuda=False,
-        on_policy=False,
         priority=True,
         priority_IS_weight=True,
         discount_factor=0.997,

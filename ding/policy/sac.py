@@ -24,8 +24,6 @@ class _SoftActorCritic(QActorCritic):
     """
 
     config: dict[str, Any] = dict(
-        cuda=False,
-        on_policy=False,
         priority=False,
         priority_IS_weight=False,
         nstep=1,
@@ -53,7 +51,6 @@ class _SoftActorCritic(QActorCritic):
             init_w=3e-3,
         ),
         collect=dict(n_sample=1, unroll_len=1, collector_logit=False),
-        eval=dict(),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
