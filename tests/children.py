@@ -17,6 +17,8 @@ import time
 import types
 from pathlib import Path
 
+from ding.utils import durations
+
 CHECKOUT = str(Path(__file__).parents[1])
 #: Imported before the first child is forked.
 PRELOADED = (
@@ -46,17 +48,20 @@ class Child:
     Args:
         target: Called with `args` in the child; both are pickled.
         output: File to which the output is appended; by default one that `communicate` reads.
+        folder: Where it works; by default the current folder.
         session: Whether the child has a session, and so a process group, of its own.
+        changed: Other values for names of `ding.utils.durations`.
         environ: More environment variables.
     """
 
-    def __init__(self, target, *args, output=None, session=False, **environ):
-        if output is None:
-            fd, output = tempfile.mkstemp(prefix="output", suffix=".txt")
-            os.close(fd)
-        self._output = os.path.abspath(output)
+    def __init__(
+        self, target, *args, output=None, folder=None, session=False, changed=None, **environ
+    ):
+        # Goes with this object.
+        self._temporary = tempfile.NamedTemporaryFile() if output is None else None  # noqa: SIM115
+        self._output = os.path.abspath(output or self._temporary.name)
         environ = {**os.environ, "PYTHONPATH": CHECKOUT, "DING_CONSOLE": "plain", **environ}
-        setting = (os.getcwd(), environ, self._output, session)
+        setting = (str(folder or os.getcwd()), environ, self._output, session, changed or {})
         self._process = forkserver().Process(target=_child, args=(setting, target, args))
         self._process.start()
         self.pid = self._process.pid
@@ -88,12 +93,12 @@ class Child:
 
 
 def start_python(script, *args, **options):
-    """As `python -c SCRIPT ARGS` in the current folder, and as `python SCRIPT.py ARGS`."""
+    """As `python -c SCRIPT ARGS`; of a script's file if it ends in .py."""
     return Child(_run_python, script, [str(arg) for arg in args], **options)
 
 
 def start_ding(*args, **options):
-    """As `ding ARGS` in the current folder."""
+    """As `ding ARGS`."""
     return Child(_run_ding, [str(arg) for arg in args], **options)
 
 
@@ -113,12 +118,15 @@ def _run_ding(args):
 
 
 def _child(setting, target, args):
-    folder, environ, output, session = setting
+    folder, environ, output, session, changed = setting
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)
     if session:
         os.setsid()
+    for name, seconds in changed.items():
+        assert hasattr(durations, name), name
+        setattr(durations, name, seconds)
     _print_into(output)
     target(*args)
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import Any
 import requests
 from easydict import EasyDict
 
-REPOSITORY = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-m", "ding.entry.cli")
+from tests.children import start_ding
 
 CONFIG = """\
 from tests.parallel.runs import parallel_config
@@ -94,22 +92,28 @@ def parallel_config(
 
 
 class ParallelRun:
-    """``ding -m parallel`` in a session of its own, so that nothing that it leaves goes unseen."""
+    """``ding -m parallel`` in a session of its own, so that nothing that it leaves goes unseen.
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    Args:
+        folder: Where it is started.
+        changed: Other durations than those of `ding.utils.durations`.
+        settings: See `parallel_config`.
+    """
+
+    def __init__(
+        self, folder: Path, changed: dict[str, float] | None = None, **settings: Any
+    ) -> None:
         self.folder = folder
         self.exp = folder / settings.get("exp_name", "run")
         (folder / "config.py").write_text(CONFIG.format(settings=settings))
         self.output_file = folder / "output.txt"
-        with self.output_file.open("w") as output:
-            self.process = subprocess.Popen(
-                [*COMMAND, *["-m", "parallel", "-c", "config.py", "-s", "0", "--plain"]],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.process = start_ding(
+            *["-m", "parallel", "-c", "config.py", "-s", "0", "--plain"],
+            folder=folder,
+            output=self.output_file,
+            session=True,
+            changed=changed,
+        )
 
     @property
     def output(self) -> str:
@@ -131,7 +135,7 @@ class ParallelRun:
             return {}
 
     def wait_for(
-        self, what: str, condition: Callable[[dict[str, Any]], Any], timeout: float = 30
+        self, what: str, condition: Callable[[dict[str, Any]], Any], timeout: float = 60
     ) -> dict[str, Any]:
         """The first status that meets a condition."""
         deadline = time.monotonic() + timeout
@@ -177,7 +181,7 @@ class ParallelRun:
                     alive.append(int(folder.name))
         return alive
 
-    def wait_until_alone(self, timeout: float = 5) -> None:
+    def wait_until_alone(self, timeout: float = 20) -> None:
         """Until no process of the run is left."""
         deadline = time.monotonic() + timeout
         while left := self.processes():

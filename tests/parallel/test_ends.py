@@ -8,18 +8,20 @@ import pytest
 
 from tests.parallel.runs import parallel_run
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(120)
 
 
+@pytest.mark.slow
 def test_a_run_that_converges(tmp_path):
     with parallel_run(tmp_path, stop_value=8) as run:
         assert run.end() == 0
         assert run.last_line.startswith("converged: mean return")
-        run.wait_until_alone(0.5)
+        run.wait_until_alone()
         assert run.data_files() == []
         assert (run.exp / "ckpt" / "ckpt_best.pth.tar").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
 )
@@ -27,9 +29,8 @@ def test_a_signal_to_the_parent(tmp_path, number, status):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
         os.kill(run.process.pid, number)
-        began = time.monotonic()
-        assert run.end(8) == status
-        run.wait_until_alone(max(0, 5 - (time.monotonic() - began)))
+        assert run.end(20) == status
+        run.wait_until_alone()
         assert run.last_line.startswith("interrupted: ")
         assert run.data_files() == []
 
@@ -38,24 +39,26 @@ def test_ctrl_c_to_all_processes(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
         os.killpg(run.process.pid, signal.SIGINT)
-        assert run.end(8) == 130
-        run.wait_until_alone(1)
+        assert run.end(20) == 130
+        run.wait_until_alone()
         assert run.last_line.startswith("interrupted: ")
         assert run.output.count("Traceback") == 0
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_parts_start(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
-        time.sleep(2.5)
+        time.sleep(0.5)
         os.kill(run.process.pid, signal.SIGTERM)
-        assert run.end(8) in (143, -signal.SIGTERM)
-        run.wait_until_alone(5)
+        assert run.end(20) in (143, -signal.SIGTERM)
+        run.wait_until_alone()
 
 
+@pytest.mark.slow
 def test_a_killed_parent_takes_its_children_with_it(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()
         os.kill(run.process.pid, signal.SIGKILL)
-        run.process.wait(5)
-        run.wait_until_alone(5)
+        run.process.wait(20)
+        run.wait_until_alone()
         assert run.data_files() == []

@@ -2,23 +2,19 @@
 
 import os
 import signal
-import subprocess
 
 import pytest
 
-from tests.parallel.runs import COMMAND, REPOSITORY, ParallelRun, parallel_run
+from tests.children import start_ding
+from tests.parallel.runs import ParallelRun, parallel_run
 
 pytestmark = pytest.mark.timeout(120)
 
 
 def _collector(run: ParallelRun, name: str, config: str = "run/total_config.py"):
     """A further collector, started as a user would in another shell."""
-    return subprocess.Popen(
-        [*COMMAND, *f"-m dist -M collector -c {config} --module-name {name} --plain".split()],
-        cwd=run.folder,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-    )
+    command = f"-m dist -M collector -c {config} --module-name {name} --plain"
+    return start_ding(*command.split(), folder=run.folder)
 
 
 def test_two_collectors_join_and_one_leaves(tmp_path):

@@ -5,12 +5,14 @@ import signal
 
 import pytest
 
+from tests.entry.parallel_runs import saved_iteration
 from tests.parallel.runs import ParallelRun, parallel_run
 
 pytestmark = pytest.mark.timeout(120)
 
+OFTEN_SAVED = {"LEARNER_SAVE_INTERVAL": 0.5, "COORDINATOR_SAVE_INTERVAL": 0.5}
 #: Seconds within which a run has to be as before.
-RECOVERY = 10
+RECOVERY = 30
 
 
 def _assert_converges(run: ParallelRun) -> None:
@@ -52,6 +54,7 @@ def test_a_killed_collector_is_replaced(tmp_path):
             assert status["buffers"][name]["count"] >= buffer["count"]
 
 
+@pytest.mark.slow
 def test_a_run_converges_although_each_worker_is_killed_once(tmp_path):
     with parallel_run(tmp_path, other={"commander": slow_evaluation()}) as run:
         for name in ("collector1", "learner0"):
@@ -67,10 +70,12 @@ def slow_evaluation() -> dict:
     return {"collector_task_space": 2, "learner_task_space": 1, "eval_interval": 5}
 
 
+@pytest.mark.slow
 def test_a_killed_learner_goes_on_from_its_last_state(tmp_path):
-    with parallel_run(tmp_path, stop_value=100) as run:
-        # Its state is kept every few seconds.
-        before = run.wait_for("updates", lambda s: s["train_iter"] >= 300 and s["seconds"] > 6)
+    with parallel_run(tmp_path, changed=OFTEN_SAVED, stop_value=100) as run:
+        before = run.wait_for(
+            "state", lambda s: s["train_iter"] >= 50 and saved_iteration(run.exp) > 0
+        )
         buffers = before["buffers"]
         pid = run.kill("learner0")
         status = run.wait_for(
@@ -78,7 +83,7 @@ def test_a_killed_learner_goes_on_from_its_last_state(tmp_path):
             lambda s: (
                 s["workers"]["learner0"]["pid"] != pid and s["train_iter"] > before["train_iter"]
             ),
-            2 * RECOVERY,
+            RECOVERY,
         )
         assert _failures(run, "learner0")
         assert status["buffers"].keys() == buffers.keys()
@@ -87,8 +92,11 @@ def test_a_killed_learner_goes_on_from_its_last_state(tmp_path):
 
 
 def test_a_killed_coordinator_goes_on_with_buffer_and_counters(tmp_path):
-    with parallel_run(tmp_path, stop_value=100) as run:
-        before = run.wait_for("updates", lambda s: s["train_iter"] >= 100 and s["seconds"] > 6)
+    with parallel_run(tmp_path, changed=OFTEN_SAVED, stop_value=100) as run:
+        state = run.exp / "ckpt" / "coordinator_state.pth.tar"
+        before = run.wait_for("state", lambda s: s["train_iter"] >= 50 and state.exists())
+        saved = state.stat().st_mtime_ns
+        run.wait_for("a later state", lambda s: state.stat().st_mtime_ns > saved)
         pid = run.kill("coordinator")
         after = run.wait_for("new coordinator", lambda s: run.pid("coordinator") != pid and s)
         run.wait_for("updates", lambda s: s["train_iter"] > after["train_iter"], RECOVERY)
@@ -98,6 +106,7 @@ def test_a_killed_coordinator_goes_on_with_buffer_and_counters(tmp_path):
             assert buffer["count"] >= 0.5 * count[name]
 
 
+@pytest.mark.slow
 def test_a_run_converges_although_its_coordinator_is_killed(tmp_path):
     with parallel_run(tmp_path, other={"commander": slow_evaluation()}) as run:
         run.wait_until_it_learns()
@@ -106,9 +115,11 @@ def test_a_run_converges_although_its_coordinator_is_killed(tmp_path):
         _assert_converges(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["collector0", "learner0"])
 def test_a_stopped_worker_that_goes_on_is_taken_back(tmp_path, name):
-    with parallel_run(tmp_path, stop_value=100) as run:
+    changed = {"HEARTBEAT": 1.0, "HEARTBEAT_TOLERANCE": 2.0}
+    with parallel_run(tmp_path, changed=changed, stop_value=100) as run:
         run.wait_until_it_learns()
         pid = run.kill(name, signal.SIGSTOP)
         try:
@@ -127,6 +138,7 @@ def test_a_stopped_worker_that_goes_on_is_taken_back(tmp_path, name):
         )
 
 
+@pytest.mark.slow
 def test_a_killed_learner_aggregator_is_replaced(tmp_path):
     with parallel_run(tmp_path, stop_value=100, system={"learner_gpu_num": 2}) as run:
         before = run.wait_until_it_learns()
@@ -135,11 +147,12 @@ def test_a_killed_learner_aggregator_is_replaced(tmp_path):
         run.wait_for(
             "updates behind the new aggregator",
             lambda s: s["workers"][name]["pid"] != pid and s["train_iter"] > before["train_iter"],
-            2 * RECOVERY,
+            RECOVERY,
         )
         assert len(_failures(run, name)) == 1
 
 
+@pytest.mark.slow
 def test_samples_that_a_killed_learner_kept_are_counted(tmp_path):
     system = {"coordinator": {"buffer": "learner"}}
     with parallel_run(tmp_path, system=system, other={"commander": slow_evaluation()}) as run:
