@@ -4,7 +4,7 @@ import glob
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -52,10 +52,20 @@ class LearnerHook(Hook):
     Args:
         position: When it is called: ``before_run``, ``after_run``, ``before_iter`` or
             ``after_iter``.
+        ext_args: What the kind of hook asks for besides.
     """
 
-    def __init__(self, name: str, priority: float, *, position: str, **kwargs: object) -> None:
+    def __init__(
+        self,
+        name: str,
+        priority: float,
+        *,
+        position: str,
+        ext_args: Mapping[str, Any] = EasyDict(),
+        **kwargs: object,
+    ) -> None:
         super().__init__(name, priority, **kwargs)
+        self._ext_args = dict(ext_args)
         if position not in POSITIONS:
             raise ConfigError(f"hook {self.name!r}: position must be one of {POSITIONS}, "
                               f"got {position!r}")  # fmt: skip
@@ -65,42 +75,34 @@ class LearnerHook(Hook):
     def position(self) -> str:
         return self._position
 
+    def _is_due(self, engine: HookEngine) -> bool:
+        """Whether this iteration is one of each ``ext_args.freq``; never when it is 0 or None."""
+        freq = self._ext_args.get("freq", 1)
+        return bool(freq) and engine.last_iter.val % freq == 0
+
 
 class LoadCkptHook(LearnerHook):
     """Loads ``ext_args.load_path`` into policy and counters; nothing when the path is empty."""
 
-    def __init__(
-        self,
-        name: str,
-        priority: float,
-        *,
-        position: str,
-        ext_args: EasyDict = EasyDict(),
-        **kwargs: object,
-    ) -> None:
-        super().__init__(name, priority, position=position, **kwargs)
-        self._load_path = ext_args.get("load_path", "")
-
     def __call__(self, engine: HookEngine) -> None:
-        if not self._load_path:
+        path = self._ext_args.get("load_path")
+        if not path:
             return
-        state = read_file(self._load_path)
+        state = read_file(path)
         if not isinstance(state, dict):
-            raise CheckpointError(
-                f"{self._load_path} holds a {type(state).__name__}, not a policy's state"
-            )
+            raise CheckpointError(f"{path} holds a {type(state).__name__}, not a policy's state")
         last_iter, last_step = state.pop("last_iter", 0), state.pop("last_step", 0)
         state.pop("eval_result", None)
         try:
             engine.policy.load_state_dict(state)
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(
-                f"{self._load_path} does not fit this policy: {error}. Was it saved with another "
+                f"{path} does not fit this policy: {error}. Was it saved with another "
                 "model or policy type?"
             ) from error
         engine.last_iter.update(last_iter)
         engine.collector_envstep = last_step
-        engine.info(f"{engine.instance_name} loaded {self._load_path}, iteration {last_iter}")
+        engine.info(f"{engine.instance_name} loaded {path}, iteration {last_iter}")
 
 
 class SaveCkptHook(LearnerHook):
@@ -115,34 +117,20 @@ class SaveCkptHook(LearnerHook):
     else it is an error.
     """
 
-    def __init__(
-        self,
-        name: str,
-        priority: float,
-        *,
-        position: str,
-        ext_args: EasyDict = EasyDict(),
-        **kwargs: object,
-    ) -> None:
-        super().__init__(name, priority, position=position, **kwargs)
-        self._freq = ext_args.get("freq", 1)
-        self._keep = ext_args.get("keep", 0)
-        self._old_names = ext_args.get("old_names", False)
-
     def __call__(self, engine: HookEngine) -> None:
-        if engine.rank != 0 or not _is_due(engine, self._freq):
+        if engine.rank != 0 or not self._is_due(engine):
             return
         folder = os.path.join(".", engine.exp_name, "ckpt")
         name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
         path = os.path.join(folder, name)
         try:
             state = checkpoint_state(engine)
-            if self._old_names:
+            if self._ext_args.get("old_names"):
                 state = in_old_form(engine.policy, state)
             save_file(path, to_device(state, "cpu"))
             engine.info(f"{engine.instance_name} saved {path}")
-            if self._keep:
-                self._prune(folder)
+            if keep := self._ext_args.get("keep"):
+                _prune(folder, keep)
         except CheckpointWriteError as error:
             if self.position != "after_iter":
                 raise
@@ -150,17 +138,19 @@ class SaveCkptHook(LearnerHook):
 
     def keep_newest(self, count: int) -> None:
         """Let only so many numbered files stay; all when it is 0."""
-        self._keep = count
+        self._ext_args["keep"] = count
 
-    def _prune(self, folder: str) -> None:
-        numbered = []
-        for path in glob.glob(os.path.join(glob.escape(folder), "iteration_*.pth.tar")):
-            match = re.fullmatch(r"iteration_(\d+)\.pth\.tar", os.path.basename(path))
-            if match:
-                # By age: a run that was resumed further back counts through its numbers again.
-                numbered.append((os.stat(path).st_mtime_ns, int(match[1]), path))
-        for *_, path in sorted(numbered)[: -self._keep]:
-            remove_file(path)
+
+def _prune(folder: str, keep: int) -> None:
+    """Remove numbered checkpoints but the newest."""
+    numbered = []
+    for path in glob.glob(os.path.join(glob.escape(folder), "iteration_*.pth.tar")):
+        match = re.fullmatch(r"iteration_(\d+)\.pth\.tar", os.path.basename(path))
+        if match:
+            # By age: a run that was resumed further back counts through its numbers again.
+            numbered.append((os.stat(path).st_mtime_ns, int(match[1]), path))
+    for *_, path in sorted(numbered)[:-keep]:
+        remove_file(path)
 
 
 def checkpoint_state(engine: HookEngine) -> State:
@@ -177,22 +167,10 @@ def checkpoint_state(engine: HookEngine) -> State:
 class LogShowHook(LearnerHook):
     """Writes the averages of the monitor every ``ext_args.freq`` iterations, never when it is 0."""
 
-    def __init__(
-        self,
-        name: str,
-        priority: float,
-        *,
-        position: str,
-        ext_args: EasyDict = EasyDict(),
-        **kwargs: object,
-    ) -> None:
-        super().__init__(name, priority, position=position, **kwargs)
-        self._freq = ext_args.get("freq", 1)
-
     def __call__(self, engine: HookEngine) -> None:
         if engine.rank == 0 or not engine.only_monitor_rank0:
             engine.update_monitor()
-            if _is_due(engine, self._freq):
+            if self._is_due(engine):
                 engine.log_monitor()
         for buffer in engine.log_buffer.values():
             buffer.clear()
@@ -205,10 +183,6 @@ class LogReduceHook(LearnerHook):
         if get_world_size() > 1:
             for name, buffer in engine.log_buffer.items():
                 engine.log_buffer[name] = {key: _mean(value) for key, value in buffer.items()}
-
-
-def _is_due(engine: HookEngine, freq: int | None) -> bool:
-    return freq is not None and freq != 0 and engine.last_iter.val % freq == 0
 
 
 def _mean(value: object) -> object:
