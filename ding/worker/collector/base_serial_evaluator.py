@@ -18,7 +18,7 @@ class ISerialEvaluator(ABC):
     config: State = {}
 
     # What pipelines ask of an evaluator that has it.
-    #: Best and newest result.
+    #: Best and newest mean result; ``None`` before the first evaluation.
     best: Result = None
     last: Result = None
     #: Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never.

@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from ding.data.staleness import iters_of
 from ding.utils import durations
@@ -21,42 +20,23 @@ MIN_SAMPLES = 16
 MAX_SCALE = 64
 
 
-class CollectorLink(Protocol):
-    """What a collector needs of its worker to reach learner and coordinator."""
+class CollectorLink:
+    """What connects a collector to learner and coordinator.
 
-    parts: PartsCache
-
-    def get_policy_update_info(self, path: str) -> State | None:
-        """The published state of a policy, with ``iter`` of its training; ``None`` if there is
-        none yet."""
-
-    @property
-    def send_stepdata(self) -> Callable[..., None]:
-        """Brings samples to where learners find them: ``send_stepdata(path, samples)``."""
-
-    def send_metadata(self, metadata: State) -> None:
-        """Tell the coordinator of samples that were sent: ``data_id`` is their name."""
-
-    def policy_changed(self, path: str) -> bool:
-        """Whether a policy may have been published since it was last asked for; cheap."""
-
-    def new_data_id(self) -> str:
-        """A name that no other samples of the run have."""
-
-    def backlog(self) -> int:
-        """Messages that the coordinator has not asked for yet."""
-
-    def chunk_rows(self, samples: Samples) -> int:
-        """How many of the samples to send at once; at least one."""
-
-
-class LinkDefaults:
-    """The part of a link that need not know what the data travels by.
+    Whatever the data travels by says how three things are done, as attributes or methods.
 
     Args:
         uid: Unlike that of any other link of the run.
         name: Of the worker; its environments' seeds depend on it.
     """
+
+    #: The published state of a policy, by its name, with ``iter`` of its training; ``None`` if
+    #: there is none yet.
+    get_policy_update_info: Callable[[str], State | None]
+    #: Brings samples to where learners find them: ``send_stepdata(path, samples)``.
+    send_stepdata: Callable[..., None]
+    #: Tells the coordinator of samples that were sent: ``data_id`` is their name.
+    send_metadata: Callable[[State], None]
 
     def __init__(self, uid: str, name: str) -> None:
         self._collector_uid = uid
@@ -84,7 +64,7 @@ class LinkDefaults:
         return len(samples)
 
 
-class MethodLink(LinkDefaults):
+class MethodLink(CollectorLink):
     """A link of three functions that somebody gave a collector one by one."""
 
     def __init__(

@@ -22,16 +22,15 @@ def statistics_of(policy: Mode) -> Statistics | None:
         return None
 
 
-def freeze_statistics(env: Envs, policies: Sequence[Mode]) -> None:
-    """Have the environments of an evaluation normalise as those of collectors do, adding nothing.
+def known_statistics(policies: Sequence[Mode]) -> Statistics | None:
+    """Those of the first policy that knows any."""
+    return next((found for p in policies if (found := statistics_of(p)) is not None), None)
 
-    Args:
-        env: An env manager.
-        policies: Eval modes; the first that knows the statistics counts.
-    """
+
+def freeze_statistics(env: Envs, policies: Sequence[Mode]) -> None:
+    """Have the environments of an evaluation normalise as collectors' do, adding nothing."""
     if hasattr(env, "load_statistics"):
-        known = (found for policy in policies if (found := statistics_of(policy)) is not None)
-        env.load_statistics(next(known, {}), frozen=True)
+        env.load_statistics(known_statistics(policies) or {}, frozen=True)
 
 
 class RunStatistics:
@@ -42,7 +41,7 @@ class RunStatistics:
 
     def take_up(self, env: Envs, policies: Sequence[Mode]) -> None:
         """Before a collection: tell the environments what a loaded policy knows."""
-        given = next((found for p in policies if (found := statistics_of(p)) is not None), None)
+        given = known_statistics(policies)
         if given is not None and given is not self._known and hasattr(env, "load_statistics"):
             self._known = given
             env.load_statistics(given)

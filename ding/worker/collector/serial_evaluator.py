@@ -76,46 +76,27 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
             self.reset_env(_env)
         if _policy is not None or self._policy is not None:
             self.reset_policy(_policy)
-        self._best: Result = None
-        self._last: Result = None
-        self._last_eval_iter = self._eval_iter_before = -1
+        self.best = None
+        self.last = None
+        self.last_eval_iter = self._eval_iter_before = -1
 
     def should_eval(self, train_iter: int) -> bool:
         """True at iteration 0 and each ``eval_freq`` iterations; never twice at the same one."""
-        if train_iter == self._last_eval_iter:
+        if train_iter == self.last_eval_iter:
             return False
-        if train_iter != 0 and train_iter - max(self._last_eval_iter, 0) < self._cfg.eval_freq:
+        if train_iter != 0 and train_iter - max(self.last_eval_iter, 0) < self._cfg.eval_freq:
             return False
-        self._eval_iter_before, self._last_eval_iter = self._last_eval_iter, train_iter
+        self._eval_iter_before, self.last_eval_iter = self.last_eval_iter, train_iter
         return True
 
     def put_off(self) -> None:
         """The evaluation that :meth:`should_eval` last called for did not come about."""
-        self._last_eval_iter = self._eval_iter_before
-
-    @property
-    def best(self) -> Result:
-        """Best mean result so far; ``None`` before the first evaluation. Settable, to resume."""
-        return self._best
-
-    @best.setter
-    def best(self, value: Result) -> None:
-        self._best = value
-
-    @property
-    def last_eval_iter(self) -> int:  # type: ignore[override]
-        """Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never."""
-        return self._last_eval_iter
-
-    @property
-    def last(self) -> Result:
-        """Mean result of the newest evaluation; ``None`` before the first."""
-        return self._last
+        self.last_eval_iter = self._eval_iter_before
 
     def _keep_best(self, result: Result, better: bool, save_ckpt_fn: SaveFn) -> None:
-        self._last = result
+        self.last = result
         if better:
-            self._best = result
+            self.best = result
             if save_ckpt_fn is not None:
                 save_ckpt_fn("ckpt_best.pth.tar")
 
@@ -129,16 +110,16 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
     def state_dict(self) -> State:
         """The best result, when it was last asked, and the environments' seeds."""
         return {
-            "best": self._best,
-            "last": self._last,
-            "last_eval_iter": self._last_eval_iter,
+            "best": self.best,
+            "last": self.last,
+            "last_eval_iter": self.last_eval_iter,
             **self._env_state(),
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        self._best = state_dict["best"]
-        self._last = state_dict.get("last")
-        self._last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]
+        self.best = state_dict["best"]
+        self.last = state_dict.get("last")
+        self.last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]
         self._load_env_state(state_dict)
 
 
@@ -220,7 +201,7 @@ class EpisodeEvaluator(SerialEvaluator):
         self._log_row("evaluation", row, train_iter, envstep)
         mean = row["reward_mean"]
         # NaN is no result that another one could be better than.
-        is_best = mean == mean and (self._best is None or mean > self._best)
+        is_best = mean == mean and (self.best is None or mean > self.best)
         self._keep_best(mean, is_best, save_ckpt_fn)
         stop = bool(mean >= self._stop_value and train_iter > 0)
         if stop and self._logger is not None:
@@ -288,7 +269,7 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
                 **monitor.get_episode_info(),
                 **monitor.get_means(),
                 "eval_episode_return": returns,
-                "eval_episode_return_mean": self._last,
+                "eval_episode_return_mean": self.last,
             }
             if render:
                 self._log_video(monitor, envstep, train_iter)
@@ -425,7 +406,7 @@ class MetricSerialEvaluator(SerialEvaluator):
                 **({k: to_item(v) for k, v in result.items()} if isinstance(result, dict) else {}),
             }
             self._log_row("evaluation", row, train_iter, envstep)
-            self._keep_best(result, self._metric.gt(result, self._best), save_ckpt_fn)
+            self._keep_best(result, self._metric.gt(result, self.best), save_ckpt_fn)
             stop = self._metric.gt(result, self._stop_value) and train_iter > 0
         return self._share(bool(stop), result)
 

@@ -17,7 +17,7 @@ from ding.worker.collector.base_parallel_collector import (
     BaseParallelCollector,
     create_parallel_collector,
 )
-from ding.worker.collector.collector_link import LinkDefaults
+from ding.worker.collector.collector_link import CollectorLink
 from ding.worker.collector.comm.collect_task import CollectTask
 from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 _logger = logging.getLogger(__name__)
 
 
-class BaseCommCollector(CommWorker, LinkDefaults):
+class BaseCommCollector(CommWorker, CollectorLink):
     """A worker that builds collectors for tasks and is their `CollectorLink`.
 
     A comm type of one's own defines the three abstract methods, which say what samples and weights
@@ -54,7 +54,7 @@ class BaseCommCollector(CommWorker, LinkDefaults):
         uid = get_task_uid()
         name = str(cfg.get("name") or uid)
         CommWorker.__init__(self, cfg, name)
-        LinkDefaults.__init__(self, uid, name)
+        CollectorLink.__init__(self, uid, name)
         self._task: CollectTask | None = None
         self._tasks_change = threading.RLock()  # tasks begin and end one by one
 
