@@ -19,3 +19,14 @@ def class_config(cls: type) -> EasyDict:
     cfg = EasyDict(merged)
     cfg.cfg_type = f"{cls.__name__}Dict"
     return cfg
+
+
+class Configurable:
+    """Base of classes that declare defaults."""
+
+    config: dict[str, Any] = {}
+
+    @classmethod
+    def default_config(cls) -> EasyDict:
+        """Defaults of this class, merged over those of its base classes."""
+        return class_config(cls)

@@ -58,8 +58,11 @@ class StartTask(Request[None]):
     """Begin a task; one that still runs ends first.
 
     Attributes:
-        info: The commander's task, with ``task_id``, ``buffer_id`` and ``collector_cfg``, or
-            ``learner_cfg`` and ``policy``.
+        info: The commander's task, with ``task_id`` and ``buffer_id`` (text). A collector's has
+            ``collector_cfg``: the collector's settings with ``policy``, ``env``, ``exp_name``,
+            ``collect_setting`` (keyword arguments of ``forward``), ``eval_flag``, ``seed`` and
+            ``policy_update_path``, the weights' name or one for each player. A learner's has
+            ``policy_id``, ``learner_cfg``, ``policy``, ``replay_buffer_cfg`` and ``state_path``.
     """
 
     kind: Kind
@@ -70,8 +73,12 @@ class StartTask(Request[None]):
 class TaskReport:
     """How a task ended; `info` is for the commander.
 
-    A collector's has the counts, durations and returns of its episodes, a learner's
-    ``learner_step`` and ``learner_done``.
+    A collector's has ``real_episode_count``, ``step_count`` and ``sample_count``; ``duration`` and
+    the averages ``avg_time_per_...`` in seconds; ``reward_mean``, ``reward_std`` and
+    ``reward_raw``, the returns of its episodes; ``episode_info``, ``[env_id, return, steps]`` of each;
+    ``train_iter``, the update of the weights that it played with; in an evaluation ``eval_policy``,
+    the name under which these were kept. A learner's has what its last `TrainAnswer` has, and
+    ``policy_id``.
     """
 
     task_id: str | None
@@ -95,7 +102,11 @@ class ChunkReport:
     Attributes:
         data_id: Their name there.
         size: Bytes; 0 if unknown.
-        meta: As it was reported: ``sample_num``, ``collect_iter``, ``priority``, ``cur_step``, ...
+        meta: As it was reported: ``sample_num``, the rows of the chunk; ``collect_iter`` (updates)
+            and ``priority``, one number for all rows or a list of as many; ``policy_iter``, the
+            update of the weights in use; counts of the task so far: ``cur_episode``,
+            ``cur_sample``, ``cur_step`` (env steps); ``env_statistics``, if that is news: by
+            wrapper, ``count``, ``mean`` and ``m2`` of what was seen since.
     """
 
     data_id: str
@@ -114,7 +125,8 @@ class CollectProgress:
         waiting: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
         waiting_bytes: Size of the chunk that waits for space.
         warning: Something that the operator should know.
-        info: As reported, for the commander: ``cur_episode``, ``cur_sample``, ``cur_step``, ...
+        info: As reported, for the commander: ``cur_episode``, ``cur_sample``, ``cur_step`` (env
+            steps), ``policy_iter`` (updates), ``written`` (bytes).
     """
 
     task_id: str | None
@@ -206,7 +218,9 @@ class WireBatch:
     Attributes:
         number: Of the batch, by which the buffer knows it.
         chunks: Names in the sample store.
-        wire: As a `ding.data.chunks.ChunkCache` takes it.
+        wire: As a `ding.data.chunks.ChunkCache` takes it: ``id``, ``chunks``, and with an entry for
+            each row of the batch ``chunk`` (which of the chunks), ``row`` (which of its rows) and
+            ``info``, columns of what the buffer says of it.
     """
 
     number: int
@@ -224,12 +238,15 @@ class TrainAnswer:
             ``None`` from learners that answer when they have trained on all that came.
         batch_num: Batches that are wanted next; ``None``: ask.
         policy_iter: Update of the newest weights that were published.
-        priority_info: Ids and priorities of samples, for the buffer.
+        priority_info: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),
+            ``replay_unique_id`` and ``replay_buffer_idx``.
         bad_chunks: Chunks that cannot be read: name and cause.
         error: Why training has ended early.
         received: Chunks whose samples are in the learner's own buffer now.
         own_rows: Samples in that buffer; ``None`` if it has none.
-        info: As it was reported, for the commander.
+        info: As it was reported, for the commander: what the policy logs, ``envstep``,
+            ``iters_per_second``, ``iteration_seconds`` of the update under way, ``wait_share``, the
+            part of its time (0 to 1) that training waited for batches.
     """
 
     task_id: str | None

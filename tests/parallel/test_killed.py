@@ -153,6 +153,21 @@ def test_a_killed_learner_aggregator_is_replaced(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["learner0", "learner1"])
+def test_a_killed_process_of_a_learner_is_replaced(tmp_path, name):
+    with parallel_run(tmp_path, stop_value=100, system={"learner_gpu_num": 2}) as run:
+        run.wait_until_it_learns()
+        pid = run.pid_in_team(name)
+        os.kill(pid, signal.SIGKILL)
+        run.wait_for("line", lambda s: f"{name} was killed by SIGKILL" in run.output, RECOVERY)
+        before = run.status()["train_iter"]
+        run.wait_for("updates", lambda s: s["train_iter"] > before + 20, 2 * RECOVERY)
+        assert run.pid_in_team(name) != pid
+        [cause] = _failures(run, "learner_aggregator0")
+        assert name in cause
+
+
+@pytest.mark.slow
 def test_samples_that_a_killed_learner_kept_are_counted(tmp_path):
     system = {"coordinator": {"buffer": "learner"}}
     with parallel_run(tmp_path, system=system, other={"commander": slow_evaluation()}) as run:

@@ -9,7 +9,7 @@ from typing import cast
 from easydict import EasyDict
 
 from ding.utils import COMMANDER_REGISTRY, deep_merge_dicts, import_module
-from ding.utils.class_config import class_config
+from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError
 from ding.worker.coordinator._commander_tasks import (
     ScalarWriter,
@@ -29,7 +29,7 @@ Info = Mapping[str, object]
 MAX_LEARNER_INFO = 100
 
 
-class BaseCommander(ABC):
+class BaseCommander(Configurable, ABC):
     """Makes tasks, and is told how they went. Safe to use from several threads.
 
     What is not abstract here does nothing: a commander defines what it wants to know.
@@ -40,15 +40,9 @@ class BaseCommander(ABC):
         finished_reason: Why it stops without.
     """
 
-    config: StateDict = {}
     tb_logger: ScalarWriter | None = None
     converged_reason: str | None = None
     finished_reason: str | None = None
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     # ------------------------------------------------------------------ collectors
 
@@ -64,20 +58,20 @@ class BaseCommander(ABC):
         """Whether a collector's task is to be closed, by the progress that it reports."""
         return bool(info.get("collector_done", False))
 
-    def update_collect_progress(self, task_id: str, info: Info) -> None:  # noqa: B027
+    def update_collect_progress(self, task_id: str, info: Info) -> None:
         """Take in the progress of a collector: ``cur_step`` env steps of its task so far."""
 
     def finish_collector_task(self, task_id: str, finished_task: Info) -> bool | None:
         """Take in a collector's report; whether training has converged with it."""
         return False
 
-    def notify_fail_collector_task(self, task: Task) -> None:  # noqa: B027
+    def notify_fail_collector_task(self, task: Task) -> None:
         """A task failed, or nobody took it; ``message`` in it says why."""
 
-    def increase_collector_task_space(self) -> None:  # noqa: B027
+    def increase_collector_task_space(self) -> None:
         """There is a collector more than the config has."""
 
-    def decrease_collector_task_space(self) -> None:  # noqa: B027
+    def decrease_collector_task_space(self) -> None:
         """One of those beyond the config has left."""
 
     # ------------------------------------------------------------------ learners
@@ -91,7 +85,7 @@ class BaseCommander(ABC):
         """
         return None
 
-    def update_learner_info(self, task_id: str, info: Info) -> None:  # noqa: B027
+    def update_learner_info(self, task_id: str, info: Info) -> None:
         """Take in what a learner reports, such as ``learner_step``."""
 
     def judge_learner_finish(self, task_id: str, info: Info) -> bool:
@@ -102,7 +96,7 @@ class BaseCommander(ABC):
         """Take in a learner's report; returns the id of the buffer that is not needed any more."""
         return None
 
-    def notify_fail_learner_task(self, task: Task) -> None:  # noqa: B027
+    def notify_fail_learner_task(self, task: Task) -> None:
         """A task failed, or nobody took it; ``message`` in it says why."""
 
     # ------------------------------------------------------------------ the run
@@ -115,7 +109,7 @@ class BaseCommander(ABC):
         """What another commander needs to go on as this one would; plain data."""
         return {}
 
-    def load_state_dict(self, state_dict: StateDict) -> None:  # noqa: B027
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Go on from a `state_dict`; no task is open then."""
 
 

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from easydict import EasyDict
-
-from ding.utils.class_config import class_config
-from ding.worker.coordinator._types import Config, StateDict
+from ding.utils.class_config import Configurable
+from ding.worker.coordinator._types import Config
 
 
 class _Learner(Protocol):
@@ -23,7 +21,7 @@ class _CommandMode(Protocol):
     def get_setting_collect(self, facts: Mapping[str, int], /) -> dict[str, Any]: ...
 
 
-class BaseSerialCommander:
+class BaseSerialCommander(Configurable):
     """Asks the command-mode policy for its settings before each round.
 
     Args:
@@ -34,13 +32,6 @@ class BaseSerialCommander:
         replay_buffer: The replay buffer.
         policy: Command mode of the policy.
     """
-
-    config: StateDict = {}
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from functools import partial
 from easydict import EasyDict
 
 from ding.utils import deep_merge_dicts, durations
-from ding.utils.class_config import class_config
+from ding.utils.class_config import Configurable
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import AT_GOAL, Ending
@@ -38,7 +38,7 @@ __all__ = ["Coordinator", "TaskState"]
 _logger = logging.getLogger(__name__)
 
 
-class Coordinator(RunEvents):
+class Coordinator(RunEvents, Configurable):
     """Hands tasks of the commander to workers, and data of collectors to learners.
 
     Args:
@@ -77,11 +77,6 @@ class Coordinator(RunEvents):
         # Seconds between saves of the state.
         save_state_second=durations.COORDINATOR_SAVE_INTERVAL,
     )
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from easydict import EasyDict
 
 from ding.interaction.slave import TaskFail
-from ding.utils.class_config import class_config
+from ding.utils.class_config import Configurable
 from ding.utils.errors import CheckpointNotFoundError
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
@@ -79,7 +79,7 @@ class WorkerSpec:
 OnDeath = Callable[[str], object]
 
 
-class Carrier(ABC, Generic[Handle]):
+class Carrier(Configurable, ABC, Generic[Handle]):
     """Base class of engines: register a subclass in ``ENGINE_REGISTRY``, name it in a config.
 
     The coordinator's process has one. Each worker needs one, too, which reaches the same samples
@@ -99,11 +99,6 @@ class Carrier(ABC, Generic[Handle]):
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
         self.cfg = EasyDict({**self.default_config(), **cfg})
         self.exp_name = exp_name
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     # ------------------------------------------------------------------ workers
 

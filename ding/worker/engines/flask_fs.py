@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from easydict import EasyDict
-
 from ding.utils import ENGINE_REGISTRY
-from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.run_mark import RunMark
 from ding.utils.shared_folder import SharedFolder
@@ -37,13 +34,6 @@ class FlaskFsEngine:
     Raises:
         ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
     """
-
-    config: dict[str, Any] = {}
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     def __init__(self, system: Mapping[str, Any], exp_name: str) -> None:
         self.control = HttpControl(system["coordinator"])
