@@ -75,10 +75,10 @@ class TaskReport:
 
     A collector's has ``real_episode_count``, ``step_count`` and ``sample_count``; ``duration`` and
     the averages ``avg_time_per_...`` in seconds; ``reward_mean``, ``reward_std`` and
-    ``reward_raw``, the returns of its episodes; ``episode_info``, ``[env_id, return, steps]`` of each;
-    ``train_iter``, the update of the weights that it played with; in an evaluation ``eval_policy``,
-    the name under which these were kept. A learner's has what its last `TrainAnswer` has, and
-    ``policy_id``.
+    ``reward_raw``, the returns of its episodes; ``episode_info``, ``[env_id, return, steps]`` of
+    each; ``train_iter``, the update of the weights that it played with; in an evaluation
+    ``eval_policy``, the name under which these were kept. A learner's has what its last
+    `TrainAnswer` has, and ``policy_id``.
     """
 
     task_id: str | None
