@@ -28,7 +28,6 @@ setup(
         "tensorboardX>=2.6",
         "cloudpickle>=3.0",
         "click>=8.1",
-        "rich>=13.0",
         "pyyaml>=6.0",
         "lz4>=4.3",
         "lazy_loader>=0.4",

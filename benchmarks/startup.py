@@ -51,7 +51,7 @@ def unwanted_imports() -> list[str]:
         env={**os.environ, "PYTHONPATH": str(HERE.parent)},
         cwd=tempfile.mkdtemp(),
     )
-    heavy = {"torch._dynamo", "sympy", "flask", "requests", "tensorboardX", "rich", "matplotlib"}
+    heavy = {"torch._dynamo", "sympy", "flask", "requests", "tensorboardX", "matplotlib"}
     return sorted(heavy & set(run.stdout.split()))
 
 

@@ -22,7 +22,7 @@ from ding.utils import durations
 CHECKOUT = str(Path(__file__).parents[1])
 #: Imported before the first child is forked.
 PRELOADED = (
-    *("torch", "gymnasium", "tensorboardX", "rich.console", "click", "requests"),
+    *("torch", "gymnasium", "tensorboardX", "click", "requests"),
     *("ding.entry.cli", "ding.entry.serial_entry", "ding.entry.parallel_entry"),
     *("tests.entry.runs", "tests.entry.parallel_runs", "tests.parallel.envs"),
 )

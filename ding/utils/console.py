@@ -8,6 +8,7 @@ import time
 from typing import Any, Protocol
 
 from . import durations
+from .live_view import LiveView
 from .progress import Progress
 
 MODES = ("auto", "live", "plain", "quiet")
@@ -52,9 +53,6 @@ class Console:
         now = time.monotonic()
         self.progress.started = now
         if self.mode == "live":
-            # Not at the top: rich takes longer to import than many a run to start.
-            from .live_view import LiveView
-
             self._view = LiveView(self.title)
             self._view.start()
             self._due = now

@@ -113,10 +113,8 @@ class DistributedWriter:
             self.on_flush()
 
     def close(self) -> None:
-        """Write everything that is pending, and close the event file; more may follow."""
-        with self._lock:
-            self.flush()
-            self._tensorboard.close()
+        """Write everything that is pending; the writer stays usable."""
+        self.flush()
 
     def add_config(self, config: Mapping[str, Any]) -> None:
         """Write a config, plain JSON, as text and as hyperparameters."""

@@ -162,7 +162,6 @@ class RunLog:
                 seconds=round(time.monotonic() - self._started, 3),
             )
         self.flush()
-        self.writer.close()
         if self._trackers is not None:
             self._trackers.end(status, reason, plain(facts))
 

@@ -90,6 +90,7 @@ def test_closing_a_shared_writer_takes_nothing_from_the_others(tmp_path):
     second.add_scalar("a", 2.0, 2)
     second.close()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+    assert len(list(tmp_path.glob("events*"))) == 1
 
 
 def test_a_writer_that_nobody_holds_still_writes(tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ding.utils.default_helper import flatten_dict
+from ding.utils.log_file import AppendFile
 
 from .base import Tracker
 
@@ -18,8 +19,7 @@ _number = itertools.count()
 class TensorBoardTracker(Tracker):
     """Writes an event file, which is begun, and tensorboardX imported, at the first figure.
 
-    What watches tensorboardX, such as ``wandb.init(sync_tensorboard=True)``, sees the file. A disk
-    that is full is reported once; a new file is begun when writing works again.
+    What watches tensorboardX, such as ``wandb.init(sync_tensorboard=True)``, sees the file.
 
     Args:
         folder: Folder of the event file.
@@ -73,21 +73,13 @@ class TensorBoardTracker(Tracker):
     def flush(self) -> None:
         """Write what is pending to disk."""
         if self._writer is not None:
-            self._try(lambda writer: writer.file_writer.flush())
-
-    def close(self) -> None:
-        """Close the file; the next event begins another one."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.file_writer.event_writer._ev_writer.close()
+            self._writer.file_writer.flush()
 
     def _try(self, action: Callable[[Any], object]) -> None:
         try:
             if self._writer is None:
                 self._writer = _open(self.folder)
-            action(self._writer)
         except OSError as error:
-            self._writer = None  # what follows half a record cannot be read
             if not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -96,6 +88,8 @@ class TensorBoardTracker(Tracker):
                     RuntimeWarning,
                     stacklevel=4,
                 )
+        else:
+            action(self._writer)
 
 
 def _open(folder: str) -> Any:
@@ -103,13 +97,15 @@ def _open(folder: str) -> Any:
 
     # The name that the file has without a suffix is the same for all that begin in one second.
     writer = SummaryWriter(folder, filename_suffix=f".{os.getpid()}.{next(_number)}")
-    # Events are written in the caller's thread. The writer's own thread dies of a full disk, and
-    # the end of the process then waits for it for ever.
+    # Its thread dies of a full disk, and the end of the process then waits for it for ever; each of
+    # its flushes waits for the disk. Events are collected in the caller's thread instead.
     events = writer.file_writer.event_writer
     events._worker.stop()
     events._event_queue.close()
     events._event_queue.join_thread()
-    events.add_event = events._ev_writer.write_event
-    events.flush = events._ev_writer.flush
-    events.close = lambda: None  # at exit it comes before the last rows
+    records = events._ev_writer._py_recordio_writer
+    records.close()
+    file = records._writer = AppendFile(records.path, lines=False)
+    events.add_event, events.flush = events._ev_writer.write_event, file.flush
+    events.close = lambda: None  # at exit it would come before the last rows
     return writer
