@@ -19,7 +19,6 @@ from ding.worker.collector.steps import (
     Info,
     Kwargs,
     Mode,
-    OnEpisode,
     Player,
     PlayersKwargs,
     Result,
@@ -28,7 +27,7 @@ from ding.worker.collector.steps import (
     State,
     Writer,
 )
-from ding.worker.collector.tally import Episode, Tally, return_row
+from ding.worker.collector.tally import Episode, Tally
 
 #: Episodes whose mean return tells how the policy does now.
 RECENT_EPISODES = 100
@@ -49,10 +48,6 @@ class SerialCollector(SerialPart, ISerialCollector):
     """
 
     config = dict(deepcopy_obs=False, transform_obs=False, collect_print_freq=100)
-    #: Whether there is a leading dimension of players.
-    battle = False
-
-    on_episode: OnEpisode | None = None
 
     def __init__(
         self,
@@ -64,40 +59,18 @@ class SerialCollector(SerialPart, ISerialCollector):
         instance_name: str = "collector",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name or "collector")
-        self._policies: list[Mode] = []
         self._rollout: Rollout | None = None
         self._statistics = RunStatistics()
         self._stocks: list[SampleStock] = []
         self._turn = 0  # which trajectories keep one sample more where some are dropped
         self.reset(policy, env)
 
-    # ------------------------------------------------------------------ reset
-
-    def reset_env(self, _env: BaseEnvManager | None = None) -> None:
-        """Reset the environments, or replace and launch them; running trajectories are lost."""
-        if _env is not None or self._env is not None:
-            self._reset_env_manager(_env)
-        self._forget()
-
-    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
-        """Reset the policy, or replace it; running trajectories are lost."""
-        if _policy is not None:
-            self._policies = list(_policy) if self.battle else [_policy]
-        for policy in self._policies:
-            policy.reset()
-        self._forget()
-
     def _forget(self) -> None:
         """Lose running trajectories, and samples that the next call would have begun with."""
         self._rollout = None
         self._stocks = [SampleStock() for _ in self._policies]
 
-    def reset(self, _policy: Mode | list[Mode] = None, _env: BaseEnvManager | None = None) -> None:
-        """Reset or replace environments and policy; counters start at zero."""
-        if _env is not None or self._env is not None:
-            self.reset_env(_env)
-        if _policy is not None or self._policies:
-            self.reset_policy(_policy)
+    def _start_anew(self) -> None:
         self._total = Tally(keep=RECENT_EPISODES)
         self._since_log = Tally()
         self._last_log_iter = 0
@@ -499,19 +472,14 @@ def _infos(tally: Tally, players: int) -> list[list[Info]]:
 
 def _log_row(since: Tally, total: Tally) -> dict[str, float]:
     """Figures since the last row, of at least one episode, by the names of the scalars."""
-    returns = list(since.returns)
-    episodes, seconds = len(returns), max(since.seconds, 1e-9)
+    episodes, seconds = len(since.returns), max(since.seconds, 1e-9)
     return {
-        "episode_count": episodes,
-        "envstep_count": since.envsteps,
+        **since.row(list(since.returns)),
         "train_sample_count": since.samples,
         "dropped_sample_count": since.dropped,
-        "avg_envstep_per_episode": since.envsteps / episodes,
         "avg_sample_per_episode": since.samples / episodes,
-        "avg_envstep_per_sec": since.envsteps / seconds,
         "avg_train_sample_per_sec": since.samples / seconds,
         "avg_episode_per_sec": episodes / seconds,
-        **return_row(returns),
         "total_envstep_count": total.envsteps,
         "total_train_sample_count": total.samples,
         "total_dropped_sample_count": total.dropped,

@@ -9,7 +9,6 @@ from typing import cast
 import numpy as np
 import torch
 
-from ding.envs import BaseEnvManager
 from ding.torch_utils import to_device, to_item, to_tensor
 from ding.utils import (
     SERIAL_EVALUATOR_REGISTRY,
@@ -29,7 +28,6 @@ from ding.worker.collector.steps import (
     Info,
     Kwargs,
     Mode,
-    OnEpisode,
     Player,
     Result,
     SaveFn,
@@ -38,7 +36,7 @@ from ding.worker.collector.steps import (
     VideoWriter,
     Writer,
 )
-from ding.worker.collector.tally import Tally, return_row
+from ding.worker.collector.tally import Tally
 
 
 class SerialEvaluator(SerialPart, ISerialEvaluator):
@@ -53,8 +51,6 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         instance_name: Prefix of the log and its scalars.
     """
 
-    on_episode: OnEpisode | None = None
-
     def __init__(
         self,
         cfg: Config,
@@ -65,17 +61,11 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         instance_name: str | None = "evaluator",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name or "evaluator")
-        self._policy: Mode = None  # a list of them in battles
         self._default_n_episode: int | None = self._cfg.get("n_episode")
         self._stop_value = first_goal(self._cfg.get("stop_value", float("inf")))
         self.reset(policy, env)
 
-    def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
-        """Reset or replace policy and environments; the best result is forgotten."""
-        if _env is not None or self._env is not None:
-            self.reset_env(_env)
-        if _policy is not None or self._policy is not None:
-            self.reset_policy(_policy)
+    def _start_anew(self) -> None:
         self.best = None
         self.last = None
         self.last_eval_iter = self._eval_iter_before = -1
@@ -129,19 +119,6 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
 class EpisodeEvaluator(SerialEvaluator):
     """Runs a fair share of whole episodes in each environment and judges the mean return."""
 
-    battle = False
-
-    def reset_env(self, _env: BaseEnvManager | None = None) -> None:
-        """Reset the environments, or replace and launch them."""
-        self._reset_env_manager(_env)
-
-    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
-        """Reset the policy, or replace it."""
-        if _policy is not None:
-            self._policy = list(_policy) if self.battle else [_policy]
-        for policy in self._policy or ():
-            policy.reset()
-
     def _run(
         self,
         n_episode: int | None,
@@ -151,7 +128,7 @@ class EpisodeEvaluator(SerialEvaluator):
         render: bool = False,
     ) -> tuple[VectorEvalMonitor, Tally]:
         """Run the episodes; the first player's returns are the ones that count."""
-        self._require(env=self._env, policy=self._policy)
+        self._require(env=self._env, policy=self._policies)
         n_episode = n_episode if n_episode is not None else self._default_n_episode
         if n_episode is None:
             raise ConfigError("set env.n_evaluator_episode (or pass n_episode to eval())")
@@ -177,10 +154,10 @@ class EpisodeEvaluator(SerialEvaluator):
         """A rollout from the first steps of new episodes on, which keeps no transitions."""
         if hasattr(self._env, "number_starts"):
             self._env.number_starts()
-        freeze_statistics(self._env, self._policy)
+        freeze_statistics(self._env, self._policies)
         self._env.reset()
         self.reset_policy()
-        players = [Player(mode, policy_kwargs) for mode in self._policy]
+        players = [Player(mode, policy_kwargs) for mode in self._policies]
         # The batched core of an eval mode takes no arguments.
         rows = bool(policy_kwargs)
         return Rollout(self._env, players, battle=self.battle, keeps=False, rows=rows)
@@ -197,7 +174,13 @@ class EpisodeEvaluator(SerialEvaluator):
         envstep: int,
     ) -> bool:
         """Log the result, keep it if it is the best, and tell whether it is good enough."""
-        row = {"train_iter": train_iter, **_log_row(returns, tally)}
+        seconds = max(tally.seconds, 1e-9)
+        row = {
+            "train_iter": train_iter,
+            **tally.row(returns),
+            "evaluate_time": seconds,
+            "avg_time_per_episode": seconds / len(returns),
+        }
         self._log_row("evaluation", row, train_iter, envstep)
         mean = row["reward_mean"]
         # NaN is no result that another one could be better than.
@@ -209,19 +192,6 @@ class EpisodeEvaluator(SerialEvaluator):
                 "mean return %.4g has reached stop_value %.4g: converged", mean, self._stop_value
             )
         return stop
-
-
-def _log_row(returns: list[float], tally: Tally) -> dict[str, float]:
-    episodes, seconds = len(returns), max(tally.seconds, 1e-9)
-    return {
-        "episode_count": episodes,
-        "envstep_count": tally.envsteps,
-        "avg_envstep_per_episode": tally.envsteps / episodes,
-        "evaluate_time": seconds,
-        "avg_envstep_per_sec": tally.envsteps / seconds,
-        "avg_time_per_episode": seconds / episodes,
-        **return_row(returns),
-    }
 
 
 @SERIAL_EVALUATOR_REGISTRY.register("interaction")
@@ -359,17 +329,11 @@ class MetricSerialEvaluator(SerialEvaluator):
 
     config: dict[str, Result] = dict(eval_freq=50)
 
-    def reset_env(self, _env: tuple[Iterable[Tree], IMetric] | None = None) -> None:
+    def _reset_env_manager(self, env: tuple[Iterable[Tree], IMetric] | None) -> None:
         """Replace loader and metric."""
-        if _env is not None:
-            self._take_env(_env)
-            self._dataloader, self._metric = _env
-
-    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
-        """Reset the policy, or replace it."""
-        if _policy is not None:
-            self._policy = _policy
-        self._policy.reset()
+        if env is not None:
+            self._take_env(env)
+            self._dataloader, self._metric = env
 
     def eval(  # type: ignore[override]  # a data set has no episodes to count
         self, save_ckpt_fn: SaveFn = None, train_iter: int = -1, envstep: int = -1
@@ -381,15 +345,15 @@ class MetricSerialEvaluator(SerialEvaluator):
         """
         stop, result = False, None
         if get_rank() == 0:
-            self._require(env=self._env, policy=self._policy)
+            self._require(env=self._env, policy=self._policies)
             start = time.perf_counter()
-            device = self._policy.get_attribute("device")
+            device = self._policies[0].get_attribute("device")
             results, sizes = [], []
             for batch in self._dataloader:
                 if self.before_step is not None:
                     self.before_step()
                 inputs, label = to_device(to_tensor(batch), device)
-                results.append(self._metric.eval(self._policy.forward(inputs), label))
+                results.append(self._metric.eval(self._policies[0].forward(inputs), label))
                 sizes.append(_item_count(label))
             if not results:
                 raise DataError(

@@ -1,4 +1,4 @@
-"""What serial collectors and evaluators share: whose environments these are, and a log."""
+"""What serial collectors and evaluators share: environments, policies and a log."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ from easydict import EasyDict
 
 from ding.utils import build_logger, get_rank
 from ding.utils.errors import ConfigError, EnvError
-from ding.worker.collector.steps import Config, Envs, OnEpisode, State, Writer
+from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, State, Writer
 from ding.worker.collector.tally import Episode
 
 #: By env manager, who used it last: one that is deleted must not close it for others.
@@ -27,6 +27,9 @@ class SerialPart:
         instance_name: Prefix of the log and its scalars.
     """
 
+    #: Whether there is a leading dimension of players, and a list of policies is given.
+    battle = False
+
     on_episode: OnEpisode | None
 
     def __init__(
@@ -39,13 +42,42 @@ class SerialPart:
         self._tb_logger = tb_logger
         self._logger: logging.Logger | None = None
         self._env: Envs = None
+        self._policies: list[Mode] = []
         self._use = object()  # not this object, which would keep its own key alive
         if get_rank() == 0:
             path = os.path.join(exp_name or ".", "log", instance_name)
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
             self._tb_logger = writer if self._owns_writer else tb_logger
 
-    # ------------------------------------------------------------------ environments
+    # ------------------------------------------------------------------ environments and policies
+
+    def reset_env(self, _env: Envs = None) -> None:
+        """Reset the environments, or replace and launch them; running trajectories are lost."""
+        if _env is not None or self._env is not None:
+            self._reset_env_manager(_env)
+        self._forget()
+
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
+        """Reset the policy, or replace it; running trajectories are lost."""
+        if _policy is not None:
+            self._policies = list(_policy) if self.battle else [_policy]
+        for policy in self._policies:
+            policy.reset()
+        self._forget()
+
+    def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
+        """Reset or replace environments and policy, and start counting anew."""
+        if _env is not None or self._env is not None:
+            self.reset_env(_env)
+        if _policy is not None or self._policies:
+            self.reset_policy(_policy)
+        self._start_anew()
+
+    def _forget(self) -> None:
+        """Lose what environments and policy have begun."""
+
+    def _start_anew(self) -> None:
+        """Forget what was counted."""
 
     def _take_env(self, env: Envs) -> None:
         """Use an env manager, or whatever else a policy is judged in."""

@@ -98,6 +98,19 @@ class Tally:
         """Seconds so far, those of what runs among them."""
         return self.seconds + (0.0 if self._since is None else time.monotonic() - self._since)
 
+    def row(self, returns: Sequence[float]) -> dict[str, float]:
+        """Figures, with those of at least one return, by the names of the scalars."""
+        return {
+            "episode_count": len(returns),
+            "envstep_count": self.envsteps,
+            "avg_envstep_per_episode": self.envsteps / len(returns),
+            "avg_envstep_per_sec": self.envsteps / max(self.seconds, 1e-9),
+            "reward_mean": float(np.mean(returns)),
+            "reward_std": float(np.std(returns)),
+            "reward_max": float(np.max(returns)),
+            "reward_min": float(np.min(returns)),
+        }
+
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> State:
@@ -111,13 +124,3 @@ class Tally:
             setattr(self, name, state[name])
         self.returns.clear()
         self.returns.extend(state["returns"])
-
-
-def return_row(returns: Sequence[float]) -> dict[str, float]:
-    """Mean, spread and extremes of at least one return, by the names of the scalars."""
-    return {
-        "reward_mean": float(np.mean(returns)),
-        "reward_std": float(np.std(returns)),
-        "reward_max": float(np.max(returns)),
-        "reward_min": float(np.min(returns)),
-    }
