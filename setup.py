@@ -17,7 +17,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["ding", "ding.*"]),
-    package_data={"": ["*.pyi", "py.typed"]},
+    package_data={"": ["*.pyi", "py.typed"], "ding.board": ["static/*"]},
     install_requires=[
         "torch>=2.1",
         "numpy>=1.26",
@@ -46,6 +46,8 @@ setup(
             "types-requests",
         ],
         "bench": ["matplotlib>=3.8", "psutil>=5.9"],
+        "board": ["plotly>=6.0"],
+        "browser": ["playwright>=1.45"],
         "plot": ["matplotlib>=3.8"],
         "video": ["moviepy>=2.0", "pygame>=2.5", "pillow>=10.0"],
         "box2d": ["box2d>=2.3"],

@@ -11,7 +11,7 @@ LAYERS = (
     ("utils",),
     ("torch_utils", "data"),
     ("rl_utils", "model", "envs", "interaction"),
-    ("policy", "league"),
+    ("policy", "league", "board"),
     ("worker",),
     ("config",),
     ("entry",),

@@ -7,6 +7,7 @@ from typing import Any
 
 import requests
 
+from ding.entry.run_files import coordinator_address
 from ding.interaction.base import HttpEngine
 from ding.utils import durations
 from ding.utils.errors import RunError
@@ -48,6 +49,17 @@ def ask_status(address: Mapping[str, Any]) -> dict[str, Any]:
             f"the coordinator at {where} (process {address.get('pid')}) does not answer: "
             f"{type(error).__name__}"
         ) from error
+
+
+def live_status(exp_name: str) -> dict[str, Any] | None:
+    """What the coordinator of a run tells, ``None`` if there is none that answers."""
+    address = coordinator_address(exp_name)
+    if address is None:
+        return None
+    try:
+        return ask_status(address)
+    except RunError:
+        return None
 
 
 def _folder_name(exp_name: Any) -> str:

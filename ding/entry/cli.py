@@ -26,6 +26,7 @@ Examples:
   ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
   ding -m dist -M config -c parallel_config.py          the same, each started by hand
   ding status exp/run                                   how a parallel run is going
+  ding board exp                                        a web page of all runs below a folder
   ding -m eval -c exp/run/formatted_total_config.py \\
        --load-path exp/run/ckpt/ckpt_best.pth.tar --replay-path videos
   ding -q policy                                        list what is registered
@@ -211,6 +212,23 @@ def status(exp: str, as_json: bool) -> None:
         click.echo(report(exp, as_json))
     except DingError as error:
         _fail(str(error))
+
+
+@main.command()
+@click.argument("folder", default=".", type=click.Path(exists=True, file_okay=False))
+@click.option("--host", default="127.0.0.1", help="Where to listen; another asks for a token.")
+@click.option("--port", default=6007, type=click.IntRange(0, 65535), show_default=True)
+def board(folder: str, host: str, port: int) -> None:
+    """Show all runs below FOLDER on a local web page, live, until Ctrl-C."""
+    from ding.board.server import BoardServer, serve_until_signal
+    from ding.entry.ask_status import live_status
+
+    try:
+        server = BoardServer(folder, live_status, host, port)
+    except DingError as error:
+        _fail(str(error))
+    click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")
+    serve_until_signal(server)
 
 
 def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:

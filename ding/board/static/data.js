@@ -1,0 +1,192 @@
+// What the server says, and a run's metrics as columns.
+
+export class Gone extends Error {}
+
+const PATIENCE = 15000;
+
+async function ask(path, parameters) {
+  let response;
+  try {
+    response = await fetch(`${path}?${new URLSearchParams(parameters)}`, {
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+  } catch (error) {
+    throw new Gone("the server does not answer", { cause: error });
+  }
+  if (!response.ok) {
+    const answer = await response.json().catch(() => ({}));
+    throw new Error(answer.error ?? answer.message ?? response.statusText);
+  }
+  return response;
+}
+
+export const fetchRuns = async () => (await ask("api/runs", {})).json();
+export const fetchRun = async (id, more = {}) => (await ask("api/run", { id, ...more })).json();
+export const videoAddress = (id, path) => `api/video?${new URLSearchParams({ id, path })}`;
+
+export async function fetchLog(id, path, offset) {
+  const response = await ask("api/log", offset === undefined ? { id, path } : { id, path, offset });
+  return {
+    text: await response.text(),
+    offset: Number(response.headers.get("X-Offset")),
+    size: Number(response.headers.get("X-Size")),
+    restarted: response.headers.get("X-Restarted") === "1",
+  };
+}
+
+// The same fact is often written twice, in `<group>_iter` by updates and in `<group>_step` by env
+// steps. It is one tag here, with a column of values for each kind of step that there is; where one
+// kind is missing, steps of the other are translated by rows that were written together.
+export class Metrics {
+  constructor(id) {
+    this.id = id;
+    this.reset();
+  }
+
+  reset() {
+    this.offset = 0;
+    this.tags = new Map();
+    this.pairs = [];
+    this.start = undefined;
+    this.open = {};
+    this.version = 0;
+  }
+
+  // Fetches what is new; whether there was anything.
+  async update() {
+    const before = this.version;
+    for (;;) {
+      const response = await ask("api/metrics", { id: this.id, offset: this.offset });
+      const text = await response.text();
+      if (response.headers.get("X-Restarted") === "1") this.reset();
+      const offset = Number(response.headers.get("X-Offset"));
+      const moved = offset !== this.offset;
+      this.offset = offset;
+      this.add(text);
+      if (!moved || offset >= Number(response.headers.get("X-Size"))) break;
+    }
+    return this.version !== before;
+  }
+
+  add(text) {
+    for (const line of text.split("\n")) {
+      if (!line) continue;
+      let row;
+      try {
+        row = JSON.parse(line);
+      } catch {
+        continue; // torn by a crash
+      }
+      if (row && typeof row === "object") this.addRow(row);
+    }
+  }
+
+  addRow({ time, step, ...values }) {
+    if (typeof time !== "number") return;
+    this.start ??= time;
+    this.version++;
+    for (const [name, value] of Object.entries(values)) {
+      const slash = name.indexOf("/");
+      const group = slash < 0 ? "" : name.slice(0, slash);
+      const kind = group.endsWith("_iter") ? "iter" : "step";
+      const base = group.replace(/_(iter|step)$/, "");
+      this.pair(base, kind, time, step);
+      const tag = base ? `${base}/${name.slice(slash + 1)}` : name;
+      if (!this.tags.has(tag)) this.tags.set(tag, {});
+      const columns = (this.tags.get(tag)[kind] ??= { x: [], time: [], y: [] });
+      columns.x.push(step);
+      columns.time.push(time);
+      columns.y.push(typeof value === "number" ? value : null);
+    }
+  }
+
+  pair(base, kind, time, step) {
+    const other = this.open[base];
+    if (other && other.kind !== kind && other.time === time) {
+      const [iter, envstep] = kind === "iter" ? [step, other.step] : [other.step, step];
+      const last = this.pairs[this.pairs.length - 1];
+      if (!last || (iter >= last[0] && envstep >= last[1] && iter + envstep > last[0] + last[1])) {
+        this.pairs.push([iter, envstep]);
+      }
+    }
+    this.open[base] = { kind, time, step };
+  }
+
+  // {x, y} of a tag over "step", "iter" or "time" (seconds since the first row).
+  series(tag, axis) {
+    const kinds = this.tags.get(tag);
+    if (!kinds) return { x: [], y: [] };
+    if (axis === "time") {
+      const columns = kinds.step ?? kinds.iter;
+      return { x: columns.time.map((t) => t - this.start), y: columns.y };
+    }
+    if (kinds[axis]) return kinds[axis];
+    const [from, columns] = Object.entries(kinds)[0];
+    if (!this.pairs.length) return columns;
+    const [a, b] = from === "iter" ? [0, 1] : [1, 0];
+    return { x: columns.x.map((x) => translate(this.pairs, a, b, x)), y: columns.y };
+  }
+}
+
+function translate(pairs, from, to, x) {
+  let low = 0, high = pairs.length - 1;
+  if (x <= pairs[0][from]) return pairs[0][to];
+  if (x >= pairs[high][from]) return pairs[high][to];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (pairs[middle][from] <= x) low = middle;
+    else high = middle;
+  }
+  const [p, q] = [pairs[low], pairs[high]];
+  return p[to] + ((x - p[from]) / (q[from] - p[from] || 1)) * (q[to] - p[to]);
+}
+
+// Exponential mean without the bias towards its start.
+export function smooth(values, weight) {
+  if (!weight) return values;
+  let mean = 0, total = 0;
+  return values.map((value) => {
+    if (value === null) return null;
+    mean = weight * mean + (1 - weight) * value;
+    total = weight * total + (1 - weight);
+    return mean / total;
+  });
+}
+
+// Mean and standard deviation of several curves at common places, as far as at least two reach.
+export function meanOf(curves, points = 200) {
+  const clean = curves
+    .map(({ x, y }) => {
+      const kept = x.map((_, i) => i).filter((i) => y[i] !== null);
+      return { x: kept.map((i) => x[i]), y: kept.map((i) => y[i]) };
+    })
+    .filter(({ x }) => x.length > 0);
+  if (!clean.length) return { x: [], mean: [], low: [], high: [] };
+  const start = Math.max(...clean.map(({ x }) => x[0]));
+  const ends = clean.map(({ x }) => x[x.length - 1]).sort((a, b) => b - a);
+  const end = ends[Math.min(1, ends.length - 1)];
+  const out = { x: [], mean: [], low: [], high: [] };
+  for (let i = 0; i < points; i++) {
+    const x = start + ((end - start) * i) / (points - 1);
+    const here = clean.filter((c) => c.x[c.x.length - 1] >= x).map((c) => at(c, x));
+    const mean = here.reduce((sum, y) => sum + y, 0) / here.length;
+    const spread = Math.sqrt(here.reduce((sum, y) => sum + (y - mean) ** 2, 0) / here.length);
+    out.x.push(x);
+    out.mean.push(mean);
+    out.low.push(mean - spread);
+    out.high.push(mean + spread);
+  }
+  return out;
+}
+
+function at({ x, y }, place) {
+  let low = 0, high = x.length - 1;
+  if (place <= x[0]) return y[0];
+  if (place >= x[high]) return y[high];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (x[middle] <= place) low = middle;
+    else high = middle;
+  }
+  return y[low] + ((place - x[low]) / (x[high] - x[low] || 1)) * (y[high] - y[low]);
+}

@@ -1,0 +1,27 @@
+"""An installed package has the page's files."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import ding
+
+ROOT = Path(ding.__file__).parent.parent
+_SCRIPT = """
+import json, distutils.core, setuptools
+build = distutils.core.run_setup("setup.py", stop_after="init").get_command_obj("build_py")
+build.ensure_finalized()
+print(json.dumps([name for _, _, _, names in build.data_files for name in names]))
+"""
+
+
+def test_static_files_are_package_data():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "import setuptools\n" + _SCRIPT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for path in (ROOT / "ding" / "board" / "static").iterdir():
+        assert f"static/{path.name}" in done.stdout

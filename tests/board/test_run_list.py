@@ -1,0 +1,134 @@
+"""The runs below a folder."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ding.board import run_list
+from ding.board.run_list import Curve, RunList
+
+from .run_folders import add_rows, make_run, write_record
+
+
+@pytest.fixture(autouse=True)
+def _look_each_time(monkeypatch):
+    monkeypatch.setattr(run_list, "RESCAN", 0.0)
+
+
+def test_runs_are_found_at_any_depth_the_newest_first(tmp_path):
+    make_run(tmp_path / "old", started="2026-01-01T00:00:00+00:00")
+    make_run(tmp_path / "a" / "b" / "new", started="2026-01-02T00:00:00+00:00")
+    make_run(tmp_path / ".hidden" / "run")
+    (tmp_path / "no_run").mkdir()
+    runs = RunList(str(tmp_path))
+    assert [run["id"] for run in runs.summaries()] == ["a/b/new", "old"]
+    make_run(tmp_path / "later", started="2026-01-03T00:00:00+00:00")
+    assert runs.summaries()[0]["id"] == "later"
+
+
+def test_folder_may_be_a_run_itself(tmp_path):
+    make_run(tmp_path / "run")
+    assert [run["id"] for run in RunList(str(tmp_path / "run")).summaries()] == ["."]
+
+
+def test_links_are_not_followed(tmp_path):
+    make_run(tmp_path / "outside" / "run")
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside")
+    assert RunList(str(tmp_path / "inside")).summaries() == []
+
+
+def test_summary_tells_what_a_list_shows(tmp_path):
+    make_run(tmp_path / "run_seed3", seed=3)
+    (row,) = RunList(str(tmp_path)).summaries()
+    assert (row["name"], row["seed"], row["status"]) == ("run", 3, "converged")
+    assert (row["best_return"], row["last_return"], row["envstep"]) == (30.0, 30.0, 1000)
+    assert row["curve"] == [(0, 10.0), (100, 20.0), (200, 30.0)]
+
+
+def test_runs_that_differ_in_seed_and_folder_alone_are_one_group(tmp_path):
+    make_run(tmp_path / "run_seed0", seed=0)
+    make_run(tmp_path / "run_seed1", seed=1)
+    make_run(tmp_path / "run_260102_030405", seed=2)
+    make_run(tmp_path / "run_seed4", seed=4, learning_rate=0.1)
+    groups = {run["id"]: run["group"] for run in RunList(str(tmp_path)).summaries()}
+    assert groups["run_seed0"] == groups["run_seed1"] == groups["run_260102_030405"]
+    assert groups["run_seed4"] != groups["run_seed0"]
+
+
+def test_running_run_is_followed(tmp_path):
+    folder = make_run(tmp_path / "run", status="running", best_return=None, envstep=None)
+    runs = RunList(str(tmp_path))
+    (row,) = runs.summaries()
+    assert (row["status"], row["best_return"], row["envstep"]) == ("running", 30.0, 200)
+    add_rows(folder, [70.0, 40.0], start=3)
+    (row,) = runs.summaries()
+    assert (row["best_return"], row["last_return"], row["envstep"]) == (70.0, 40.0, 400)
+    write_record(folder, {"status": "failed", "reason": "why"})
+    (row,) = runs.summaries()
+    assert (row["status"], row["reason"]) == ("failed", "why")
+
+
+def test_run_whose_process_is_gone_was_killed(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    make_run(tmp_path / "run", status="running", pid=process.pid)
+    make_run(tmp_path / "elsewhere", status="running", pid=process.pid, host="another")
+    runs = {run["id"]: run["status"] for run in RunList(str(tmp_path)).summaries()}
+    assert runs == {"run": "killed", "elsewhere": "running"}
+
+
+def test_damaged_runs_are_listed_without_facts(tmp_path):
+    folder = make_run(tmp_path / "run", metrics=False)
+    (folder / "run.json").write_text('{"status": "conv')
+    (folder / "metrics.jsonl").write_bytes(
+        b'\xff\xfe\n[1]\n{"step": "x", "evaluator_step/reward_mean": 1}\n{"a_mean'
+    )
+    (row,) = RunList(str(tmp_path)).summaries()
+    assert (row["status"], row["name"], row["curve"]) == ("unknown", "run", [])
+
+
+def test_curve_begins_anew_where_the_file_was_truncated(tmp_path):
+    folder = make_run(tmp_path / "run")
+    curve = Curve(str(folder))
+    assert curve.read(time.monotonic() + 10)
+    (folder / "metrics.jsonl").write_text("")
+    add_rows(folder, [5.0])
+    assert curve.read(time.monotonic() + 10)
+    assert curve.points == [(0, 5.0)]
+
+
+def test_long_curves_are_thinned_and_keep_their_ends(tmp_path):
+    folder = make_run(tmp_path / "run", returns=[float(i) for i in range(2000)])
+    curve = Curve(str(folder))
+    curve.read(time.monotonic() + 10)
+    assert len(curve.points) <= 2 * run_list.MAX_POINTS
+    assert curve.points[0] == (0, 0.0)
+    assert curve.points[-1] == (199_900, 1999.0)
+
+
+def test_returns_of_training_stand_in_for_evaluations(tmp_path):
+    folder = make_run(tmp_path / "run", returns=())
+    row = {"time": 1.0, "step": 8, "collector_step/reward_mean": 3.0}
+    (folder / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    (found,) = RunList(str(tmp_path)).summaries()
+    assert found["curve"] == [(8, 3.0)]
+
+
+def test_curves_that_take_long_come_later(tmp_path, monkeypatch):
+    for i in range(3):
+        make_run(tmp_path / f"run{i}")
+    runs = RunList(str(tmp_path))
+    monkeypatch.setattr(run_list, "CURVE_BUDGET", 0.0)
+    assert all(run["curve"] == [] for run in runs.summaries())
+    monkeypatch.setattr(run_list, "CURVE_BUDGET", 10.0)
+    assert all(len(run["curve"]) == 3 for run in runs.summaries())
+
+
+def test_unknown_run_is_refused(tmp_path):
+    make_run(tmp_path / "run")
+    with pytest.raises(KeyError):
+        RunList(str(tmp_path)).get("../run")
