@@ -191,6 +191,9 @@ class Columns(list[Any]):
             ``None`` if the data has become rows.
         """
         parts = self._parts
+        if parts and len(parts) == 1 and parts[0][1].step == 1:  # mostly, and often asked for
+            only = parts[0][0].columns
+            return None if only is None else [(only, parts[0][1])]
         if parts and self.is_columnar and all(span.step == 1 for _, span in parts):
             return [(_present(block.columns), span) for block, span in parts]
         columns = self.columns_or_none()

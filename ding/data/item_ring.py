@@ -57,8 +57,6 @@ class ItemRing:
         self.total = 0
         self._claimed = 0  # up to where rows are being written
         self._life = secrets.token_hex(8)
-        #: How many of the oldest filled slots hold items that were forgotten.
-        self.forgotten = 0
 
     @property
     def is_columnar(self) -> bool:
@@ -154,9 +152,6 @@ class ItemRing:
         start = self.head
         self.head = (start + n) % self.capacity
         self.total += n
-        if self.forgotten:
-            replaced = max(self.filled + n - self.capacity, 0)
-            self.forgotten = max(self.forgotten - replaced, 0)
         if self.filled < self.capacity:
             self.filled = min(self.filled + n, self.capacity)
         return start, n
@@ -202,18 +197,9 @@ class ItemRing:
         return [self._objects[slot] for slot in slots.tolist()]
 
     def by_age(self) -> np.ndarray:
-        """Slots that hold items, the oldest first."""
-        return self.oldest(self.filled - self.forgotten)
-
-    def oldest(self, n: int) -> np.ndarray:
-        """Slots of the n oldest items; there must be as many."""
-        order = np.arange(self.forgotten, self.forgotten + n)
+        """Slots that were written to, the oldest first."""
+        order = np.arange(self.filled)
         return order if self.filled < self.capacity else (order + self.head) % self.capacity
-
-    def forget_oldest(self, n: int) -> None:
-        """Let go of the n oldest items."""
-        self.drop(self.oldest(n))
-        self.forgotten += n
 
     def drop(self, slots: np.ndarray) -> None:
         """Let go of objects that will not be asked for again."""
@@ -234,7 +220,6 @@ class ItemRing:
             "total": self.total,
             "journal": None,
             "filled": self.filled,
-            "forgotten": self.forgotten,
             "columns": None,
             "objects": None,
         }
@@ -291,7 +276,6 @@ class ItemRing:
                 state["columns"], order, self.capacity, self._preallocator
             )
         self.filled = len(order)
-        self.forgotten = max(state.get("forgotten", 0) - (state["filled"] - len(order)), 0)
         same = state["capacity"] == self.capacity
         self.head = state["head"] if same else len(order) % self.capacity
         self.total = self._claimed = state["total"] if same else len(order)
@@ -316,7 +300,6 @@ class ItemRing:
         self._store, self.filled = store, n
         self.total = self._claimed = total if same else n
         self.head = self.total % self.capacity
-        self.forgotten = max(state["forgotten"] - (state["filled"] - n), 0)
         if same:
             self.journal.adopt(state["journal"], self.generation)
             return np.arange(n)

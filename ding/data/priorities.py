@@ -13,7 +13,70 @@ from ding.utils.segment_tree import MinSegmentTree, SumSegmentTree
 _LEAST = 1e-5
 
 
-class Priorities:
+class Slots:
+    """Which slots of a ring hold items.
+
+    Args:
+        capacity: Number of slots.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.clear()
+
+    def clear(self) -> None:
+        self.occupied = np.zeros(self.capacity, bool)
+        self.count = 0
+        #: Whether others are there than the newest `count`.
+        self.has_gaps = False
+        self._prefix_only = True
+        self._slots: np.ndarray | None = None
+
+    def occupy(self, start: int, n: int) -> None:
+        """Fill n slots from `start` on, around the end."""
+        if self.count == self.capacity:
+            return
+        end = start + n
+        for first, stop in ((start, min(end, self.capacity)), (0, end - self.capacity)):
+            fresh = stop - first - int(np.count_nonzero(self.occupied[first:stop]))
+            if first < stop and fresh:
+                self._prefix_only = self._prefix_only and first <= self.count
+                self.occupied[first:stop] = True
+                self.count += fresh
+                self._slots = None
+        if self.count == self.capacity:
+            self._prefix_only, self.has_gaps = True, False
+
+    def vacate(self, slots: np.ndarray, oldest: bool = False) -> None:
+        """Empty occupied slots (each named once); `oldest` if they are those."""
+        if not len(slots):
+            return
+        self.occupied[slots] = False
+        self.count -= len(slots)
+        self._prefix_only, self._slots = self.count == 0, None
+        self.has_gaps = self.count > 0 and (self.has_gaps or not oldest)
+
+    def slots(self) -> np.ndarray:
+        """Occupied slots, ascending."""
+        if self._slots is None:
+            self._slots = np.flatnonzero(self.occupied)
+        return self._slots
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"occupied": self.occupied.copy()}
+
+    def load_state_dict(self, state: Mapping[str, Any], order: np.ndarray, head: int) -> None:
+        """Put back a state, slot ``order[i]`` of it at slot i; the next item goes to `head`."""
+        self.clear()
+        n = len(order)
+        self.occupied[:n] = state["occupied"][order]
+        self.count = int(np.count_nonzero(self.occupied))
+        self._prefix_only = bool(self.occupied[: self.count].all())
+        newest = (head - 1 - np.arange(self.count)) % self.capacity
+        self.has_gaps = not self.occupied[newest].all()
+
+
+class Priorities(Slots):
     """Priorities of slots, of which some are occupied; draws slots in proportion to them.
 
     As long as all priorities are equal no tree is kept: drawing is then uniform, and as cheap.
@@ -24,59 +87,29 @@ class Priorities:
     """
 
     def __init__(self, capacity: int, alpha: float) -> None:
-        self.capacity, self.alpha = capacity, alpha
-        self.clear()
+        self.alpha = alpha
+        super().__init__(capacity)
 
     def clear(self) -> None:
+        super().clear()
         self.values = np.ones(self.capacity)
-        self.occupied = np.zeros(self.capacity, bool)
-        self.count = 0
         self.highest = 1.0
-        self._prefix_only = True
-        self._slots: np.ndarray | None = None
         self._ones = np.ones(0, np.float32)
         self._sum: SumSegmentTree | None = None
         self._min: MinSegmentTree | None = None
 
     # ------------------------------------------------------------------ changes
 
-    def occupy(self, start: int, n: int, values: np.ndarray | None = None) -> None:
-        """Fill n slots from `start` on, around the end; without values, at the highest priority."""
-        if start + n > self.capacity:
-            room = self.capacity - start
-            self.occupy(0, n - room, None if values is None else values[room:])
-            n, values = room, None if values is None else values[:room]
-        stop = start + n
-        if self.count < self.capacity:
-            self._occupy_free(start, stop)
-        if values is not None:
-            self.values[start:stop] = values
-            self.highest = max(self.highest, float(values.max(initial=0.0)))
-            if self._sum is None:
-                self._plant()
-                return
+    def occupy(self, start: int, n: int) -> None:
+        """Fill n slots from `start` on, around the end, at the highest priority so far."""
+        super().occupy(start, n)
         if self._sum is not None:
-            if values is None:
-                self.values[start:stop] = self.highest
-            self._put(np.arange(start, stop), self.values[start:stop])
+            slots = np.arange(start, start + n) % self.capacity
+            self.values[slots] = self.highest
+            self._put(slots, self.values[slots])
 
-    def _occupy_free(self, start: int, stop: int) -> None:
-        fresh = stop - start - int(np.count_nonzero(self.occupied[start:stop]))
-        if fresh:
-            self._prefix_only = self._prefix_only and start <= self.count
-            self.occupied[start:stop] = True
-            self.count += fresh
-            self._slots = None
-            if self.count == self.capacity:
-                self._prefix_only = True
-
-    def vacate(self, slots: np.ndarray) -> None:
-        """Empty occupied slots (each named once)."""
-        if not len(slots):
-            return
-        self.occupied[slots] = False
-        self.count -= len(slots)
-        self._prefix_only, self._slots = self.count == 0, None
+    def vacate(self, slots: np.ndarray, oldest: bool = False) -> None:
+        super().vacate(slots, oldest)
         if self._sum is not None and self._min is not None:
             self._sum.set_many(slots, 0.0)
             self._min.set_many(slots, np.inf)
@@ -116,12 +149,6 @@ class Priorities:
         Then :meth:`draw` gives no slot twice, unless it is asked for more than there are.
         """
         return self._sum is None
-
-    def slots(self) -> np.ndarray:
-        """Occupied slots, ascending."""
-        if self._slots is None:
-            self._slots = np.flatnonzero(self.occupied)
-        return self._slots
 
     def draw(
         self, source: Draw, size: int, beta: float, among: np.ndarray | None = None
@@ -187,20 +214,15 @@ class Priorities:
 
     def state_dict(self) -> dict[str, Any]:
         return {
+            **super().state_dict(),
             "values": self.values.copy(),
-            "occupied": self.occupied.copy(),
             "highest": self.highest,
             "equal": self._sum is None,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], order: np.ndarray) -> None:
-        """Put back a state, slot ``order[i]`` of it at slot i."""
-        self.clear()
-        n = len(order)
-        self.values[:n] = state["values"][order]
-        self.occupied[:n] = state["occupied"][order]
-        self.count = int(np.count_nonzero(self.occupied))
-        self._prefix_only = bool(self.occupied[: self.count].all())
+    def load_state_dict(self, state: Mapping[str, Any], order: np.ndarray, head: int) -> None:
+        super().load_state_dict(state, order, head)
+        self.values[: len(order)] = state["values"][order]
         self.highest = float(state["highest"])
         if not state["equal"]:
             self._plant()

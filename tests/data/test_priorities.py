@@ -29,8 +29,9 @@ def test_follows_the_model(ops, seed):
     for name, n in ops:
         if name.startswith("occupy"):
             values = rng.random(n) * 4 if name == "occupy_with" else None
-            priorities.occupy(head, n, values)
+            priorities.occupy(head, n)
             if values is not None:
+                priorities.update((head + np.arange(n)) % CAPACITY, values)
                 highest_after = max(highest, values.max())
             for i in range(n):
                 model[(head + i) % CAPACITY] = highest if values is None else values[i]

@@ -7,7 +7,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
-from ding.data.buffer.ring_buffer import ItemTest, RingBuffer
+from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.id_column import IdColumn, id_numbers
 from ding.data.kinds import State
 from ding.data.priorities import Priorities, checked_priorities
@@ -37,7 +37,7 @@ class PrioritisedBuffer(RingBuffer):
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
         size = self.replay_buffer_size
-        self._priorities = Priorities(size, float(self._cfg[alpha]))
+        self._slots = self._priorities = Priorities(size, float(self._cfg[alpha]))
         #: By slot: number of the item, how often it was sampled, and training iteration of the
         #: policy that collected it; -1 if there is none.
         self._number = np.full(size, -1, np.int64)
@@ -51,29 +51,21 @@ class PrioritisedBuffer(RingBuffer):
         total: int,
         priorities: np.ndarray | None = None,
         iters: np.ndarray = _UNKNOWN_ITER,
-    ) -> None:
+    ) -> tuple[int, int]:
         """Push one item, or a list of `total` items.
 
         Args:
             priorities: Float64 [total]; None for the highest so far.
             iters: Iteration of the policy that collected each, int64 [total], or [] for all.
         """
-        if self._is_watched:
-            replaced = self._slots_after_head(total)
-            self._discard(replaced[self._priorities.occupied[replaced]])
-        before = self._priorities.count
-        start, n = self._ring.push(data)
+        start, n = super()._store(data, total)
+        if priorities is not None:
+            slots = np.arange(start, start + n) % self.replay_buffer_size
+            self._priorities.update(slots, priorities[total - n :])
         number = self._next_number + total - n
         self._next_number += total
-        self._push_count += total
-        if n < total:
-            assert isinstance(data, list)
-            self._turn_away(data[: total - n])
-            priorities = None if priorities is None else priorities[-n:]
-            iters = iters[-n:] if iters.ndim else iters
-        self._priorities.occupy(start, n, priorities)
-        self._label(start, n, number, iters)
-        self._monitor.note(pushed=n, removed=before + n - self._priorities.count)
+        self._label(start, n, number, iters[total - n :] if iters.ndim else iters)
+        return start, n
 
     def _label(self, start: int, n: int, number: int, iters: np.ndarray) -> None:
         room = self.replay_buffer_size - start
@@ -124,29 +116,9 @@ class PrioritisedBuffer(RingBuffer):
 
     # ------------------------------------------------------------------ items that leave
 
-    def _by_age(self) -> np.ndarray:
-        """Slots of the items that are there, the oldest first."""
-        slots = self._ring.by_age()
-        return slots[self._priorities.occupied[slots]]
-
-    def drop_oldest(self, n: int) -> None:
-        with self._lock:
-            self._remove(self._by_age()[:n])
-
-    def remove_if(self, test: ItemTest) -> None:
-        with self._lock:
-            slots = self._priorities.slots()
-            if len(slots):
-                self._remove(slots[test(self._ring.take(slots))])
-
-    def _remove(self, slots: np.ndarray) -> None:
-        if not len(slots):
-            return
-        self._discard(slots)
-        self._ring.drop(slots)
-        self._priorities.vacate(slots)
+    def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:
+        super()._remove(slots, oldest)
         self._unlabel(slots)
-        self._monitor.note(removed=len(slots))
 
     def _unlabel(self, slots: np.ndarray | slice) -> None:
         for labels in (self._number, self._use, self._collect_iter):
@@ -154,17 +126,8 @@ class PrioritisedBuffer(RingBuffer):
 
     def clear(self) -> None:
         with self._lock:
-            slots = self._priorities.slots()
-            self._discard(slots)
-            self._monitor.note(removed=len(slots))
-            self._ring.clear()
-            self._priorities.clear()
+            super().clear()
             self._unlabel(slice(None))
-            self._push_count = 0
-
-    def count(self) -> int:
-        """Number of items that can be sampled."""
-        return self._priorities.count
 
     # ------------------------------------------------------------------ state
 
@@ -173,7 +136,6 @@ class PrioritisedBuffer(RingBuffer):
             filled = slice(self._ring.filled)
             return {
                 **super().state_dict(),
-                "priorities": self._priorities.state_dict(),
                 "numbers": self._number[filled].copy(),
                 "use": self._use[filled].copy(),
                 "collect_iter": self._collect_iter[filled].copy(),
@@ -182,7 +144,6 @@ class PrioritisedBuffer(RingBuffer):
 
     def _load(self, state: State) -> np.ndarray:
         order = super()._load(state)
-        self._priorities.load_state_dict(state["priorities"], order)
         self._unlabel(slice(None))
         n = len(order)
         self._number[:n] = state["numbers"][order]

@@ -14,6 +14,7 @@ from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import Draw
 from ding.data.item_ring import ItemRing
 from ding.data.kinds import Item, Items, State
+from ding.data.priorities import Slots
 from ding.data.row_journal import RowJournal
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
@@ -64,6 +65,7 @@ class RingBuffer:
             self._cfg.deepcopy,
             self._columnar,
         )
+        self._slots = Slots(self._ring.capacity)
         self._push_count = 0
         self._log = BufferLog(tb_logger, exp_name, self._instance_name)
         self._monitor = PeriodicThruputMonitor(
@@ -82,9 +84,39 @@ class RingBuffer:
         """Store one item, or each item of a list."""
         raise NotImplementedError
 
+    def _store(self, data: object, total: int) -> tuple[int, int]:
+        """Push one item, or a list of `total` items.
+
+        Returns:
+            The first slot that was written and the number of slots, which go on around the end.
+        """
+        if self._is_watched:
+            replaced = self._ring.head + np.arange(min(total, self._ring.capacity))
+            replaced %= self._ring.capacity
+            self._discard(replaced[self._slots.occupied[replaced]])
+        before = self._slots.count
+        start, n = self._ring.push(data)
+        self._push_count += total
+        if n < total:
+            assert isinstance(data, list)
+            self._turn_away(data[: total - n])
+        self._slots.occupy(start, n)
+        self._monitor.note(pushed=n, removed=before + n - self._slots.count)
+        return start, n
+
     def clear(self) -> None:
         """Forget all items."""
-        raise NotImplementedError
+        with self._lock:
+            slots = self._slots.slots()
+            self._discard(slots)
+            self._monitor.note(removed=len(slots))
+            self._ring.clear()
+            self._slots.clear()
+            self._push_count = 0
+
+    def count(self) -> int:
+        """Number of items that can be sampled."""
+        return self._slots.count
 
     def start(self) -> None:
         """Start removing the files of used data, if that is enabled."""
@@ -122,11 +154,33 @@ class RingBuffer:
 
     def drop_oldest(self, n: int) -> None:
         """Let the n oldest items leave, or all if there are fewer."""
-        raise NotImplementedError
+        with self._lock:
+            self._remove(self._by_age()[:n], oldest=True)
 
     def remove_if(self, test: ItemTest) -> None:
         """Let items leave, wherever they are."""
-        raise NotImplementedError
+        with self._lock:
+            slots = self._slots.slots()
+            if len(slots):
+                self._remove(slots[test(self._ring.take(slots))])
+
+    def _remove(self, slots: np.ndarray, oldest: bool = False) -> None:
+        if len(slots):
+            self._discard(slots)
+            self._ring.drop(slots)
+            self._slots.vacate(slots, oldest)
+            self._monitor.note(removed=len(slots))
+
+    def _by_age(self) -> np.ndarray:
+        """Slots of the items that are there, the oldest first."""
+        slots = self._ring.by_age()
+        return slots[self._slots.occupied[slots]]
+
+    def _of_age(self, ages: np.ndarray) -> np.ndarray:
+        """Slots of items by their numbers, counted from the oldest on."""
+        if self._slots.has_gaps:
+            return self._by_age()[ages]
+        return (self._ring.head - self._slots.count + ages) % self._ring.capacity
 
     def _enough(self, size: int, available: int, least: float) -> bool:
         """Whether there are `least` items to sample; if not, say so in the log."""
@@ -153,10 +207,6 @@ class RingBuffer:
         if self._remover is not None and not self._ring.is_columnar:
             for item in self._ring.peek(slots):
                 self._remover.add_used_data(item)
-
-    def _slots_after_head(self, n: int) -> np.ndarray:
-        n = min(n, self._ring.capacity)
-        return (self._ring.head + np.arange(n)) % self._ring.capacity
 
     # ------------------------------------------------------------------ files and state
 
@@ -193,6 +243,7 @@ class RingBuffer:
         with self._lock:
             return {
                 "ring": self._ring.state_dict(),
+                "slots": self._slots.state_dict(),
                 "push_count": self._push_count,
                 "draw": self._draw.state_dict(),
             }
@@ -216,6 +267,16 @@ class RingBuffer:
 
     def _load(self, state: State) -> np.ndarray:
         order = self._ring.load_state_dict(state["ring"])
+        slots = state.get("slots") or state.get("priorities") or _slots_of_old(state["ring"])
+        self._slots.load_state_dict(slots, order, self._ring.head)
         self._push_count = int(state["push_count"])
         self._draw.load_state_dict(state["draw"])
         return order
+
+
+def _slots_of_old(ring: State) -> State:
+    """State of `Slots` for one that was saved when only the oldest items could leave."""
+    occupied = np.ones(ring["capacity"], bool)
+    oldest = ring["head"] if ring["filled"] == ring["capacity"] else 0
+    occupied[(oldest + np.arange(ring.get("forgotten", 0))) % ring["capacity"]] = False
+    return {"occupied": occupied}

@@ -52,16 +52,20 @@ def items_of_run(folder: str) -> Columns | list[Any]:
             f"the run {folder} has no replay buffer: expected one of an off-policy policy (serial)"
         )
     items = items_of_ring(buffer["ring"], os.path.join(folder, ROWS_FOLDER))
-    return items if "numbers" not in buffer else _kept(items, buffer)
+    return _kept(items, buffer)
 
 
 def _kept(items: Columns | list[Any], buffer: Mapping[str, Any]) -> Columns | list[Any]:
-    """Without those that the advanced buffer had let go of."""
+    """Without those that the buffer had let go of."""
     ring = buffer["ring"]
+    if "slots" in buffer:
+        occupied = np.asarray(buffer["slots"]["occupied"])
+    else:  # of an older version
+        occupied = np.asarray(buffer.get("numbers", np.zeros(ring["capacity"]))) >= 0
     slots = np.arange(ring["filled"])
     if ring["filled"] == ring["capacity"]:
         slots = (slots + ring["head"]) % ring["capacity"]
-    kept = np.asarray(buffer["numbers"])[slots[ring["forgotten"] :]] >= 0
+    kept = occupied[slots]
     if kept.all():
         return items
     if isinstance(items, Columns):

@@ -129,7 +129,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
         if batch is None or windows is None:
             self._push_rows(data)
             return
-        iters = np.concatenate([_iters(*window) for window in windows])
+        parts = [_iters(*window) for window in windows]
+        iters = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if _OWN_SET.isdisjoint(windows[0][0]):
             self._store(batch, total, None, iters)
             return

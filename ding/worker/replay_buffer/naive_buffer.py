@@ -7,7 +7,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import ScalarWriter
-from ding.data.buffer.ring_buffer import ItemTest, RingBuffer
+from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.kinds import Item, Items, State
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
@@ -29,17 +29,8 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item, or each item of a list. The oldest items make room."""
-        total = len(data) if isinstance(data, list) else 1
         with self._lock:
-            before = self.count()
-            if self._is_watched:
-                room = self._ring.capacity - self._ring.filled + self._ring.forgotten
-                self._discard(self._ring.oldest(min(max(total - room, 0), before)))
-            _, stored = self._ring.push(data)
-            if stored < total:
-                self._turn_away(data[: total - stored])
-            self._push_count += total
-            self._monitor.note(pushed=stored, removed=before + stored - self.count())
+            self._store(data, len(data) if isinstance(data, list) else 1)
 
     def sample(
         self,
@@ -66,58 +57,19 @@ class NaiveReplayBuffer(RingBuffer, IBuffer):
             if not self._enough(size, len(window), 1 if replace else size):
                 return None
             draw = self._draw.any if replace else self._draw.distinct
-            slots = self._slots_of(window, draw(len(window), size))
+            slots = draw(len(window), size)
+            if len(window) < self._ring.filled or window.step != 1:
+                slots = self._of_age(window.start + window.step * slots)
             self._monitor.note(sampled=size)
             return self._ring.take(slots)
 
     def _window(self, sample_range: slice | None) -> range:
         """What may be sampled, as positions by age."""
-        window = range(self._ring.forgotten, self._ring.filled)
+        window = range(self.count())
         return window if sample_range is None else window[sample_range]
-
-    def _slots_of(self, window: range, drawn: np.ndarray) -> np.ndarray:
-        ring = self._ring
-        if len(window) == ring.filled and window.step == 1:
-            # All of them, and all alike: it does not matter where the oldest is.
-            return drawn
-        return (self._oldest() + window.start + window.step * drawn) % ring.capacity
-
-    def _oldest(self) -> int:
-        return self._ring.head if self._ring.filled == self._ring.capacity else 0
 
     def update(self, info: Mapping[str, Any]) -> None:
         """Nothing: all items are alike here."""
-
-    def clear(self) -> None:
-        with self._lock:
-            self._discard(self._ring.by_age())
-            self._monitor.note(removed=self.count())
-            self._ring.clear()
-            self._push_count = 0
-
-    def drop_oldest(self, n: int) -> None:
-        """Let the n oldest items leave, or all if there are fewer."""
-        with self._lock:
-            n = min(n, self.count())
-            self._discard(self._ring.oldest(n))
-            self._ring.forget_oldest(n)
-            self._monitor.note(removed=n)
-
-    def remove_if(self, test: ItemTest) -> None:
-        with self._lock:
-            if not self.count():
-                return
-            slots = self._ring.by_age()
-            leaving = test(self._ring.take(slots))
-            self._discard(slots[leaving])
-            self._monitor.note(removed=int(leaving.sum()))
-            kept = self._ring.take(slots[~leaving])
-            # There are no gaps in a ring of which only the oldest leave.
-            self._ring.clear()
-            self._ring.push(kept)
-
-    def count(self) -> int:
-        return self._ring.filled - self._ring.forgotten
 
 
 @BUFFER_REGISTRY.register("elastic")
@@ -202,7 +154,7 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
             draw = self._draw.any if replace else self._draw.distinct
             first = draw(len(starts), batch)
             positions = window.start + window.step * (first[:, None] + np.arange(sequence))
-            slots = (self._oldest() + positions.reshape(-1)) % self._ring.capacity
+            slots = self._of_age(positions.reshape(-1))
             data = self._ring.take(slots)
             self._monitor.note(sampled=len(slots))
         return [data[i * sequence : (i + 1) * sequence] for i in range(batch)]

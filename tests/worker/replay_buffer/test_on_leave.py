@@ -176,3 +176,27 @@ def test_priorities_of_the_deque_by_id():
     buffer.update({**info, "priority": np.zeros(10)})
     assert buffer.sample(4, 0).columns["IS"].min() == 1.0
     buffer.close()
+
+
+@pytest.mark.parametrize("kind", ["naive", "elastic"])
+def test_samples_by_age_after_items_left_from_the_middle(kind):
+    buffer, gone = make(kind)
+    buffer.push(items(range(13)), 0)
+    buffer.remove_if(lambda found: found.columns["x"] % 3 == 0)
+    kept = [4, 5, 7, 8, 10, 11]
+    for part in (slice(-2, None), slice(2), slice(1, 6, 2)):
+        drawn = {row["x"] for row in buffer.sample(2, 0, part)}
+        assert drawn <= set(kept[part])
+    buffer.drop_oldest(1)
+    assert {row["x"] for row in buffer.sample(2, 0, slice(2))} == {5, 7}
+    buffer.push(items(range(13, 23)), 0)
+    assert {row["x"] for row in buffer.sample(3, 0, slice(3))} == {13, 14, 15}
+    assert sum(gone.values()) == 13
+
+
+def test_runs_of_items_go_over_those_that_left():
+    buffer, _ = make("sequence")
+    buffer.push(items(range(8)), 0)
+    buffer.remove_if(lambda found: found.columns["x"] == 3)
+    runs = {tuple(row["x"] for row in run) for run in buffer.sample(5, 3, 0)}
+    assert runs == {(0, 1, 2), (1, 2, 4), (2, 4, 5), (4, 5, 6), (5, 6, 7)}
