@@ -30,8 +30,8 @@ class Rollout:
         battle: Whether observations, rewards and infos have a leading dimension of players.
         traj_len: Transitions after which a trajectory is complete although its episode goes on;
             infinite for whole episodes.
-        keeps: Whether transitions are kept, to be harvested.
-        rows: What asks for rows where both sides know columns.
+        keeps: Whether transitions are kept, to be harvested; without, this is an evaluation.
+        options: What asks for rows where both sides know columns.
 
     Attributes:
         waiting: Transitions of each player, in complete trajectories, that were not harvested.
@@ -48,18 +48,18 @@ class Rollout:
         battle: bool = False,
         traj_len: float = INF,
         keeps: bool = True,
-        rows: RowOptions | bool = False,
+        options: RowOptions = RowOptions(),
     ) -> None:
         _refuse_shared_memory([player.mode for player in players])
         self.players = players
         self.traj_len = traj_len
         self.waiting = 0
         self._envs = envs
-        self._battle = battle
-        options = rows if isinstance(rows, RowOptions) else RowOptions()
+        # The batched core of an eval mode takes no arguments.
+        takes_kwargs = keeps or not any(player.kwargs for player in players)
         self._steps: Steps = (
             ColumnSteps(envs, players, battle, keeps)
-            if not rows and _know_columns(envs, players)
+            if takes_kwargs and not options and _know_columns(envs, players)
             else RowSteps(envs, players, battle, keeps, options)
         )
         self._resets = getattr(envs, "reset_count", 0)

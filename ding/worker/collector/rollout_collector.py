@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.running_statistics import Statistics, plain
+from ding.envs.running_statistics import plain
 from ding.policy import Policy
 from ding.policy.fit import check_fit
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
@@ -18,7 +18,7 @@ from ding.worker.collector.base_serial_evaluator import fair_shares
 from ding.worker.collector.collector_link import MethodLink, PolicySource, SampleSender
 from ding.worker.collector.parts_cache import LentPolicy, PartsCache
 from ding.worker.collector.rollout import INF, Rollout
-from ding.worker.collector.run_statistics import freeze_statistics, statistics_of
+from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
 from ding.worker.collector.serial_collector import attribute, trajectory_length
 from ding.worker.collector.steps import Config, Mode, Player, RowOptions, State
 from ding.worker.collector.tally import Episode, Tally
@@ -53,7 +53,7 @@ class RolloutCollector(BaseParallelCollector):
         self._players: list[Player] = []
         self._done = False
         self._env_num = 0
-        self._known_statistics: Statistics | None = None
+        self._statistics = RunStatistics()
         self._news_time = -INF
         self._predefined = INF
 
@@ -114,7 +114,7 @@ class RolloutCollector(BaseParallelCollector):
                 self._env_manager.reset()
             self._begin_evaluation(env_cfg)
         else:
-            self._use_statistics()
+            self._statistics.take_up(self._env_manager, modes[:1])
             self._begin_collection(env_cfg)
         asked_for = 0 if self._is_endless else int(self._predefined)
         self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False).start()
@@ -180,7 +180,7 @@ class RolloutCollector(BaseParallelCollector):
             self._players,
             battle=len(modes) > 1,
             traj_len=max(*lengths, *map(_nstep_length, modes)),
-            rows=RowOptions.of(self._cfg),
+            options=RowOptions.of(self._cfg),
         )
         self._sender = SampleSender(self._require_link(), n_sample)
         self._step_start = time.monotonic()
@@ -194,8 +194,6 @@ class RolloutCollector(BaseParallelCollector):
             self._players,
             battle=len(self._players) > 1,
             keeps=False,
-            # The batched core of an eval mode takes no arguments.
-            rows=any(player.kwargs for player in self._players),
         )
 
     # ------------------------------------------------------------------ step
@@ -226,7 +224,7 @@ class RolloutCollector(BaseParallelCollector):
             if wanted:
                 source.refresh()
             player.train_iter = source.iter
-        self._use_statistics()
+        self._statistics.take_up(self._env_manager, [self._players[0].mode])
 
     def _news(self) -> State:
         """What normalising environments have seen since the last message, in plain numbers."""
@@ -239,13 +237,6 @@ class RolloutCollector(BaseParallelCollector):
             return {}
         self._news_time = now
         return {"env_statistics": plain(news)}
-
-    def _use_statistics(self) -> None:
-        """Normalise as the policy that was loaded last has learned to."""
-        known = statistics_of(self._players[0].mode)
-        if known is not None and known is not self._known_statistics:
-            self._known_statistics = known
-            self._env_manager.load_statistics(known)
 
     def _send(self) -> None:
         now = time.monotonic()

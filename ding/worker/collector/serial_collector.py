@@ -141,7 +141,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         if self._rollout is None:
             players = [Player(mode) for mode in self._policies]
             options = RowOptions.of(self._cfg)
-            self._rollout = Rollout(self._env, players, battle=self.battle, rows=options)
+            self._rollout = Rollout(self._env, players, battle=self.battle, options=options)
         if n_sample is not None:
             self._rollout.traj_len = max(
                 trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies

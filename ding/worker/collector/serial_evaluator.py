@@ -158,9 +158,7 @@ class EpisodeEvaluator(SerialEvaluator):
         self._env.reset()
         self.reset_policy()
         players = [Player(mode, policy_kwargs) for mode in self._policies]
-        # The batched core of an eval mode takes no arguments.
-        rows = bool(policy_kwargs)
-        return Rollout(self._env, players, battle=self.battle, keeps=False, rows=rows)
+        return Rollout(self._env, players, battle=self.battle, keeps=False)
 
     def _before_record(self, env_id: int) -> None:
         """Called when an episode of ``env_id`` has ended."""
