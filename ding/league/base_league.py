@@ -69,7 +69,7 @@ class BaseLeague(ABC):
             raise ConfigError(
                 f"path_policy={self.path_policy!r} cannot be made: {error.strerror}"
             ) from error
-        self.payoff: BattleSharedPayoff = create_payoff(self._cfg.payoff)
+        self.payoff: BattleSharedPayoff[Player] = create_payoff(self._cfg.payoff)
         self.metric_env = LeagueMetricEnv(**self._cfg.metric)
         self._roster = Roster(
             self._cfg, self.payoff, self.metric_env, self.path_policy, self.save_checkpoint

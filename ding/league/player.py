@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ding.league.algorithm import pfsp
+from ding.league.shared_payoff import BattleSharedPayoff
 from ding.utils import PLAYER_REGISTRY, ConfigError, import_module
 
 if TYPE_CHECKING:
     from easydict import EasyDict
 
     from ding.league.metric import LeagueMetricEnv, PlayerRating
-    from ding.league.shared_payoff import BattleSharedPayoff
 
 _REQUIRED = ("one_phase_step", "branch_probs", "strong_win_rate")
 
@@ -26,6 +26,7 @@ class Player:
     Args:
         cfg: The section of the player's type, for instance ``league.naive_sp_player``.
         category: Which kind of the game it plays, for instance its race.
+        init_payoff: The one that all players share.
         total_agent_step: How many iterations it has been trained for.
     """
 
@@ -33,56 +34,19 @@ class Player:
         self,
         cfg: "EasyDict",
         category: str,
-        init_payoff: "BattleSharedPayoff",
+        init_payoff: "BattleSharedPayoff[Player]",
         checkpoint_path: str,
         player_id: str,
         total_agent_step: int,
         rating: "PlayerRating",
     ) -> None:
-        self._cfg = cfg
-        self._category = category
-        self._payoff = init_payoff
-        self._checkpoint_path = checkpoint_path
-        self._player_id = player_id
-        self._total_agent_step = total_agent_step
-        self._rating = rating
-
-    @property
-    def cfg(self) -> "EasyDict":
-        return self._cfg
-
-    @property
-    def category(self) -> str:
-        return self._category
-
-    @property
-    def payoff(self) -> "BattleSharedPayoff":
-        """The one that all players share."""
-        return self._payoff
-
-    @property
-    def checkpoint_path(self) -> str:
-        return self._checkpoint_path
-
-    @property
-    def player_id(self) -> str:
-        return self._player_id
-
-    @property
-    def total_agent_step(self) -> int:
-        return self._total_agent_step
-
-    @total_agent_step.setter
-    def total_agent_step(self, step: int) -> None:
-        self._total_agent_step = step
-
-    @property
-    def rating(self) -> "PlayerRating":
-        return self._rating
-
-    @rating.setter
-    def rating(self, _rating: "PlayerRating") -> None:
-        self._rating = _rating
+        self.cfg = cfg
+        self.category = category
+        self.payoff = init_payoff
+        self.checkpoint_path = checkpoint_path
+        self.player_id = player_id
+        self.total_agent_step = total_agent_step
+        self.rating = rating
 
 
 @PLAYER_REGISTRY.register("historical_player")
@@ -95,11 +59,7 @@ class HistoricalPlayer(Player):
 
     def __init__(self, *args: Any, parent_id: str) -> None:
         super().__init__(*args)
-        self._parent_id = parent_id
-
-    @property
-    def parent_id(self) -> str:
-        return self._parent_id
+        self.parent_id = parent_id
 
 
 def is_historical(player: Player) -> bool:
@@ -124,7 +84,7 @@ class ActivePlayer(Player):
         # Seeded from the generator that `set_pkg_seed` seeds.
         self._rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._phase_start = self.total_agent_step
-        self._difficulties = self._cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
+        self._difficulties = self.cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
         self._difficulty = 0
 
     def is_trained_enough(self, select_fn: Callable | None = None) -> bool:
@@ -138,12 +98,12 @@ class ActivePlayer(Player):
             select_fn: Called with a player: is it to be beaten? All historical ones if None.
         """
         passed = self.total_agent_step - self._phase_start
-        if passed < self._cfg.one_phase_step:
+        if passed < self.cfg.one_phase_step:
             return False
-        if passed >= 2 * self._cfg.one_phase_step:
+        if passed >= 2 * self.cfg.one_phase_step:
             return True
         rivals = self._players(select_fn or is_historical)
-        return bool(rivals) and bool(self._win_rates(rivals).min() >= self._cfg.strong_win_rate)
+        return bool(rivals) and bool(self._win_rates(rivals).min() >= self.cfg.strong_win_rate)
 
     def start_phase(self) -> None:
         """A copy was kept: the next one is due a phase from here."""
@@ -157,7 +117,7 @@ class ActivePlayer(Player):
         """
         stem, extension = os.path.splitext(self.checkpoint_path)
         return HistoricalPlayer(
-            self._cfg,
+            self.cfg,
             self.category,
             self.payoff,
             f"{stem}_{self.total_agent_step}{extension}",
@@ -189,14 +149,6 @@ class ActivePlayer(Player):
             return False
         self._difficulty += 1
         return True
-
-    @property
-    def checkpoint_path(self) -> str:
-        return self._checkpoint_path
-
-    @checkpoint_path.setter
-    def checkpoint_path(self, path: str) -> None:
-        self._checkpoint_path = path
 
     def state_dict(self) -> dict:
         """What changes in training, its random generator included; plain data."""
@@ -245,10 +197,10 @@ class ActivePlayer(Player):
 
     def _checked_branches(self) -> dict[str, float]:
         kind = type(self).__name__
-        missing = [key for key in _REQUIRED if key not in self._cfg]
+        missing = [key for key in _REQUIRED if key not in self.cfg]
         if missing:
             raise ConfigError(f"the league's section of {kind} lacks {', '.join(missing)}")
-        branches = dict(self._cfg.branch_probs)
+        branches = dict(self.cfg.branch_probs)
         unknown = [name for name in branches if not hasattr(self, f"_{name}_branch")]
         if unknown:
             raise ConfigError(

@@ -25,7 +25,7 @@ class Roster:
     def __init__(
         self,
         cfg: EasyDict,
-        payoff: BattleSharedPayoff,
+        payoff: BattleSharedPayoff[Player],
         metric_env: LeagueMetricEnv,
         path_policy: str,
         copy_file: Callable[[str, str], None],

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,10 +13,17 @@ from ding.utils.lock_helper import LockContext
 if TYPE_CHECKING:
     from easydict import EasyDict
 
-    from ding.league.player import Player
-
 _logger = logging.getLogger(__name__)
 _REVERSED = {WINS: LOSSES, DRAWS: DRAWS, LOSSES: WINS}
+
+
+class Member(Protocol):
+    """A player, as far as records are concerned."""
+
+    player_id: str
+
+
+_Player = TypeVar("_Player", bound=Member)
 
 
 class BattleRecordDict(dict):
@@ -31,7 +38,7 @@ class BattleRecordDict(dict):
         return scaled
 
 
-class BattleSharedPayoff:
+class BattleSharedPayoff(Generic[_Player]):
     """Decayed records of each pair of players; safe to use from several threads.
 
     Args:
@@ -51,7 +58,7 @@ class BattleSharedPayoff:
                 f"{1 / (1 - decay):g}"
             )
         self._decay, self._min_games = decay, min_games
-        self._players: dict[str, Player] = {}
+        self._players: dict[str, _Player] = {}
         self._records: dict[str, BattleRecordDict] = {}
         self._lock = LockContext()
 
@@ -71,12 +78,12 @@ class BattleSharedPayoff:
         return table.reshape(-1) if 1 in table.shape else table
 
     @property
-    def players(self) -> list["Player"]:
+    def players(self) -> list[_Player]:
         """All players, active and historical, in the order in which they joined."""
         with self._lock:
             return list(self._players.values())
 
-    def add_player(self, player: "Player") -> None:
+    def add_player(self, player: _Player) -> None:
         """Let a player in.
 
         Raises:
@@ -87,7 +94,7 @@ class BattleSharedPayoff:
                 raise ValueError(f"there is already a player {player.player_id!r}; ids are unique")
             self._players[player.player_id] = player
 
-    def replace_players(self, players: Iterable["Player"]) -> None:
+    def replace_players(self, players: Iterable[_Player]) -> None:
         """Have these players and no others; records are kept."""
         with self._lock:
             self._players = {player.player_id: player for player in players}

@@ -25,17 +25,17 @@ class MainPlayer(ActivePlayer):
 
     def _sp_branch(self) -> Player:
         main = self._pick(self._players(_is_main), default=self)
-        return self._or_weaker_copy(main, self._cfg.get("min_valid_win_rate", 0.3))
+        return self._or_weaker_copy(main, self.cfg.get("min_valid_win_rate", 0.3))
 
     def _verification_branch(self) -> Player:
         """A copy of an exploiter that beats it, else an old opponent that it forgot how to beat."""
         exploiters = self._players(lambda p: isinstance(p, MainExploiter))
         copies = self._copies_of(*exploiters)
-        if copies and self._win_rates(copies).min() < self._cfg.get("min_valid_win_rate", 0.3):
+        if copies and self._win_rates(copies).min() < self.cfg.get("min_valid_win_rate", 0.3):
             return self._pick(copies, default=self, weighting="squared")
         copies = self._copies_of(self._pick(self._players(_is_main), default=self))
         copies = copies[: _forgotten_length(self._win_rates(copies))]
-        if copies and self._win_rates(copies).min() < self._cfg.strong_win_rate:
+        if copies and self._win_rates(copies).min() < self.cfg.strong_win_rate:
             return self._pick(copies, default=self, weighting="squared")
         return self._sp_branch()
 
@@ -60,7 +60,7 @@ class MainExploiter(ActivePlayer):
         if not mains:
             raise ConfigError("a main_exploiter needs a main_player in league.active_players")
         main = self._pick(mains, default=self)
-        return self._or_weaker_copy(main, self._cfg.get("min_valid_win_rate", 0.1))
+        return self._or_weaker_copy(main, self.cfg.get("min_valid_win_rate", 0.1))
 
 
 @PLAYER_REGISTRY.register("league_exploiter")
@@ -71,7 +71,7 @@ class LeagueExploiter(ActivePlayer):
     """
 
     def mutate(self, info: dict) -> str | None:
-        is_reset = self._rng.random() < self._cfg.get("mutate_prob", 0.25)
+        is_reset = self._rng.random() < self.cfg.get("mutate_prob", 0.25)
         return info["reset_checkpoint_path"] if is_reset else None
 
     def _pfsp_branch(self) -> Player:

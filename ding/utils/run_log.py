@@ -53,6 +53,7 @@ class RunLog:
     Attributes:
         writer: The writer that components take as their ``tb_logger``.
         logger: The text logger.
+        record_path: Path of ``run.json``.
 
     Raises:
         OSError: If the folder cannot be made or written.
@@ -90,11 +91,6 @@ class RunLog:
         self._episode_rows = csv.writer(self._episodes, lineterminator="\n")
         if not starts:
             self._show_config()
-
-    @property
-    def record_path(self) -> str:
-        """Path of ``run.json``."""
-        return self._record_path
 
     @property
     def status(self) -> str:
@@ -184,9 +180,9 @@ class RunLog:
         self, exp_name: str, log_folder: str, starts: bool, facts: dict[str, Any]
     ) -> dict[str, Any]:
         self._started = time.monotonic()
-        self._record_path = os.path.join(self.folder, RECORD_FILE)
+        self.record_path = os.path.join(self.folder, RECORD_FILE)
         self._keeps_earlier = (
-            starts and os.path.exists(self._record_path) and not never_began(self.folder)
+            starts and os.path.exists(self.record_path) and not never_began(self.folder)
         )
         record = {
             "exp_name": exp_name,
@@ -205,12 +201,12 @@ class RunLog:
             "git": git_state(),
             **facts,
             "began": not starts,
-            "earlier_runs": _earlier_runs(self._record_path),
+            "earlier_runs": _earlier_runs(self.record_path),
         }
         try:
             os.makedirs(log_folder, exist_ok=True)
             if self._enabled and not self._keeps_earlier:
-                write_facts(self._record_path, plain(record))
+                write_facts(self.record_path, plain(record))
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -231,13 +227,13 @@ class RunLog:
         if not self._enabled or self._keeps_earlier:
             return
         try:
-            write_facts(self._record_path, plain(self._record))
+            write_facts(self.record_path, plain(self._record))
         except OSError as error:
             if self._warned:
                 return
             self._warned = True
             warnings.warn(
-                f"cannot write {self._record_path}: {error.strerror or error}; the run goes on",
+                f"cannot write {self.record_path}: {error.strerror or error}; the run goes on",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -8,6 +8,8 @@ import time
 from collections import deque
 from typing import Any
 
+#: What `get_ip` gives without a network.
+NO_NETWORK = "127.0.0.1"
 _FOUND_NUM = 100
 _found: deque[int] = deque(maxlen=_FOUND_NUM)
 _found_lock = threading.Lock()
@@ -20,7 +22,7 @@ def get_ip() -> str:
             probe.connect(("10.255.255.255", 1))  # sends nothing: UDP only picks the interface
             return probe.getsockname()[0]
         except OSError:
-            return "127.0.0.1"
+            return NO_NETWORK
 
 
 def get_pid() -> int:

@@ -17,6 +17,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
+from ding.utils.system_helper import NO_NETWORK, get_ip
 
 from ._deadline_socket import DeadlineSocket
 from .authentication import AUTHENTICATE_PATH, KeyClient
@@ -35,12 +36,8 @@ _PORTS = {False: 80, True: 443}
 
 def get_host_ip() -> str | None:
     """The address of this host that others are likely to reach, ``None`` without a network."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(("192.0.2.1", 9))  # chooses an interface; a datagram socket sends nothing
-            return probe.getsockname()[0]
-    except OSError:
-        return None
+    address = get_ip()
+    return None if address == NO_NETWORK else address
 
 
 def split_http_address(address: str, default_port: int | None = None) -> tuple[str, int, bool, str]:

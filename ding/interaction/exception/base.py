@@ -1,7 +1,8 @@
 """What every error answer of a peer is raised as."""
 
 from collections.abc import Mapping
-from typing import Any
+from enum import IntEnum
+from typing import Any, ClassVar
 
 from requests.exceptions import HTTPError
 
@@ -13,40 +14,33 @@ class ResponseException(Exception):
 
     An answer that is not of the usual shape (from a proxy in between, say) has the code
     `CommonErrorCode.COMMON_FAILURE` and its HTTP status as message.
+
+    Attributes:
+        status_code: HTTP status.
+        success: What the body says.
+        code: Error code in the body.
+        message: Of the body.
+        data: Of the body.
     """
 
+    by_code: ClassVar[dict[int, Any]]
+
     def __init__(self, error: HTTPError) -> None:
-        self._error = error
         response = error.response
         try:
             values = get_values_from_response(response)
         except ValueError:
             status = response.status_code
             values = (status, False, CommonErrorCode.COMMON_FAILURE, f"HTTP status {status}", {})
-        self._status_code, self._success, self._code, self._message, self._data = values
-        super().__init__(f"{self._message} (code {self._code}, HTTP status {self._status_code})")
+        self.status_code, self.success, self.code, message, data = values
+        self.message: str = message or ""
+        self.data: Mapping[str, Any] = data or {}
+        super().__init__(f"{message} (code {self.code}, HTTP status {self.status_code})")
 
-    @property
-    def status_code(self) -> int:
-        """HTTP status."""
-        return self._status_code
-
-    @property
-    def success(self) -> bool:
-        return self._success
-
-    @property
-    def code(self) -> int:
-        """Error code in the body."""
-        return self._code  # type: ignore[return-value]
-
-    @property
-    def message(self) -> str:
-        return self._message or ""
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        return self._data or {}
+    def __init_subclass__(cls, code: IntEnum | None = None) -> None:
+        """A class that says which code of its peer's it stands for is found by that."""
+        if code is not None:
+            cls.by_code[code] = cls
 
 
 def error_code(error: HTTPError) -> int | None:

@@ -1,6 +1,7 @@
 """Error codes of a master's answers, and their exceptions."""
 
 from enum import IntEnum, unique
+from typing import ClassVar
 
 from requests.exceptions import HTTPError
 
@@ -25,71 +26,60 @@ class MasterErrorCode(IntEnum):
 class MasterResponseException(ResponseException):
     """An error answer of a master."""
 
+    by_code: ClassVar[dict[int, type["MasterResponseException"]]] = {}
 
-class MasterSuccess(MasterResponseException):
+
+class MasterSuccess(MasterResponseException, code=MasterErrorCode.SUCCESS):
     """The code says success, the HTTP status failure."""
 
 
-class MasterSystemShuttingDown(MasterResponseException):
+class MasterSystemShuttingDown(MasterResponseException, code=MasterErrorCode.SYSTEM_SHUTTING_DOWN):
     """It ends."""
 
 
-class MasterChannelNotGiven(MasterResponseException):
+class MasterChannelNotGiven(MasterResponseException, code=MasterErrorCode.CHANNEL_NOT_GIVEN):
     """The header ``Channel`` is missing."""
 
 
-class MasterChannelInvalid(MasterResponseException):
+class MasterChannelInvalid(MasterResponseException, code=MasterErrorCode.CHANNEL_INVALID):
     """The channel is another."""
 
 
-class MasterMasterTokenNotGiven(MasterResponseException):
+class MasterMasterTokenNotGiven(
+    MasterResponseException, code=MasterErrorCode.MASTER_TOKEN_NOT_GIVEN
+):
     """The master's token is missing."""
 
 
-class MasterMasterTokenInvalid(MasterResponseException):
+class MasterMasterTokenInvalid(MasterResponseException, code=MasterErrorCode.MASTER_TOKEN_INVALID):
     """The master's token or the run key is wrong."""
 
 
-class MasterSelfTokenNotGiven(MasterResponseException):
+class MasterSelfTokenNotGiven(MasterResponseException, code=MasterErrorCode.SELF_TOKEN_NOT_GIVEN):
     """Its own token is missing."""
 
 
-class MasterSelfTokenInvalid(MasterResponseException):
+class MasterSelfTokenInvalid(MasterResponseException, code=MasterErrorCode.SELF_TOKEN_INVALID):
     """Its own token is wrong."""
 
 
-class MasterSlaveTokenNotGiven(MasterResponseException):
+class MasterSlaveTokenNotGiven(MasterResponseException, code=MasterErrorCode.SLAVE_TOKEN_NOT_GIVEN):
     """The slave's token or the run key is missing."""
 
 
-class MasterSlaveTokenInvalid(MasterResponseException):
+class MasterSlaveTokenInvalid(MasterResponseException, code=MasterErrorCode.SLAVE_TOKEN_INVALID):
     """The slave's token or the run key is wrong."""
 
 
-class MasterTaskDataInvalid(MasterResponseException):
+class MasterTaskDataInvalid(MasterResponseException, code=MasterErrorCode.TASK_DATA_INVALID):
     """The answer is malformed, or nobody waits for it."""
-
-
-_CLASSES: dict[MasterErrorCode, type[MasterResponseException]] = {
-    MasterErrorCode.SUCCESS: MasterSuccess,
-    MasterErrorCode.SYSTEM_SHUTTING_DOWN: MasterSystemShuttingDown,
-    MasterErrorCode.CHANNEL_NOT_GIVEN: MasterChannelNotGiven,
-    MasterErrorCode.CHANNEL_INVALID: MasterChannelInvalid,
-    MasterErrorCode.MASTER_TOKEN_NOT_GIVEN: MasterMasterTokenNotGiven,
-    MasterErrorCode.MASTER_TOKEN_INVALID: MasterMasterTokenInvalid,
-    MasterErrorCode.SELF_TOKEN_NOT_GIVEN: MasterSelfTokenNotGiven,
-    MasterErrorCode.SELF_TOKEN_INVALID: MasterSelfTokenInvalid,
-    MasterErrorCode.SLAVE_TOKEN_NOT_GIVEN: MasterSlaveTokenNotGiven,
-    MasterErrorCode.SLAVE_TOKEN_INVALID: MasterSlaveTokenInvalid,
-    MasterErrorCode.TASK_DATA_INVALID: MasterTaskDataInvalid,
-}
 
 
 def get_master_exception_class_by_error_code(
     error_code: MasterErrorCode,
 ) -> type[MasterResponseException]:
     """The class of a code; `MasterResponseException` for codes that a master does not have."""
-    return _CLASSES.get(error_code, MasterResponseException)
+    return MasterResponseException.by_code.get(error_code, MasterResponseException)
 
 
 def get_master_exception_by_error(error: HTTPError) -> MasterResponseException:

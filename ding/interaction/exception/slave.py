@@ -1,6 +1,7 @@
 """Error codes of a slave's answers, and their exceptions."""
 
 from enum import IntEnum, unique
+from typing import ClassVar
 
 from requests.exceptions import HTTPError
 
@@ -28,86 +29,76 @@ class SlaveErrorCode(IntEnum):
 class SlaveResponseException(ResponseException):
     """An error answer of a slave."""
 
+    by_code: ClassVar[dict[int, type["SlaveResponseException"]]] = {}
 
-class SlaveSuccess(SlaveResponseException):
+
+class SlaveSuccess(SlaveResponseException, code=SlaveErrorCode.SUCCESS):
     """The code says success, the HTTP status failure."""
 
 
-class SlaveSystemShuttingDown(SlaveResponseException):
+class SlaveSystemShuttingDown(SlaveResponseException, code=SlaveErrorCode.SYSTEM_SHUTTING_DOWN):
     """It ends."""
 
 
-class SlaveChannelNotFound(SlaveResponseException):
+class SlaveChannelNotFound(SlaveResponseException, code=SlaveErrorCode.CHANNEL_NOT_FOUND):
     """The header ``Channel`` is missing."""
 
 
-class SlaveChannelInvalid(SlaveResponseException):
+class SlaveChannelInvalid(SlaveResponseException, code=SlaveErrorCode.CHANNEL_INVALID):
     """The channel is another."""
 
 
-class SlaveMasterTokenNotFound(SlaveResponseException):
+class SlaveMasterTokenNotFound(SlaveResponseException, code=SlaveErrorCode.MASTER_TOKEN_NOT_FOUND):
     """The master's token or the run key is missing."""
 
 
-class SlaveMasterTokenInvalid(SlaveResponseException):
+class SlaveMasterTokenInvalid(SlaveResponseException, code=SlaveErrorCode.MASTER_TOKEN_INVALID):
     """The master's token or the run key is wrong."""
 
 
-class SlaveSelfTokenNotFound(SlaveResponseException):
+class SlaveSelfTokenNotFound(SlaveResponseException, code=SlaveErrorCode.SELF_TOKEN_NOT_FOUND):
     """Its own token is missing."""
 
 
-class SlaveSelfTokenInvalid(SlaveResponseException):
+class SlaveSelfTokenInvalid(SlaveResponseException, code=SlaveErrorCode.SELF_TOKEN_INVALID):
     """Its own token is wrong."""
 
 
-class SlaveSlaveAlreadyConnected(SlaveResponseException):
+class SlaveSlaveAlreadyConnected(
+    SlaveResponseException, code=SlaveErrorCode.SLAVE_ALREADY_CONNECTED
+):
     """It works for a master."""
 
 
-class SlaveSlaveNotConnected(SlaveResponseException):
+class SlaveSlaveNotConnected(SlaveResponseException, code=SlaveErrorCode.SLAVE_NOT_CONNECTED):
     """It works for no master."""
 
 
-class SlaveSlaveConnectionRefused(SlaveResponseException):
+class SlaveSlaveConnectionRefused(
+    SlaveResponseException, code=SlaveErrorCode.SLAVE_CONNECTION_REFUSED
+):
     """It does not want this master."""
 
 
-class SlaveSlaveDisconnectionRefused(SlaveResponseException):
+class SlaveSlaveDisconnectionRefused(
+    SlaveResponseException, code=SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED
+):
     """It wants to stay connected."""
 
 
-class SlaveTaskAlreadyExist(SlaveResponseException):
+class SlaveTaskAlreadyExist(SlaveResponseException, code=SlaveErrorCode.TASK_ALREADY_EXIST):
     """It works on another task."""
 
 
-class SlaveTaskRefused(SlaveResponseException):
+class SlaveTaskRefused(SlaveResponseException, code=SlaveErrorCode.TASK_REFUSED):
     """It does not take this task."""
-
-
-_CLASSES: dict[SlaveErrorCode, type[SlaveResponseException]] = {
-    SlaveErrorCode.SUCCESS: SlaveSuccess,
-    SlaveErrorCode.SYSTEM_SHUTTING_DOWN: SlaveSystemShuttingDown,
-    SlaveErrorCode.CHANNEL_NOT_FOUND: SlaveChannelNotFound,
-    SlaveErrorCode.CHANNEL_INVALID: SlaveChannelInvalid,
-    SlaveErrorCode.MASTER_TOKEN_NOT_FOUND: SlaveMasterTokenNotFound,
-    SlaveErrorCode.MASTER_TOKEN_INVALID: SlaveMasterTokenInvalid,
-    SlaveErrorCode.SELF_TOKEN_NOT_FOUND: SlaveSelfTokenNotFound,
-    SlaveErrorCode.SELF_TOKEN_INVALID: SlaveSelfTokenInvalid,
-    SlaveErrorCode.SLAVE_ALREADY_CONNECTED: SlaveSlaveAlreadyConnected,
-    SlaveErrorCode.SLAVE_NOT_CONNECTED: SlaveSlaveNotConnected,
-    SlaveErrorCode.SLAVE_CONNECTION_REFUSED: SlaveSlaveConnectionRefused,
-    SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED: SlaveSlaveDisconnectionRefused,
-    SlaveErrorCode.TASK_ALREADY_EXIST: SlaveTaskAlreadyExist,
-    SlaveErrorCode.TASK_REFUSED: SlaveTaskRefused,
-}
 
 
 def get_slave_exception_class_by_error_code(
     error_code: SlaveErrorCode,
 ) -> type[SlaveResponseException]:
     """The class of a code; `SlaveResponseException` for codes that a slave does not have."""
-    return _CLASSES.get(error_code, SlaveResponseException)
+    return SlaveResponseException.by_code.get(error_code, SlaveResponseException)
 
 
 def get_slave_exception_by_error(error: HTTPError) -> SlaveResponseException:

@@ -33,16 +33,11 @@ class RangedData(ABC, Generic[_Tp]):
             raise TypeError(f"expire is {expire!r}, expected a number")
         if expire <= 0:
             raise ValueError(f"expire is {expire}, expected more than 0")
-        self._expire = expire
+        self.expire = expire
         self._use_pickle = use_pickle
         self._records: deque[tuple[int | float, Any]] = deque()
         self._forget_at = 8
         self._lock = threading.Lock()
-
-    @property
-    def expire(self) -> float:
-        """Length of the range."""
-        return self._expire
 
     def append(self, data: _Tp) -> None:
         """Add a value that came now."""
@@ -82,7 +77,7 @@ class RangedData(ABC, Generic[_Tp]):
         """The time now."""
 
     def _forget(self, now: int | float) -> None:
-        records, begin = self._records, now - self._expire
+        records, begin = self._records, now - self.expire
         while len(records) > 1 and records[1][0] < begin:
             records.popleft()
         self._forget_at = 2 * len(records) + 8  # so that looking costs nothing on average
@@ -96,13 +91,8 @@ class TimeRangedData(RangedData[_Tp]):
 
     def __init__(self, time_: BaseTime, expire: float) -> None:
         super().__init__(expire)
-        self._time = time_
+        self.time = time_
         self._get_time = time_.time  # type: ignore[method-assign]  # one call less per value
 
-    @property
-    def time(self) -> BaseTime:
-        """The clock."""
-        return self._time
-
     def _get_time(self) -> int | float:
-        return self._time.time()
+        return self.time.time()

@@ -37,12 +37,16 @@ class LoggedModel(Generic[_TimeObjectType]):
     Args:
         time_: The clock; its owner moves it on.
         expire: Length of the range, in the unit of the clock.
+
+    Attributes:
+        time: The clock.
+        expire: Length of the range.
     """
 
     def __init__(self, time_: _TimeObjectType, expire: float) -> None:
-        self._time = time_
+        self.time = time_
         self._proxy = TimeProxy(time_)
-        self._expire = expire
+        self.expire = expire
         self._init_time = self._proxy.time()
         self._data: dict[str, TimeRangedData] = {
             name: TimeRangedData(self._proxy, expire) for name in _declared(type(self))
@@ -51,16 +55,6 @@ class LoggedModel(Generic[_TimeObjectType]):
         self.range_values: dict[str, Callable[..., list[Window]]] = {
             name: self._range_values_of(name) for name in self._data
         }
-
-    @property
-    def time(self) -> _TimeObjectType:
-        """The clock."""
-        return self._time
-
-    @property
-    def expire(self) -> float:
-        """Length of the range."""
-        return self._expire
 
     def fixed_time(self) -> float | int:
         """The time that statistics are computed at: held between freeze and unfreeze."""
@@ -123,7 +117,7 @@ class LoggedModel(Generic[_TimeObjectType]):
         def range_values(mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE) -> list[Window]:
             now = self.fixed_time()
             zero = _zero(mode, self._init_time, now)
-            begin = max(now - self._expire, self._init_time)
+            begin = max(now - self.expire, self._init_time)
             history = self._data[name].history()
             ends = [when for when, _ in history[1:]] + [now]
             return [

@@ -1,12 +1,17 @@
 """The declaration of a logged property."""
 
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
-if TYPE_CHECKING:
-    from .model import LoggedModel
+from .data import TimeRangedData
 
 _ValueType = TypeVar("_ValueType")
+
+
+class _Logged(Protocol):
+    """A :class:`~ding.utils.autolog.model.LoggedModel`, as its properties see it."""
+
+    _data: dict[str, TimeRangedData]
 
 
 class LoggedValue(Generic[_ValueType]):
@@ -28,12 +33,12 @@ class LoggedValue(Generic[_ValueType]):
     def __get__(self, model: None, owner: type) -> "LoggedValue[_ValueType]": ...
 
     @overload
-    def __get__(self, model: "LoggedModel", owner: type) -> _ValueType: ...
+    def __get__(self, model: _Logged, owner: type) -> _ValueType: ...
 
-    def __get__(self, model: "LoggedModel | None", owner: type) -> Any:
+    def __get__(self, model: _Logged | None, owner: type) -> Any:
         return self if model is None else model._data[self._name].current()
 
-    def __set__(self, model: "LoggedModel", value: _ValueType) -> None:
+    def __set__(self, model: _Logged, value: _ValueType) -> None:
         if type(value) is not self._type:
             value = self._checked(value)
         model._data[self._name].append(value)
