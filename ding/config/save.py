@@ -15,8 +15,8 @@ from ding.config.source import Source, plain, without_objects
 from ding.config.system import user_part
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
+from ding.utils.file_helper import replace_text
 from ding.utils.git_state import git_state
-from ding.utils.log_file import write_atomically
 
 
 def save_config(config_: dict, path: str, type_: str = "py", save_formatted: bool = False) -> None:
@@ -158,7 +158,7 @@ def _save_text(path: str, text: str) -> None:
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    write_atomically(path, text)
+    replace_text(path, text)
 
 
 def save_project_state(exp_name: str) -> None:

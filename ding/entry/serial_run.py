@@ -11,7 +11,7 @@ from ding.entry.optimizer_options import has_schedule, keep_configured, optimize
 from ding.entry.run_folder import SerialFolder
 from ding.entry.run_state import load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
-from ding.entry.state_keeper import StateKeeper
+from ding.entry.state_keeper import SerialStateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils import durations
 from ding.utils.console import Console
@@ -60,7 +60,7 @@ class SerialRun:
         self._folder = folder
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
-        self._keeper = StateKeeper(parts, self.warn)
+        self._keeper = SerialStateKeeper(parts, self.warn)
         self._converged = False
         self._signal_shown = False
         self._warnings: dict[str, int] = {}

@@ -20,7 +20,7 @@ from ding.worker.learner.learner_hook import checkpoint_state
 MAX_SHARE = 0.01
 
 
-class StateKeeper(StateSaver[dict[str, Any]]):
+class SerialStateKeeper(StateSaver[dict[str, Any]]):
     """Saves the run's state when enough was learned, or time has passed, and the best policies.
 
     Training stands still only while the state is copied; a thread writes it. Rows of the replay

@@ -7,8 +7,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from .file_helper import open_regular
-from .log_file import write_atomically
+from .file_helper import open_regular, replace_text
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ def write_facts(path: str | os.PathLike, facts: Mapping[str, Any]) -> None:
         OSError: It cannot be written; a previous file is unchanged.
     """
     whole = {**facts, _CHECKSUM: _checksum(facts)}
-    write_atomically(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
+    replace_text(path, json.dumps(whole, indent=2, allow_nan=False) + "\n")
 
 
 def read_facts(path: str | os.PathLike) -> dict[str, Any]:

@@ -161,6 +161,16 @@ def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) ->
         raise
 
 
+def replace_text(path: str | os.PathLike, text: str) -> None:
+    """Replace a small text file in one move, so that a reader never sees half of it.
+
+    Raises:
+        OSError: As for :func:`replace_file`.
+    """
+    content = text.encode()
+    replace_file(os.fspath(path), lambda stream: stream.write(content), durable=False)
+
+
 def temporary_name(path: str) -> str:
     """What a file may be called until it is complete and gets its name; another one each time."""
     folder, name = os.path.split(path)

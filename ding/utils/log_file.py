@@ -9,7 +9,6 @@ import warnings
 from typing import Any, Protocol
 
 from . import durations
-from .file_helper import replace_file
 
 
 class AppendFile:
@@ -93,12 +92,6 @@ class AppendFile:
             RuntimeWarning,
             stacklevel=4,
         )
-
-
-def write_atomically(path: str | os.PathLike, text: str) -> None:
-    """Replace a small text file in one move, so that a reader never sees half of it."""
-    content = text.encode()
-    replace_file(os.fspath(path), lambda stream: stream.write(content), durable=False)
 
 
 class Flushable(Protocol):

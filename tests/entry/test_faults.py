@@ -187,14 +187,14 @@ class TestDisk:
     def test_best_policy_is_saved_later(self, disk, monkeypatch):
         disk.full_for = "ckpt_best"
         tries = []
-        retry = state_keeper.StateKeeper._retry_best
+        retry = state_keeper.SerialStateKeeper._retry_best
 
         def free_disk(self):
             disk.full_for = None
             tries.append(self._unsaved_best)
             retry(self)
 
-        monkeypatch.setattr(state_keeper.StateKeeper, "_retry_best", free_disk)
+        monkeypatch.setattr(state_keeper.SerialStateKeeper, "_retry_best", free_disk)
         train(limit=60)
         assert tries[0] is not None
         state = read_file("run/ckpt/ckpt_best.pth.tar")

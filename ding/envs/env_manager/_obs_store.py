@@ -30,11 +30,11 @@ def layout_of(obs: Any) -> Layout | None:
 
 
 def layout_bytes(layout: Layout, env_num: int) -> int:
-    """Size of the buffer that :class:`ColumnStore` needs."""
+    """Size of the buffer that :class:`ObsColumns` needs."""
     return sum(_aligned(2 * env_num * _row_bytes(leaf)) for leaf in _leaves(layout))
 
 
-class ColumnStore:
+class ObsColumns:
     """Observations of equal layout in preallocated arrays.
 
     There are two slots of all environments' observations, written in turns, so that what was
@@ -174,12 +174,12 @@ class ObjectStore:
         return copy.deepcopy(self._obs[row]) if copied else self._obs[row]
 
 
-def store_for(observations: Sequence[Any]) -> ColumnStore | ObjectStore:
+def store_for(observations: Sequence[Any]) -> ObsColumns | ObjectStore:
     """The store that fits the first observation of each environment, filled with them."""
     layout = reduce(_joint, map(layout_of, observations))
-    store: ColumnStore | ObjectStore
+    store: ObsColumns | ObjectStore
     if layout is not None:
-        store = ColumnStore(layout, len(observations))
+        store = ObsColumns(layout, len(observations))
     else:
         store = ObjectStore(len(observations))
     for row, obs in enumerate(observations):
@@ -187,7 +187,7 @@ def store_for(observations: Sequence[Any]) -> ColumnStore | ObjectStore:
     return store
 
 
-def widened(store: ColumnStore, observations: Sequence[Any]) -> ColumnStore | None:
+def widened(store: ObsColumns, observations: Sequence[Any]) -> ObsColumns | None:
     """A store of what `store` holds whose dtypes take `observations` too.
 
     Returns:
@@ -196,7 +196,7 @@ def widened(store: ColumnStore, observations: Sequence[Any]) -> ColumnStore | No
     layout = reduce(_joint, map(layout_of, observations), store.layout)
     if layout is None or layout == store.layout:
         return None
-    wide = ColumnStore(layout, len(store.all_rows))
+    wide = ObsColumns(layout, len(store.all_rows))
     for slot in (0, 1):
         wide.slot = slot
         store.copy_slot(slot, wide.view())
@@ -215,7 +215,7 @@ def fit_for_space(layout: Layout, space: Any) -> Layout:
     return layout[0], np.promote_types(layout[1], declared).str
 
 
-def as_objects(store: ColumnStore | ObjectStore, env_num: int) -> ObjectStore:
+def as_objects(store: ObsColumns | ObjectStore, env_num: int) -> ObjectStore:
     """The same observations in a store that takes any others too."""
     objects = ObjectStore(env_num)
     for row in range(env_num):

@@ -12,8 +12,8 @@ from ding.envs.env_manager._env_types import (
     GroupStep,
 )
 from ding.envs.env_manager._obs_store import (
-    ColumnStore,
     ObjectStore,
+    ObsColumns,
     column_row,
     nan_position,
     quick_sum,
@@ -51,7 +51,7 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 
-def check_step(step: VectorStep, store: ColumnStore | ObjectStore, count: int) -> VectorStep:
+def check_step(step: VectorStep, store: ObsColumns | ObjectStore, count: int) -> VectorStep:
     """`step` itself, unless it must not be learned from.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSettings, Seed
-from ding.envs.env_manager._obs_store import ColumnStore
+from ding.envs.env_manager._obs_store import ObsColumns
 from ding.envs.env_manager._requests import SPACES, find_space
 from ding.envs.env_manager._steps import reward_column
 from ding.envs.env_manager._wire import (
@@ -35,7 +35,7 @@ from ding.utils.errors import EnvError
 
 
 @dataclass(frozen=True)
-class WorkerSpec:
+class EnvWorkerSpec:
     """What a worker runs.
 
     Attributes:
@@ -55,7 +55,7 @@ class WorkerSpec:
     episode_count: Mapping[int, int] = field(default_factory=dict)
 
 
-def serve(connection: Connection, spec: WorkerSpec) -> None:
+def serve(connection: Connection, spec: EnvWorkerSpec) -> None:
     """Run environments until the parent says so, or is gone."""
     _isolate(spec)
     closing = threading.Event()
@@ -77,13 +77,13 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
 
 
 class _Worker:
-    def __init__(self, connection: Connection, spec: WorkerSpec) -> None:
+    def __init__(self, connection: Connection, spec: EnvWorkerSpec) -> None:
         self.group = EnvGroup(spec.env_fns, spec.settings)
         self.group.has_process = True
         self._connection = connection
         self._spec = spec
         self._ids = list(spec.env_fns)
-        self._store: ColumnStore | None = None
+        self._store: ObsColumns | None = None
         self._action_dtype = np.dtype(np.int64)
         self._action_shape: tuple[int, ...] = ()
         self._actions_are: type[np.ndarray] = np.ndarray
@@ -118,7 +118,7 @@ class _Worker:
 
     def attach(self, layout: Any, size: int) -> None:
         memory = receive_memory(self._connection, size)
-        self._store = ColumnStore(layout, self._spec.env_num, memory)
+        self._store = ObsColumns(layout, self._spec.env_num, memory)
 
     def set_action_layout(self, dtype: str, shape: tuple[int, ...], kind: type[np.ndarray]) -> None:
         self._action_dtype, self._action_shape, self._actions_are = np.dtype(dtype), shape, kind
@@ -204,7 +204,7 @@ class _Worker:
 # ---- the process ------------------------------------------------------------------------------
 
 
-def _isolate(spec: WorkerSpec) -> None:
+def _isolate(spec: EnvWorkerSpec) -> None:
     """Undo what a forked process takes over from its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -19,13 +19,13 @@ from ding.envs.env_manager._wire import (
     send,
     unpickled,
 )
-from ding.envs.env_manager._worker import WorkerSpec
+from ding.envs.env_manager._worker import EnvWorkerSpec
 from ding.utils import CloudPickleWrapper, durations
 from ding.utils.child_process import ChildProcess, signal_name
 from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
 
 
-class WorkerLost(Exception):
+class EnvWorkerLost(Exception):
     """A worker is gone or hangs; whether that is an error depends on the manager's settings."""
 
     def __init__(self, error: EnvError) -> None:
@@ -36,7 +36,7 @@ class WorkerLost(Exception):
 class WorkerLink:
     """A worker process, from its start to its end.
 
-    Its replies come in the order of the requests. Any method may raise ``WorkerLost``.
+    Its replies come in the order of the requests. Any method may raise ``EnvWorkerLost``.
 
     Args:
         spec: What it runs.
@@ -46,7 +46,7 @@ class WorkerLink:
     """
 
     def __init__(
-        self, spec: WorkerSpec, target: Callable, context: str, method_names: list[str]
+        self, spec: EnvWorkerSpec, target: Callable, context: str, method_names: list[str]
     ) -> None:
         self.spec = spec
         self.ids = list(spec.env_fns)
@@ -80,7 +80,7 @@ class WorkerLink:
             self.post("ask", method, *args)
             self._keep_replies()
             return self.reply(None)
-        except WorkerLost as lost:
+        except EnvWorkerLost as lost:
             raise lost.error from None
 
     def post(self, name: str, *args: Any) -> None:
@@ -140,7 +140,7 @@ class WorkerLink:
         try:
             while len(self._replies) < len(self.pending):
                 self._replies.append(self._next_reply(deadline))
-        except WorkerLost:
+        except EnvWorkerLost:
             return False
         return True
 
@@ -174,11 +174,11 @@ class WorkerLink:
             if not self._readable(deadline):
                 late = deadline is not None and time.monotonic() >= deadline
                 hangs = late and self.process.is_alive()
-                raise WorkerLost(self._too_late(doing) if hangs else self._died())
+                raise EnvWorkerLost(self._too_late(doing) if hangs else self._died())
             try:
                 data = self._connection.recv_bytes()
             except (EOFError, OSError):
-                raise WorkerLost(self._died()) from None
+                raise EnvWorkerLost(self._died()) from None
             if data[:1] != UNLIMITED:
                 return data
             deadline = None if deadline == self._deadline else deadline
@@ -196,7 +196,7 @@ class WorkerLink:
         try:
             sending()
         except OSError:  # a broken pipe
-            raise WorkerLost(self._died()) from None
+            raise EnvWorkerLost(self._died()) from None
 
     def _decoded(self, data: bytes) -> Any:
         message = unpickled(data)
@@ -236,7 +236,7 @@ def stop(links: Iterable[WorkerLink], patience: float) -> None:
     links = list(links)
     if patience:
         for link in links:
-            with contextlib.suppress(WorkerLost):
+            with contextlib.suppress(EnvWorkerLost):
                 link.post("close")
         _join(links, patience)
     for link in links:

@@ -15,8 +15,8 @@ from ding.envs.env_manager._env_types import (
 from ding.envs.env_manager._gather import Gathered
 from ding.envs.env_manager._obs_store import Layout
 from ding.envs.env_manager._wire import SharedBlock
-from ding.envs.env_manager._worker import WorkerSpec
-from ding.envs.env_manager._worker_link import WorkerLink, WorkerLost, stop
+from ding.envs.env_manager._worker import EnvWorkerSpec
+from ding.envs.env_manager._worker_link import EnvWorkerLost, WorkerLink, stop
 from ding.utils import durations
 from ding.utils.errors import DingError, EnvError
 
@@ -40,7 +40,7 @@ class WorkerPool:
         self,
         env_fns: Sequence[Callable],
         per_worker: int,
-        new_link: Callable[[WorkerSpec], WorkerLink],
+        new_link: Callable[[EnvWorkerSpec], WorkerLink],
         settings: GroupSettings,
         connect_timeout: float,
         seeds: Mapping[int, Seed],
@@ -119,7 +119,7 @@ class WorkerPool:
             try:
                 try:
                     first.update(link.reply(self._reset_limit(ids)))
-                except WorkerLost as lost:
+                except EnvWorkerLost as lost:
                     first.update(self._replace(link, ids, lost))
                 self.states.update(dict.fromkeys(ids, EnvState.RUN))
             except DingError as error:
@@ -134,7 +134,7 @@ class WorkerPool:
         try:
             self.links[index].drop_steps()
             self.links[index].post("restart", params, recount, self.slot)
-        except WorkerLost:
+        except EnvWorkerLost:
             link = self._revive(self.links[index])
             link.post("restart", params, recount, self.slot)
 
@@ -175,7 +175,7 @@ class WorkerPool:
                     link.post("set_action_layout", *layout)
                 share = actions[link.ids[0] : link.ids[-1] + 1]
                 link.send_actions(slot, share.tobytes(), limits[index])
-            except WorkerLost:
+            except EnvWorkerLost:
                 link.pending.append(link.ids)  # what is wrong shows when the reply is fetched
         self._action_layout = layout
 
@@ -189,7 +189,7 @@ class WorkerPool:
             chosen = [by_id[env_id] for env_id in share]
             try:
                 link.send_step(share, chosen, slot, want_rows, self._step_limits[index])
-            except WorkerLost:
+            except EnvWorkerLost:
                 link.pending.append(share)
 
     @property
@@ -206,7 +206,7 @@ class WorkerPool:
         ids = link.pending[0]
         try:
             reply = link.receive_step()
-        except WorkerLost as lost:
+        except EnvWorkerLost as lost:
             ids = self._interrupted(link)
             gathered.add_lost(ids, self._replace(link, ids, lost), str(lost.error))
             self.states.update(dict.fromkeys(ids, EnvState.RUN))
@@ -245,7 +245,7 @@ class WorkerPool:
         """Environments whose episode the end of their worker cuts, asked to step or not."""
         return [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
 
-    def _replace(self, link: WorkerLink, ids: Sequence[int], lost: WorkerLost) -> dict[int, Any]:
+    def _replace(self, link: WorkerLink, ids: Sequence[int], lost: EnvWorkerLost) -> dict[int, Any]:
         """Make and reset environments in another worker, if the settings say so.
 
         Returns:
@@ -260,7 +260,7 @@ class WorkerPool:
                 params = {env_id: self._reset_kwargs.get(env_id) for env_id in ids}
                 link.post("restart", params, False, self.slot)
                 return link.reply(self._reset_limit(ids))
-            except WorkerLost as again:
+            except EnvWorkerLost as again:
                 error = again.error
             except EnvError as again:
                 error = again
@@ -281,8 +281,8 @@ class WorkerPool:
 
     # ---- inside -------------------------------------------------------------------------------
 
-    def _spec(self, ids: Sequence[int], renewals: int) -> WorkerSpec:
-        return WorkerSpec(
+    def _spec(self, ids: Sequence[int], renewals: int) -> EnvWorkerSpec:
+        return EnvWorkerSpec(
             env_fns={env_id: self._env_fns[env_id] for env_id in ids},
             env_num=len(self._env_fns),
             settings=self._settings,
@@ -296,7 +296,7 @@ class WorkerPool:
     def _started(self, link: WorkerLink) -> dict[str, Any]:
         try:
             return link.reply(self._connect_timeout, f"start within {self._connect_timeout} s")
-        except WorkerLost as lost:
+        except EnvWorkerLost as lost:
             raise lost.error from None
 
     def _shares(self, ids: Sequence[int]) -> dict[int, list[int]]:

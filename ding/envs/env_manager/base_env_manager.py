@@ -431,7 +431,7 @@ class BaseEnvManager(EnvRequests):
         if len(set(given)) < len(given):
             raise EnvError(f"an environment cannot be stepped twice at once: {given}")
 
-    def _column_store(self) -> obs_store.ColumnStore:
+    def _column_store(self) -> obs_store.ObsColumns:
         self._require_launched()
         if self._store.layout is None:
             raise DataError(

@@ -132,7 +132,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         Args:
             p: The manager's end of the pipe, if this process has a copy of it.
             c: The worker's end.
-            env_fn_wrapper: Holds a ``WorkerSpec``.
+            env_fn_wrapper: Holds a ``EnvWorkerSpec``.
             obs_buffer: ``None``: shared memory comes through the pipe, once the observations are
                 known.
             method_name_list: Methods of environments that the manager calls.
@@ -254,7 +254,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         # Workers cannot make room for wider numbers later.
         layout = obs_store.fit_for_space(store.layout, self.observation_space)
         block = SharedBlock(obs_store.layout_bytes(layout, self._env_num))
-        shared = obs_store.ColumnStore(layout, self._env_num, block.memory)
+        shared = obs_store.ObsColumns(layout, self._env_num, block.memory)
         for env_id in first:
             shared.write(env_id, store.row(env_id))
         self._pool.share(layout, block)

@@ -70,7 +70,7 @@ class AnswerTooLargeError(InteractionError, requests.RequestException):
     """A peer's answer has more than `MAX_ANSWER` bytes."""
 
 
-class _Connection(HTTPConnection):
+class _BoundedConnection(HTTPConnection):
     """Reads an answer, all of it, within its bounds."""
 
     def _new_conn(self) -> socket.socket:
@@ -79,14 +79,14 @@ class _Connection(HTTPConnection):
         return connection
 
 
-class _ConnectionPool(HTTPConnectionPool):
-    ConnectionCls = _Connection
+class _BoundedPool(HTTPConnectionPool):
+    ConnectionCls = _BoundedConnection
 
 
 class _Adapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        pools = {"http": _ConnectionPool, "https": HTTPSConnectionPool}
+        pools = {"http": _BoundedPool, "https": HTTPSConnectionPool}
         self.poolmanager.pool_classes_by_scheme = pools
 
 

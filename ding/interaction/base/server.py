@@ -148,7 +148,7 @@ def _bind(host: str, port: int) -> "_Server":
         ) from err
 
 
-class _Connection:
+class _OpenConnection:
     """One client, and the thread that serves it."""
 
     def __init__(self, socket: DeadlineSocket, host: str) -> None:
@@ -167,14 +167,14 @@ class _Server(socketserver.TCPServer):
     def __init__(self, family: int, address: tuple[str, int]) -> None:
         self.address_family = family
         self._lock = threading.Lock()
-        self._open: set[_Connection] = set()
-        self._strangers: dict[_Connection, None] = {}  # oldest first
+        self._open: set[_OpenConnection] = set()
+        self._strangers: dict[_OpenConnection, None] = {}  # oldest first
         self._limit = min(MAX_CONNECTIONS, _descriptors() // 2)
         self._stranger_limit = min(MAX_STRANGERS, self._limit // 2)
         super().__init__(address, HttpHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        connection = _Connection(DeadlineSocket.of(request), client_address[0])
+        connection = _OpenConnection(DeadlineSocket.of(request), client_address[0])
         connection.thread = threading.Thread(
             target=self._serve, args=(connection, client_address), name="http-client", daemon=True
         )
@@ -230,7 +230,7 @@ class _Server(socketserver.TCPServer):
         _shut(oldest.socket, socket.SHUT_RDWR)
         return True
 
-    def _serve(self, connection: _Connection, client_address: Any) -> None:
+    def _serve(self, connection: _OpenConnection, client_address: Any) -> None:
         try:
             handler = HttpHandler(connection.socket, client_address, self)
             handler.serve(lambda: self._greet(connection))
@@ -241,12 +241,12 @@ class _Server(socketserver.TCPServer):
         finally:
             self._forget(connection)
 
-    def _greet(self, connection: _Connection) -> None:
+    def _greet(self, connection: _OpenConnection) -> None:
         """A connection's client has proved who he is."""
         with self._lock:
             self._strangers.pop(connection, None)
 
-    def _forget(self, connection: _Connection) -> None:
+    def _forget(self, connection: _OpenConnection) -> None:
         with self._lock:
             self._open.discard(connection)
             self._strangers.pop(connection, None)

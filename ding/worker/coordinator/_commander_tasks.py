@@ -146,7 +146,7 @@ class Trainee:
 
 
 @dataclass(eq=False)
-class Job:
+class OpenTask:
     """What a collector is asked to do.
 
     Attributes:

@@ -11,7 +11,7 @@ from ding.envs import env_seeds
 from ding.utils import durations
 from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._commander_tasks import (
-    Job,
+    OpenTask,
     TaskSpace,
     Trainee,
     collector_task,
@@ -65,7 +65,7 @@ class PolicyCommander(BaseCommander):
         self._own = commander_section(cfg, type(self))
         self._lock = threading.RLock()
         self._clock = time.monotonic
-        self._collectors = TaskSpace[Job]("collector_task", self._own.collector_task_space)
+        self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
         self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
         self._setting = command_settings(cfg)
         self._run_id = uuid.uuid4().hex[:8]
@@ -220,7 +220,7 @@ class PolicyCommander(BaseCommander):
         with self._lock:
             self._collectors.decrease()
 
-    def _is_wanted_back(self, task_id: str, job: Job) -> bool:
+    def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
         """Whether this is the longest running job and an evaluation needs its collector, or its
         settings are older than ``eval_interval``."""
         now = self._clock()
@@ -243,7 +243,7 @@ class PolicyCommander(BaseCommander):
             return sum(others) + 1 <= share * (len(others) + 1)
         return trainee.greedy_steps < share * trainee.envstep
 
-    def _count_steps(self, job: Job, steps: object) -> None:
+    def _count_steps(self, job: OpenTask, steps: object) -> None:
         new = max(0, as_count(steps) - job.steps)
         job.steps += new
         if not job.is_eval:
@@ -265,7 +265,7 @@ class PolicyCommander(BaseCommander):
         now = self._clock() if now is None else now
         return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
 
-    def _judge_evaluation(self, job: Job | None, info: Info) -> bool:
+    def _judge_evaluation(self, job: OpenTask | None, info: Info) -> bool:
         reward = mean_return(info, is_eval=True)
         if reward is None:
             reported = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}
@@ -284,7 +284,7 @@ class PolicyCommander(BaseCommander):
             self._finish(f"the last evaluation's mean return was {reward:.4g}")
         return self.converged_reason is not None
 
-    def _rest(self, job: Job) -> float:
+    def _rest(self, job: OpenTask) -> float:
         """Seconds without evaluation after one, for which that takes its share of the time."""
         share = float(self._own.eval_share * self._own.collector_task_space)
         if not share or math.isinf(self._stop_value):
@@ -316,10 +316,10 @@ class PolicyCommander(BaseCommander):
         """The learner of a trainee was stopped before its training was over."""
 
     @abstractmethod
-    def _make_job(self, is_eval: bool) -> Job:
+    def _make_job(self, is_eval: bool) -> OpenTask:
         """What the next collector does, for one of those in training."""
 
-    def _is_goal(self, job: Job | None) -> bool:
+    def _is_goal(self, job: OpenTask | None) -> bool:
         """Whether an evaluation that reached ``stop_value`` was the one that counts."""
         return True
 

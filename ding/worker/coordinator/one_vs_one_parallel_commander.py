@@ -10,7 +10,7 @@ from easydict import EasyDict
 from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
-from ding.worker.coordinator._commander_tasks import Job, Trainee, section, task_env
+from ding.worker.coordinator._commander_tasks import OpenTask, Trainee, section, task_env
 from ding.worker.coordinator._policy_commander import PolicyCommander, renewed_buffer
 from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.base_parallel_commander import Info
@@ -117,7 +117,7 @@ class OneVsOneCommander(PolicyCommander):
         self._current.remove(trainee)
         self._waiting.append(renewed_buffer(trainee))
 
-    def _make_job(self, is_eval: bool) -> Job:
+    def _make_job(self, is_eval: bool) -> OpenTask:
         unfinished = [t for t in self._current if t.learner_step < self._train_iterations]
         trainees = unfinished or self._current
         trainee = trainees[self._turn % len(trainees)]
@@ -125,13 +125,13 @@ class OneVsOneCommander(PolicyCommander):
         league_job = self._league.get_job_info(trainee.player_id, eval_flag=is_eval)
         if is_eval:
             return self._evaluation(trainee, league_job)
-        return Job(trainee, is_eval, _game(league_job), league_job)
+        return OpenTask(trainee, is_eval, _game(league_job), league_job)
 
-    def _evaluation(self, trainee: Trainee, league_job: dict[str, object]) -> Job:
+    def _evaluation(self, trainee: Trainee, league_job: dict[str, object]) -> OpenTask:
         opponent = league_job["eval_opponent"]
         if opponent != HISTORICAL:
             env = {**task_env(self._cfg, True), "eval_opponent": opponent}
-            return Job(trainee, True, {**_game(league_job), "env": env}, league_job)
+            return OpenTask(trainee, True, {**_game(league_job), "env": env}, league_job)
         player = self._league.get_player_by_id(str(trainee.player_id))
         rival = [player, *self._league.historical_players][-1]
         league_job = {
@@ -141,9 +141,9 @@ class OneVsOneCommander(PolicyCommander):
             "checkpoint_path": [player.checkpoint_path, rival.checkpoint_path],
             "player_active_flag": [True, False],
         }
-        return Job(trainee, True, _game(league_job), league_job)
+        return OpenTask(trainee, True, _game(league_job), league_job)
 
-    def _is_goal(self, job: Job | None) -> bool:
+    def _is_goal(self, job: OpenTask | None) -> bool:
         if job is None or job.trainee.player_id is None:
             return True
         player: Any = self._league.get_player_by_id(job.trainee.player_id)

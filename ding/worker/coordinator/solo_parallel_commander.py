@@ -3,7 +3,7 @@
 import uuid
 
 from ding.utils import COMMANDER_REGISTRY
-from ding.worker.coordinator._commander_tasks import Job, Trainee
+from ding.worker.coordinator._commander_tasks import OpenTask, Trainee
 from ding.worker.coordinator._policy_commander import PolicyCommander
 from ding.worker.coordinator._types import StateDict
 
@@ -30,5 +30,5 @@ class SoloCommander(PolicyCommander):
     def _let_go(self, trainee: Trainee) -> None:
         self._current.remove(trainee)
 
-    def _make_job(self, is_eval: bool) -> Job:
-        return Job(self._current[-1], is_eval)
+    def _make_job(self, is_eval: bool) -> OpenTask:
+        return OpenTask(self._current[-1], is_eval)
