@@ -4,6 +4,7 @@ import hmac
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any
@@ -38,17 +39,24 @@ class BoardPages:
     whose name was pointed here by somebody else may not.
 
     Args:
-        root: Folder of the runs.
+        root: Gives the folder of the runs; called when somebody looks.
         ask: Asks a running parallel run how it is going.
         token: What others have to know: once as ``?token=``, then as a cookie.
         single: Whether the page is that of the one run in ``root``.
     """
 
     def __init__(
-        self, root: str, ask: AskStatus, token: str | None = None, single: bool = False
+        self,
+        root: Callable[[], str],
+        ask: AskStatus,
+        token: str | None = None,
+        single: bool = False,
     ) -> None:
-        self._runs = RunList(root)
-        self._ask, self._token, self._single = ask, token, single
+        self._root, self._ask, self._token, self._single = root, ask, token, single
+
+    @cached_property
+    def _runs(self) -> RunList:
+        return RunList(self._root())
 
     def blueprint(self) -> flask.Blueprint:
         """
@@ -156,6 +164,19 @@ class BoardPages:
             return self._runs.get(flask.request.args.get("id", ""))
         except KeyError:
             flask.abort(HTTPStatus.NOT_FOUND, "there is no such run")
+
+
+def run_pages(status: Callable[[], Mapping[str, Any]]) -> flask.Blueprint:
+    """The page of one run, for the server of its coordinator.
+
+    Args:
+        status: The run's facts, ``exp_name`` among them.
+    """
+
+    def folder() -> str:
+        return str(status()["exp_name"])
+
+    return BoardPages(folder, lambda _: status(), single=True).blueprint()
 
 
 def plotly_script() -> str | None:

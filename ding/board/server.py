@@ -46,7 +46,7 @@ class BoardServer:
         self._host = host
         self._token = None if host in _LOOPBACK else secrets.token_urlsafe(16)
         app = flask.Flask(__name__, static_folder=None)
-        app.register_blueprint(BoardPages(folder, ask, self._token).blueprint())
+        app.register_blueprint(BoardPages(lambda: folder, ask, self._token).blueprint())
         self._server = _listen(host, port, app)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="board"

@@ -1,8 +1,6 @@
 """The page in a real browser."""
 
 import json
-import os
-import shutil
 
 import pytest
 
@@ -11,41 +9,9 @@ from ding.utils.fact_file import read_facts
 
 from .run_folders import add_rows, make_run, write_record
 
-pytest.importorskip("plotly", reason="the extra 'board' is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra 'browser' is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no Chromium on the PATH", allow_module_level=True)
 expect = sync_api.expect
 expect.set_options(timeout=15_000)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        # Containers run as root, for whom its sandbox does not work.
-        args = ["--no-sandbox"] if os.getuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=args)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser):
-    """A page that may ask this machine alone, and must not complain."""
-    page = browser.new_page(viewport={"width": 1600, "height": 1000})
-    complaints = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("dialog", lambda dialog: complaints.append(dialog.message))
-    page.on("request", lambda request: _check_is_local(request.url, complaints))
-    yield page
-    page.close()
-    assert complaints == []
-
-
-def _check_is_local(url, complaints):
-    if not url.startswith(("http://127.0.0.1:", "data:", "blob:")):
-        complaints.append(f"asks {url}")
 
 
 @pytest.fixture
@@ -54,7 +20,7 @@ def runs(tmp_path):
 
 
 @pytest.fixture
-def url(runs):
+def url(page, runs):
     runs.mkdir()
     server = BoardServer(str(runs), lambda folder: read_facts(f"{folder}/live.json"), port=0)
     server.start()

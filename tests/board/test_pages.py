@@ -18,7 +18,7 @@ def runs(tmp_path):
 
 def client_of(folder, ask=lambda folder: None, **options):
     app = flask.Flask(__name__, static_folder=None)
-    app.register_blueprint(BoardPages(str(folder), ask, **options).blueprint())
+    app.register_blueprint(BoardPages(lambda: str(folder), ask, **options).blueprint())
     return app.test_client()
 
 

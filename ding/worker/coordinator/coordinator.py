@@ -8,6 +8,7 @@ from functools import partial
 
 from easydict import EasyDict
 
+from ding.interaction.base.own_address import joined
 from ding.utils import deep_merge_dicts, durations
 from ding.utils.class_config import Configurable
 from ding.utils.console import Console
@@ -171,6 +172,7 @@ class Coordinator(RunEvents, Configurable):
             self._comm.start()
             if self._comm.address is not None:
                 self._address_file = write_address(self._exp_name, self._comm.address)
+                self._view.log(f"the run's page is http://{joined(*self._comm.address)}/")
             loop = threading.Thread(target=self._run, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:

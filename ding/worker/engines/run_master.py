@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
+import flask
+
+from ding.board.pages import run_pages
 from ding.interaction import Master
 from ding.interaction.base.messages import BadMessageError
 from ding.interaction.base.service import SMALL_BODY, Route, refusal
@@ -59,7 +62,7 @@ class JoinMessage:
 
 
 class RunMaster(Master):
-    """A master with two addresses more.
+    """A master with two addresses more, and the page of its run.
 
     Args:
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
@@ -87,6 +90,11 @@ class RunMaster(Master):
             Route("POST", JOIN_PATH, self._check_key, self._handle_join, max_body=SMALL_BODY),
             Route("GET", STATUS_PATH, lambda: None, lambda _: self._status(), public=True),
         ]
+
+    def _make_app(self) -> flask.Flask:
+        app = super()._make_app()
+        app.register_blueprint(run_pages(self._status))
+        return app
 
     def _check_key(self) -> None:
         if self._key is None:

@@ -1,4 +1,4 @@
-"""Answers ``ding status`` where no other server does."""
+"""Answers ``ding status``, and shows the run's page, where no other server does."""
 
 import json
 import logging
@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+import flask
+
+from ding.board.pages import run_pages
 from ding.interaction.base.own_address import is_own_name, joined
 from ding.interaction.base.server import HttpServer
 from ding.interaction.config import LOCAL_HOST
@@ -17,7 +20,7 @@ STATUS_PATH = "/status"
 
 
 class StatusServer:
-    """Gives a run's facts as JSON under ``GET /status``, on the loopback address.
+    """Gives a run's facts as JSON under ``GET /status``, and its page, on the loopback address.
 
     Args:
         status: The facts.
@@ -25,6 +28,8 @@ class StatusServer:
 
     def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
         self._status = status
+        self._pages = flask.Flask(__name__, static_folder=None)
+        self._pages.register_blueprint(run_pages(status))
         self._server = HttpServer(self._answer, LOCAL_HOST, 0, max_body=0)
         self._started = False
 
@@ -44,6 +49,8 @@ class StatusServer:
             self._server.join(durations.SERVER_STOP)
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != STATUS_PATH:
+            return self._pages(environ, start_response)
         status, body = self._facts(environ)
         content = json.dumps(body).encode()
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]

@@ -6,6 +6,7 @@ import requests
 
 from ding.interaction.base.messages import BadMessageError
 from ding.worker.engines.run_master import JoinMessage, RunMaster
+from tests.board.run_folders import make_run
 
 GOOD = {"kind": "collector", "name": "collector0", "host": "127.0.0.1", "port": 8000, "pid": 7}
 
@@ -99,3 +100,17 @@ def test_strangers_are_told_of(master, monkeypatch):
         requests.post(url, headers={"Channel": "0", "Token": "x"}, timeout=10)
     (line,) = lines
     assert "127.0.0.1" in line
+
+
+def test_the_run_has_a_page(tmp_path):
+    make_run(tmp_path / "run", status="running")
+    facts = {"exp_name": "run", "waits": "nobody waits"}
+    with RunMaster(port=0, on_join=print, on_lost=print, status=lambda: facts) as master:
+        url = f"http://127.0.0.1:{master.port}"
+        assert "<title>ding board</title>" in requests.get(f"{url}/", timeout=5).text
+        answer = requests.get(f"{url}/api/runs", timeout=5).json()
+        assert (answer["single"], [run["id"] for run in answer["runs"]]) == (True, ["."])
+        assert requests.get(f"{url}/api/run?id=.", timeout=5).json()["live"] == facts
+        strange = {"Host": "evil.example"}
+        assert requests.get(f"{url}/api/runs", headers=strange, timeout=5).status_code == 403
+        assert requests.post(f"{url}/", timeout=5).status_code == 405
