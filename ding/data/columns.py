@@ -128,34 +128,37 @@ class Columns(list[Any]):
 
     # ------------------------------------------------------------------ columns
 
-    def _whole(self) -> _Block | None:
-        """The block of a container that is exactly one: the common case, made cheap."""
+    def _columnar_parts(self) -> list[tuple[_Block, range]] | None:
         parts = self._parts
-        if parts is None or len(parts) != 1:
+        if parts is None:
             return None
-        block, span = parts[0]
-        whole = len(span) == block.length and span.step == 1
-        return block if whole and block.columns is not None else None
-
-    def columns_or_none(self) -> Mapping[str, Column] | None:
-        """The arrays by name, only to be read; None if the data has become rows."""
-        whole = self._whole()
-        if whole is not None:
-            return whole.arrays()
-        return self.columns if self.is_columnar else None
+        found = [block.columns for block, _ in parts]
+        first = found[0] if found else None
+        for columns in found:
+            if columns is None or first is None or columns.keys() != first.keys():
+                return None
+        return parts
 
     @property
     def is_columnar(self) -> bool:
         """Whether nobody has asked for a row yet and all parts have the same columns."""
-        if self._parts is None:
-            return False
-        if self._whole() is not None:
-            return True
-        blocks = [block for block, _ in self._parts]
-        if any(block.columns is None for block in blocks):
-            return False
-        first = blocks[0].columns.keys() if blocks else ()  # type: ignore[union-attr]
-        return all(block.columns.keys() == first for block in blocks)  # type: ignore[union-attr]
+        return self._columnar_parts() is not None
+
+    def columns_or_none(self) -> Mapping[str, Column] | None:
+        """The arrays by name, only to be read; None if the data has become rows."""
+        parts = self._columnar_parts()
+        if not parts:
+            return None if parts is None else {}
+        found = []
+        for block, span in parts:
+            arrays = block.arrays()
+            if arrays is None:  # another thread has just asked for rows
+                return None
+            is_whole = len(span) == block.length and span.step == 1
+            found.append(arrays if is_whole else _select(arrays, span))
+        # What is joined is not kept: the blocks may be shared, and a row asked of another container
+        # must not drift apart from a joined copy in this one.
+        return found[0] if len(found) == 1 else _concat(found)
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -164,22 +167,10 @@ class Columns(list[Any]):
         Raises:
             DataError: The data has become rows.
         """
-        whole = self._whole()
-        arrays = None if whole is None else whole.arrays()
-        if arrays is not None:
-            return dict(arrays)
-        if not self.is_columnar:
+        columns = self.columns_or_none()
+        if columns is None:
             raise _handed_out()
-        parts = self._parts
-        assert parts is not None
-        if not parts:
-            return {}
-        if len(parts) > 1:
-            # Not kept: the blocks may be shared, and a row asked of another container must not
-            # drift apart from a joined copy in this one.
-            return _concat([_select(_present(block.arrays()), span) for block, span in parts])
-        block, span = parts[0]
-        return _select(_present(block.arrays()), span)
+        return dict(columns)
 
     def windows(self) -> list[tuple[Mapping[str, AnyColumn], range]] | None:
         """Columns, and which rows of them these are, in steps of one: part by part, in order.
@@ -190,14 +181,14 @@ class Columns(list[Any]):
         Returns:
             ``None`` if the data has become rows.
         """
-        parts = self._parts
-        if parts and len(parts) == 1 and parts[0][1].step == 1:  # mostly, and often asked for
-            only = parts[0][0].columns
-            return None if only is None else [(only, parts[0][1])]
-        if parts and self.is_columnar and all(span.step == 1 for _, span in parts):
-            return [(_present(block.columns), span) for block, span in parts]
-        columns = self.columns_or_none()
-        return None if columns is None else [(columns, range(len(self)))]
+        found: list[tuple[Mapping[str, AnyColumn], range]] = []
+        for block, span in self._columnar_parts() or ():
+            if (columns := block.columns) is not None and span.step == 1:
+                found.append((columns, span))
+        if found and self._parts is not None and len(found) == len(self._parts):
+            return found
+        joined = self.columns_or_none()
+        return None if joined is None else [(joined, range(len(self)))]
 
     def apart(self) -> "Columns":
         """The same rows in a container of its own, over the same arrays.
@@ -207,14 +198,13 @@ class Columns(list[Any]):
         Raises:
             DataError: The data has become rows.
         """
-        if self._parts is None:
+        own: list[tuple[_Block, range]] = []
+        for block, span in self._columnar_parts() or []:
+            if (columns := block.columns) is not None:
+                own.append((_Block(dict(columns), block.length, block.indexed), span))
+        if self._parts is None or len(own) < len(self._parts):
             raise _handed_out()
-        return Columns._of(
-            [
-                (_Block(dict(_present(block.columns)), block.length, block.indexed), span)
-                for block, span in self._parts
-            ]
-        )
+        return Columns._of(own)
 
     def column(self, name: str) -> Column:
         """One column by name."""
@@ -402,13 +392,6 @@ def _values_of(col: Column, length: int) -> Sequence[Any]:
     if isinstance(col, np.ndarray) and col.ndim > 1:
         return list(col)
     return col.tolist()
-
-
-def _present(columns: dict[str, Any] | None) -> dict[str, Any]:
-    """Columns of a block, which another thread may have turned into rows by now."""
-    if columns is None:
-        raise _handed_out()
-    return columns
 
 
 def _handed_out() -> DataError:

@@ -18,6 +18,7 @@ class ColumnSteps(Steps):
     def __init__(self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool) -> None:
         super().__init__(envs, players, battle, keeps)
         self._log = StepLog(envs.env_num, len(players))
+        self._has_seeds = False
 
     # ------------------------------------------------------------------ acting
 
@@ -39,7 +40,8 @@ class ColumnSteps(Steps):
                 columns["reward"] = step.reward[:, index] if self._battle else step.reward
                 columns["done"] = step.done & ~step.truncated if step.infos else step.done
                 columns["collect_iter"] = self._players[index].train_iter
-                self._add_seed(columns, step.env_ids, level_seeds)
+                if level_seeds is not None or self._has_seeds:
+                    columns["seed"] = self._seeds(step.env_ids, level_seeds)
             self._log.append(step.env_ids, [columns for _, columns in acted])
             if idle is not None:
                 self._log.note_idle(ready_ids[idle], self._of_players(tree_take(ready_obs, idle)))
@@ -63,14 +65,13 @@ class ColumnSteps(Steps):
                 columns[name] = _arrays(output[name])
         return taken, columns
 
-    def _add_seed(
-        self, columns: dict[str, Tree], env_ids: np.ndarray, level_seeds: Sequence[int] | None
-    ) -> None:
-        if level_seeds is not None:
-            columns["seed"] = np.asarray(level_seeds)[env_ids]
-            self._log.add_missing("seed", columns["seed"], NO_SEED)
-        elif "seed" in self._log:
-            columns["seed"] = NO_SEED
+    def _seeds(self, env_ids: np.ndarray, level_seeds: Sequence[int] | None) -> Tree:
+        if level_seeds is None:
+            return NO_SEED
+        seeds = np.asarray(level_seeds)[env_ids]
+        self._log.add_missing("seed", seeds, NO_SEED)
+        self._has_seeds = True
+        return seeds
 
     def _of_players(self, tree: Tree) -> list[Tree]:
         """Of each player's own, ``[n, ...]``; without a battle there is no dimension of players."""
@@ -120,12 +121,9 @@ class ColumnSteps(Steps):
     def _transitions(
         self, player: int, cells: np.ndarray, pick: Callable[[np.ndarray, np.ndarray], Tree]
     ) -> dict[str, Tree]:
-        columns = {
-            name: tree_map(lambda leaf: _taken(leaf, cells), self._log.cells(player, name))
-            for name in self._log.names(player)
-            if name != "obs"
-        }
-        obs, following = self._log.cells(player, "obs"), cells + self._envs.env_num
+        stored = self._log.columns(player)
+        obs, following = stored.pop("obs"), cells + self._envs.env_num
+        columns: dict[str, Tree] = tree_map(lambda leaf: _taken(leaf, cells), stored)
         columns["obs"] = tree_map(lambda leaf: pick(leaf, cells), obs)
         columns["next_obs"] = tree_map(lambda leaf: pick(leaf, following), obs)
         return columns

@@ -51,22 +51,21 @@ class StepLog:
         Raises:
             DataError: There are other columns than in the steps so far.
         """
-        row = self._new_row()
+        row, place = self._next(env_ids)
         for stored, given in zip(self._players, columns):
             if given.keys() != stored.keys():
                 self._allocate(stored, given)
-        place = self._place(row, env_ids)
+            for name, values in given.items():
+                _write(stored, name, place, values)
         if place is not row:
             self._acted[row] = self._all_acted = False
         self._acted[place] = True
-        for stored, given in zip(self._players, columns):
-            for name, values in given.items():
-                _write(stored, name, place, values)
         self._length = row + 1
 
     def note_idle(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
         """Write what environments show that have not acted in the step that was appended last."""
-        self._write_obs((self._length - 1, env_ids), obs)
+        for stored, values in zip(self._players, obs):
+            _write(stored, "obs", (self._length - 1, env_ids), values)
 
     def end(self, env_ids: np.ndarray, shown_ids: np.ndarray, obs: Sequence[Tree]) -> None:
         """With the step that was appended last, trajectories of `env_ids` end.
@@ -76,11 +75,12 @@ class StepLog:
             shown_ids: Those that have acted, whose observations these are, int64 ``[n]``.
             obs: Of each player, what they show now.
         """
-        row = self._new_row()
+        row, place = self._next(shown_ids)
+        for stored, values in zip(self._players, obs):
+            _write(stored, "obs", place, values)
+        self._acted[row] = False
         starts = self._starts[env_ids]
         self._ended.append((starts * self._env_num + env_ids, row - starts))
-        self._acted[row] = False
-        self._write_obs(self._place(row, shown_ids), obs)
         self._length = row + 1
         self._starts[env_ids] = row + 1
 
@@ -95,26 +95,18 @@ class StepLog:
                 stored[name] = self._empty(like)
                 stored[name][: self._length] = value
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._players[0]
-
-    def _place(self, row: int, env_ids: np.ndarray) -> _Place:
+    def _next(self, env_ids: np.ndarray) -> tuple[int, _Place]:
+        """The row that is written next, and the cells of environments in it."""
+        row = self._length
+        if row == len(self._acted):
+            self._grow()
         if env_ids is self._all_ids:
-            return row
+            return row, row
         if len(env_ids) != self._env_num or (env_ids != np.arange(self._env_num)).any():
-            return row, env_ids
+            return row, (row, env_ids)
         if not env_ids.flags.writeable:
             self._all_ids = env_ids  # managers give the same one at each step
-        return row
-
-    def _write_obs(self, place: _Place, obs: Sequence[Tree]) -> None:
-        for stored, values in zip(self._players, obs):
-            _write(stored, "obs", place, values)
-
-    def _new_row(self) -> int:
-        if self._length == len(self._acted):
-            self._grow()
-        return self._length
+        return row, row
 
     # ------------------------------------------------------------------ out
 
@@ -127,7 +119,7 @@ class StepLog:
         """Cells of the transitions of trajectories that ended, in the order in which they did.
 
         Returns:
-            int64 ``[N]`` into :meth:`cells`, with the next observations ``env_num`` further on,
+            int64 ``[N]`` into :meth:`columns`, with the next observations ``env_num`` further on,
             and the lengths of the trajectories, int64 ``[M]``.
         """
         first, rows = (np.concatenate(parts) for parts in zip(*self._ended))
@@ -140,17 +132,14 @@ class StepLog:
             return cells, rows
         return cells[acted], np.add.reduceat(acted, stops - rows, dtype=np.int64)
 
-    def names(self, player: int) -> list[str]:
-        return list(self._players[player])
-
-    def cells(self, player: int, name: str) -> Tree:
-        """View of one column, nested or not: ``[rows * env_num, ...]``."""
+    def columns(self, player: int) -> dict[str, Tree]:
+        """Views of a player's columns, nested or not: ``[rows * env_num, ...]``."""
         length = self._length
 
         def flat(leaf: np.ndarray) -> np.ndarray:
             return leaf[:length].reshape(-1, *leaf.shape[2:])
 
-        return tree_map(flat, self._players[player][name])
+        return {name: tree_map(flat, col) for name, col in self._players[player].items()}
 
     def drop_ended(self, given: Collection[int] = ()) -> None:
         """Forget all trajectories but the running ones.
@@ -159,7 +148,11 @@ class StepLog:
             given: Players whose observations others have now: they are not written to any more.
         """
         self._ended = []
-        start, length = self._first_running(), self._length
+        length = self._length
+        for env_id, first in enumerate(() if self._all_acted else self._starts.tolist()):
+            if not self._acted[first:length, env_id].any():
+                self._starts[env_id] = length  # the idle begin anew, where the log ends
+        start = int(self._starts.min())
         kept = length - start
         for player, stored in enumerate(self._players):
             for name in stored if kept else ("obs",):
@@ -174,17 +167,7 @@ class StepLog:
         self._acted[:kept] = self._acted[start:length]
         self._starts -= start
         self._length = kept
-
-    def _first_running(self) -> int:
-        """First row of a trajectory that runs; those of the idle begin anew, where the log ends."""
-        length = self._length
-        if not self._all_acted:
-            for env_id, start in enumerate(self._starts.tolist()):
-                if not self._acted[start:length, env_id].any():
-                    self._starts[env_id] = length
-        start = int(self._starts.min())
-        self._all_acted = self._all_acted or start == length
-        return start
+        self._all_acted = self._all_acted or not kept
 
     # ------------------------------------------------------------------ memory
 

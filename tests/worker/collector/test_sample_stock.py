@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ding.data import Columns
@@ -26,6 +26,7 @@ def stocked(lengths, columnar):
 lengths_ = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 
 
+@settings(deadline=None)
 @given(lengths=lengths_, columnar=st.booleans(), turn=st.integers(0, 99), data=st.data())
 def test_all_trajectories_lose_alike(lengths, columnar, turn, data):
     n = data.draw(st.integers(1, sum(lengths)))
@@ -45,6 +46,7 @@ def test_all_trajectories_lose_alike(lengths, columnar, turn, data):
         place += count
 
 
+@settings(deadline=None)
 @given(lengths=lengths_, columnar=st.booleans(), parts=st.lists(st.integers(1, 7), max_size=6))
 def test_what_is_not_taken_stays_in_order(lengths, columnar, parts):
     stock, expected = stocked(lengths, columnar), list(samples(lengths, False))

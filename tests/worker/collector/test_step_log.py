@@ -27,7 +27,7 @@ def test_a_column_becomes_as_wide_as_its_values_need(first, later, nested):
     log = StepLog(2)
     for values in (first, later, first):
         put(log, {"obs": {"x": values} if nested else values, "other": np.zeros(2)})
-    found = log.cells(0, "obs")
+    found = log.columns(0)["obs"]
     found = found["x"] if nested else found
     np.testing.assert_array_equal(found, [*first, *later, *first])
 
@@ -38,7 +38,7 @@ def test_steps_from_before_a_column_came_get_what_stands_for_missing():
     seeds = np.array([7, 8])
     log.add_missing("seed", seeds, -1)
     put(log, {"a": np.ones(2), "seed": seeds})
-    assert log.cells(0, "seed").tolist() == [-1, -1, 7, 8]
+    assert log.columns(0)["seed"].tolist() == [-1, -1, 7, 8]
 
 
 def test_columns_that_come_and_go_are_refused():
@@ -49,28 +49,28 @@ def test_columns_that_come_and_go_are_refused():
     with pytest.raises(DataError, match="columns a came after 2 transitions of a, b"):
         put(log, {"a": np.zeros(2)})
     put(log, {"a": np.ones(2), "b": np.ones(2)})
-    assert log.cells(0, "b").tolist() == [0, 0, 1, 1]
+    assert log.columns(0)["b"].tolist() == [0, 0, 1, 1]
 
 
 def test_players_have_columns_of_their_own():
     log = StepLog(2, players=2)
     put(log, {"obs": np.array([1, 2])}, {"obs": np.array([3.5, 4.5]), "logit": np.zeros((2, 3))})
-    assert [log.names(player) for player in (0, 1)] == [["obs"], ["obs", "logit"]]
-    assert log.cells(1, "obs").tolist() == [3.5, 4.5]
+    assert [list(log.columns(player)) for player in (0, 1)] == [["obs"], ["obs", "logit"]]
+    assert log.columns(1)["obs"].tolist() == [3.5, 4.5]
 
 
 def test_observations_that_were_given_away_stay_as_they_are():
     log = StepLog(2)
     put(log, {"obs": np.array([1.0, 2.0])})
     log.end(np.array([0]), EVERYONE, [np.array([3.0, 4.0])])
-    given_away = log.cells(0, "obs")
+    given_away = log.columns(0)["obs"]
     log.drop_ended(given=[0])
     for _ in range(3):
         put(log, {"obs": np.array([9.0, 9.0])})
     assert given_away.tolist() == [1, 2, 3, 4]
     log.end(np.array([1]), EVERYONE, [np.array([9.0, 8.0])])
     cells, lengths = log.ended()
-    obs = log.cells(0, "obs")
+    obs = log.columns(0)["obs"]
     assert (obs[cells].tolist(), lengths.tolist()) == ([2, 9, 9, 9], [4])
     assert obs[cells + 2].tolist() == [4, 9, 9, 8]
 
@@ -116,13 +116,13 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
             expected.obs[i] = (i, expected.obs[i][1] + 1, 0)
         if log.has_ended and data.draw(st.booleans()):
             cells, lengths = log.ended()
-            obs = log.cells(0, "obs")
+            obs = log.columns(0)["obs"]
             pairs = zip(obs[cells].tolist(), obs[cells + env_num].tolist())
             steps_of = [step for one in expected.ended for step in one]
             assert [(tuple(a), tuple(b)) for a, b in pairs] == steps_of
             assert lengths.tolist() == [len(one) for one in expected.ended]
             rewards = [before[0] * 1.5 for before, _ in steps_of]
-            assert log.cells(0, "reward")[cells].tolist() == rewards
+            assert log.columns(0)["reward"][cells].tolist() == rewards
             log.drop_ended(given=[0] if data.draw(st.booleans()) else [])
             expected.ended = []
 
@@ -136,4 +136,4 @@ def test_whoever_stays_away_keeps_nothing():
         log.note_idle(np.array([1]), [np.zeros(1)])
         log.end(np.array([0]), np.array([0]), [np.zeros(1)])
         log.drop_ended()
-        assert len(log.cells(0, "obs")) == 0
+        assert len(log.columns(0)["obs"]) == 0
