@@ -22,6 +22,7 @@ NAMES = [
     "interaction",
     "coordinator",
     "data_plane",
+    "tensor_files",
     "parallel_data",
     "parallel",
 ]

@@ -1,8 +1,11 @@
 """Tensors and arrays in one safetensors file: nothing in it can be executed.
 
 The layout is that of https://github.com/huggingface/safetensors, so that other programs read it.
-It is written here without the copy of every tensor that the package's own writer makes, and read
-without copying any. One tensor more, the last in the file, holds a checksum of all before it.
+It is written here without the copy of all tensors that the package makes, and read without copying
+any: with a checksum on both sides, 8 MB of weights are read in 0.56 of the package's time and written
+in 0.69 of it, a chunk of 64 frames of 84x84x4 in 0.41 and 0.81 (`benchmarks/tensor_files.py`; a
+chunk of 64 small rows takes 1.6 and 1.2 times as long, some 30 µs more). One tensor more, the last
+in the file, holds a checksum of all before it.
 """
 
 import functools
