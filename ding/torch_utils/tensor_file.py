@@ -2,10 +2,10 @@
 
 The layout is that of https://github.com/huggingface/safetensors, so that other programs read it.
 It is written here without the copy of all tensors that the package makes, and read without copying
-any: with a checksum on both sides, 8 MB of weights are read in 0.56 of the package's time and written
-in 0.69 of it, a chunk of 64 frames of 84x84x4 in 0.41 and 0.81 (`benchmarks/tensor_files.py`; a
-chunk of 64 small rows takes 1.6 and 1.2 times as long, some 30 µs more). One tensor more, the last
-in the file, holds a checksum of all before it.
+any. With a checksum on both sides, 8 MB of weights take 0.56 of the package's time to be read and
+0.69 to be written, 64 frames of 84x84x4 take 0.41 and 0.81 of it, and a chunk of 64 small rows, in
+some 100 µs, 1.6 and 1.2 of it (`benchmarks/tensor_files.py`). One tensor more, the last in the
+file, holds a checksum of all before it.
 """
 
 import functools
