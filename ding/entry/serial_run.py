@@ -66,6 +66,7 @@ class SerialRun:
         self._warnings: dict[str, int] = {}
         self.report = ""
         self._evaluated_iter = -1
+        self._eps: float | None = None
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
         parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
@@ -121,7 +122,7 @@ class SerialRun:
         Args:
             settings: Keyword arguments of the policy's ``forward``.
         """
-        self._show_exploration(settings)
+        self._eps = settings.get("eps")
         self._watch.stepping()
         parts = self._parts
         data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
@@ -133,11 +134,6 @@ class SerialRun:
         self._watch.updating()
         self._parts.learner.train(batch, self._parts.collector.envstep)
         self._watch.rest()
-
-    def _show_exploration(self, settings: dict[str, Any]) -> None:
-        """Show the ε that the collector uses."""
-        if "eps" in settings:
-            self._console.update(epsilon=float(settings["eps"]))
 
     # ------------------------------------------------------------------ start
 
@@ -236,18 +232,22 @@ class SerialRun:
 
     def _goes_on(self) -> bool:
         """Whether there is to be another round."""
-        parts = self._parts
-        buffer = parts.replay_buffer
+        ends = self._converged or self._stop.number is not None or self._limit_reached
+        if ends or self._console.is_due:
+            self._show()
+        if not ends:
+            self._keeper.save_if_due()
+        return not ends
+
+    def _show(self) -> None:
+        parts, buffer = self._parts, self._parts.replay_buffer
         self._console.update(
             envstep=parts.collector.envstep,
             train_iter=parts.learner.train_iter,
             episode_return=getattr(parts.collector, "recent_return", None),
+            epsilon=None if self._eps is None else float(self._eps),
             buffer_fill=None if buffer is None else (buffer.count(), self._capacity),
         )
-        if self._converged or self._stop.number is not None or self._limit_reached:
-            return False
-        self._keeper.save_if_due()
-        return True
 
     @property
     def _limit_reached(self) -> bool:
@@ -272,6 +272,7 @@ class SerialRun:
         self._converged = bool(converged)
         self._evaluated_iter = train_iter
         last, best = _number(parts.evaluator.last), _number(parts.evaluator.best)
+        self._show()
         self._console.update(eval_return=last, best_return=best)
         self._log.note(best_return=best)
 
