@@ -46,9 +46,9 @@ def read_record(exp_name: str) -> dict[str, Any]:
 
 
 def settle_record(exp_name: str, ending: Ending) -> None:
-    """Write how a run ended into its ``run.json`` if the coordinator died before it could."""
-    record = read_record(exp_name)
-    if record.get("status") != "running":
+    """Write how a run ended into its ``run.json`` if no coordinator could, or if there was none."""
+    record = read_record(exp_name) or {"status": "running", "began": False}
+    if record.get("status") != "running" or not os.path.isdir(exp_name):
         return
     now = datetime.fromtimestamp(time.time(), timezone.utc).astimezone()
     record.update(

@@ -17,6 +17,7 @@ from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
+from ding.utils.run_log import RunLog
 from ding.worker.collector.step_watch import Place, StepWatch, overdue_error
 
 
@@ -142,8 +143,10 @@ class RunWatch:
         stop: The signals.
         manager_cfg: Config of the env managers: ``step_timeout``, ``reset_timeout``.
         env_num: Environments in each of them.
-        run: What is watched; may be replaced as the run comes about.
-        record: Path of its ``run.json``.
+        log: The run folder.
+
+    Attributes:
+        run: What is watched; ``None`` as long as its parts are being built.
     """
 
     def __init__(
@@ -151,14 +154,13 @@ class RunWatch:
         stop: RunStop,
         manager_cfg: Mapping[str, Any],
         env_num: int,
-        run: Watched,
-        record: str,
+        log: RunLog,
     ) -> None:
         self._stop = stop
         self._limits = {name: manager_cfg.get(f"{name}_timeout") for name in ("step", "reset")}
         self._env_num = env_num
-        self.run = run
-        self._record = record
+        self.run: Watched | None = None
+        self._log = log
         self._beats: int | None = None
         self._steps = StepWatch()
         self._update_since: float | None = None
@@ -177,7 +179,9 @@ class RunWatch:
         for end in (self._end_read, self._end_write):
             self._open.callback(os.close, end)
         if self._stop.is_master and os.path.exists("/proc/self/stat"):
-            self._beats = self._open.enter_context(_guard(self._alarm, self._longest, self._record))
+            self._beats = self._open.enter_context(
+                _guard(self._alarm, self._longest, self._log.record_path)
+            )
         self._thread.start()
         return self
 
@@ -264,7 +268,8 @@ class RunWatch:
     def _look_at_signal(self, elapsed: float, now: float) -> None:
         assert self._stop.signalled is not None
         ending = Ending.by_signal(self._stop.signalled)
-        self.run.show_signal(ending.reason)
+        if self.run is not None:
+            self.run.show_signal(ending.reason)
         if self._phase == "save":
             in_haste = self._stop.asked_again and elapsed > durations.CLOSE_LIMIT
             if in_haste or elapsed > durations.SAVE_LIMIT:
@@ -293,7 +298,7 @@ class RunWatch:
         if since_update is not None:
             seconds = now - since_update
             if self._is_longest("update", seconds):
-                self.run.warn(f"the policy has been at one update for {seconds:.0f} s")
+                self._warn(f"the policy has been at one update for {seconds:.0f} s")
             return
         delay = self._steps.delay(self._main)
         if delay is None:
@@ -307,7 +312,13 @@ class RunWatch:
         elif self._is_longest("env", seconds):
             ends = limit < float("inf") and self._stop.is_master
             end = f"; after {limit:g} s the run ends" if ends else ""
-            self.run.warn(f"{place}: no answer for {seconds:.0f} s{end}")
+            self._warn(f"{place}: no answer for {seconds:.0f} s{end}")
+
+    def _warn(self, text: str) -> None:
+        if self.run is None:
+            self._log.logger.warning(text)
+        else:
+            self.run.warn(text)
 
     def _is_longest(self, kind: str, seconds: float) -> bool:
         """Whether to warn of a delay: of those that are longer than any before."""
@@ -347,9 +358,13 @@ class RunWatch:
         report: list[str] = []
 
         def conclude() -> None:
+            run = self.run
+            if run is None:  # there is nothing yet that could be saved
+                self._log.finish(ending.status, ending.reason)
+                return
             if save:
-                self.run.save()
-            report.append(self.run.conclude(ending))
+                run.save()
+            report.append(run.conclude(ending))
 
         # What the main thread holds may be needed for it.
         thread = threading.Thread(target=conclude, name="run-end", daemon=True)

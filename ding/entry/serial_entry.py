@@ -158,7 +158,7 @@ def _train(
         SerialFolder(cfg) as folder,
         RunLog(cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, **notes.facts) as log,
         Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
-        RunWatch(stop, cfg.env.manager, env_num, _Start(log), log.record_path) as watch,
+        RunWatch(stop, cfg.env.manager, env_num, log) as watch,
     ):
         if notes.text:
             log.logger.warning("%s", notes.text)
@@ -180,26 +180,6 @@ def _train(
     if stop.ending is not None and ending.status != "converged":
         ending = stop.ending  # it came while the parts were closed
     return parts.policy, ending
-
-
-class _Start:
-    """What the watch does with a run whose parts are still being built."""
-
-    def __init__(self, log: RunLog) -> None:
-        self._log = log
-
-    def warn(self, text: str) -> None:
-        self._log.logger.warning(text)
-
-    def show_signal(self, name: str) -> None:
-        """It ends the run at once."""
-
-    def save(self) -> None:
-        """There is nothing yet."""
-
-    def conclude(self, ending: Ending) -> str:
-        self._log.finish(ending.status, ending.reason)
-        return str(ending)
 
 
 def _limit(value: float | None, name: str) -> float:

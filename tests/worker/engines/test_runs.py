@@ -129,6 +129,12 @@ def test_a_signal_before_the_engine_is_up(number, status, words, monkeypatch, ca
     assert ending.value.code == status
     last = capfd.readouterr().out.splitlines()[-1]
     assert last == f"interrupted: {words}, before the run was up"
+    assert (record()["status"], record()["reason"]) == tuple(last.split(": "))
+    # Its folder is free.
+    monkeypatch.setattr(LocalCarrier, "open", lambda carrier: None)
+    parallel_pipeline(small_configs(engine="local"), 0)
+    assert os.listdir() == ["run"]
+    assert record()["status"] == "converged"
 
 
 @pytest.mark.parametrize("name", ["collector0", "learner0"])

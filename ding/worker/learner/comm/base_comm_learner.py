@@ -5,7 +5,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from easydict import EasyDict
@@ -51,16 +51,6 @@ Answer = TypeVar("Answer")
 PREFETCH = 8
 #: How many times as many may wait where an update is quick.
 MOST_PREFETCH = 8
-
-
-class LearnerLink(Protocol):
-    """What a learner calls while it trains."""
-
-    def send_policy(self, state_dict: Version) -> None: ...
-
-    def get_data(self, batch_size: int) -> object: ...
-
-    def send_learn_info(self, learn_info: LearnInfo) -> None: ...
 
 
 class BaseCommLearner(CommWorker):
@@ -372,17 +362,11 @@ class BaseCommLearner(CommWorker):
             self._fail(str(hung))
             raise hung.task_fail()
 
-    def _create_learner(
-        self,
-        task_info: Task,
-        link: LearnerLink | None = None,
-        loader: IDataLoader | None = None,
-    ) -> BaseLearner:
+    def _create_learner(self, task_info: Task, loader: IDataLoader | None = None) -> BaseLearner:
         """Make the learner of a task; its hooks are the caller's to register.
 
         Args:
             task_info: ``learner_cfg`` (with ``exp_name``) and ``policy``.
-            link: What the learner calls, if not this object.
             loader: What gives it whole batches, if not ``get_data``.
         """
         learner_cfg = EasyDict(task_info["learner_cfg"])
@@ -392,7 +376,7 @@ class BaseCommLearner(CommWorker):
             exp_name=learner_cfg.get("exp_name", "default_experiment"),
         )
         for name in ("get_data", "send_policy", "send_learn_info"):
-            setattr(learner, name, getattr(link or self, name))
+            setattr(learner, name, getattr(self, name))
         policy_cfg = EasyDict(task_info["policy"])
         if self._world_size > 1:
             policy_cfg.multi_gpu = True
