@@ -196,6 +196,22 @@ def test_the_head_is_killed(tmp_path):
         run.wait_until_alone(15)
 
 
+@pytest.mark.parametrize("name", ["learner0", "learner1"])
+def test_a_process_of_a_learner_is_killed(tmp_path, name):
+    """On a Ray of the run's own."""
+    engine = dict(type="ray", object_store_memory=MEMORY)
+    settings = dict(system=dict(engine=engine, learner_gpu_num=2))
+    with parallel_run(tmp_path, stop_value=99, **settings) as run:
+        run.wait_for("updates", lambda s: s["train_iter"] >= 50, 90)
+        pid = run.pid_in_team(name)
+        os.kill(pid, signal.SIGKILL)
+        run.wait_for("line", lambda s: "starting it again (1 of 5)" in run.output, 30)
+        learns_on(run, 20)
+        assert run.pid_in_team(name) != pid
+        assert f"LearnerLost: {name}" in run.output
+        interrupted(run)
+
+
 def test_no_cluster_there(tmp_path):
     engine = dict(type="ray", address="127.0.0.1:1")
     with parallel_run(tmp_path, system=dict(engine=engine)) as run:
