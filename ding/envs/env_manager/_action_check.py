@@ -11,7 +11,7 @@ from ding.envs.vector_step import PlayerActions, WholeAction
 from ding.utils.errors import ActionError
 
 # Up to so many numbers, Python's own minimum is quicker than numpy's.
-_FEW = 64
+_FEW = 24
 
 # Checks a batch [n, *action] and returns it as the environments take it.
 BatchCheck = Callable[[np.ndarray, Sequence[int]], np.ndarray]

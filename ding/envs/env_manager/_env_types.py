@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
 from ding.utils.errors import EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
@@ -17,6 +18,9 @@ _logger = logging.getLogger(__name__)
 Seed = tuple[int, bool | str | None]
 #: The manager seeds each episode anew, by its number since the last full reset.
 PER_EPISODE = "per episode"
+
+
+SPACES = ("observation_space", "action_space", "reward_space")
 
 
 class EnvState(enum.IntEnum):
@@ -111,3 +115,17 @@ def positional_count(fn: Callable) -> int:
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return 9
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def find_space(env: Any, name: str) -> Any:
+    """One of the three spaces of an environment; the reward's may be missing.
+
+    Those of old gym come as gymnasium's: the former cannot be copied or sent to other processes.
+    """
+    try:
+        return as_gymnasium_space(getattr(env, name))
+    except AttributeError:
+        if name == "reward_space":
+            return None
+    env.reset()  # some environments know their spaces only then
+    return as_gymnasium_space(getattr(env, name, None))

@@ -283,7 +283,7 @@ def nan_position(columns: Any) -> int | None:
             if holds_nan(obs):
                 return position
         return None
-    for leaf in tree_leaves(columns):
+    for leaf in (columns,) if type(columns) is np.ndarray else tree_leaves(columns):
         if _is_bad(leaf):
             return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
     return None
@@ -297,7 +297,7 @@ def holds_nan(obs: Any) -> bool:
 
 
 def _is_bad(leaf: np.ndarray) -> bool:
-    return leaf.dtype.kind == "f" and has_nan(leaf.reshape(-1))
+    return leaf.dtype.kind == "f" and has_nan(leaf.ravel("K"))
 
 
 def has_nan(flat: np.ndarray) -> bool:

@@ -1,30 +1,22 @@
 """What callers ask of single environments, wherever a manager runs them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from easydict import EasyDict
 
-from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error
+from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error, find_space
+from ding.envs.env_manager._runner import Asked, EnvRunner
 from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
-from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
 from ding.envs.running_statistics import Statistics, merged
-from ding.utils.errors import DataError
-
-SPACES = ("observation_space", "action_space", "reward_space")
-
-
-class Asked(Protocol):
-    """Runs a method of an ``EnvGroup``, in this process or in another one."""
-
-    def ask(self, method: str, *args: Any) -> Any: ...
+from ding.utils.errors import DataError, EnvError
 
 
 class EnvRequests:
     """The part of an env manager that neither steps nor resets."""
 
     _cfg: EasyDict
-    _closed: bool
+    _runner: EnvRunner | None
     _env_fn: list[Callable]
     _env_num: int
     _env_ref: Any
@@ -32,7 +24,7 @@ class EnvRequests:
     _seeds: dict[int, Seed]
     _env_replay_path: dict[int, str]
     _normalises: bool | None
-    _saved_state: Sequence[Any] | None
+    _saved_state: Mapping[str, Any] | None
     ready_obs_id: list[int]
     reset: Callable
 
@@ -40,11 +32,11 @@ class EnvRequests:
     def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, Any]:
         """Env id to picture, as ``render`` gives it."""
         mode = render_mode or "rgb_array"
-        return {i: self._group_of(i).ask("image", i, mode) for i in self.ready_obs_id}
+        return {i: self._ask(i, "image", mode) for i in self.ready_obs_id}
 
     def random_action(self) -> dict[int, Any]:
         """An action for each environment that waits for one."""
-        return {i: self._group_of(i).ask("random_action", i) for i in self.ready_obs_id}
+        return {i: self._ask(i, "random_action") for i in self.ready_obs_id}
 
     def seed(
         self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
@@ -78,7 +70,7 @@ class EnvRequests:
     @property
     def normalises(self) -> bool:
         """Whether environments normalise by statistics of what they have seen."""
-        return any(group.ask("normalises") for group in self._groups())
+        return any(group.ask("normalises") for group in self._groups)
 
     def take_statistics(self) -> Statistics | None:
         """What normalising environments have seen since the last call.
@@ -90,7 +82,7 @@ class EnvRequests:
             self._normalises = self.normalises
         if not self._normalises:
             return None
-        parts = [group.ask("take_statistics") for group in self._groups()]
+        parts = [group.ask("take_statistics") for group in self._groups]
         return merged(part for part in parts if part)
 
     def load_statistics(self, state: Statistics, frozen: bool = False) -> None:
@@ -101,13 +93,13 @@ class EnvRequests:
             frozen: Whether nothing is added from now on, as in evaluations. Otherwise what was not
                 taken yet is kept, too.
         """
-        for group in self._groups():
+        for group in self._groups:
             group.ask("load_statistics", state, frozen)
 
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
-        for group in self._groups():
-            group.ask("seed", seeds)
+        if self._runner is not None:
+            self._runner.seed(seeds)
 
     def enable_save_replay(self, replay_path: list[str] | str) -> None:
         """Save videos, from the next reset on.
@@ -116,15 +108,15 @@ class EnvRequests:
             replay_path: A folder, or one per environment.
         """
         self._env_replay_path = replay_paths(replay_path, self._env_num)
-        for group in self._groups():
+        for group in self._groups:
             group.ask("save_replays", self._env_replay_path)
 
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
-        self._group_of(env_id).ask("call", env_id, "enable_save_figure", (figure_path,))
+        self._ask(env_id, "call", "enable_save_figure", (figure_path,))
 
     def reward_shaping(self, env_id: int, transitions: list[dict]) -> list[dict]:
         """What the environment's own ``reward_shaping`` makes of an episode's transitions."""
-        return self._group_of(env_id).ask("call", env_id, "reward_shaping", (transitions,))
+        return self._ask(env_id, "call", "reward_shaping", (transitions,))
 
     @property
     def env_num(self) -> int:
@@ -160,11 +152,9 @@ class EnvRequests:
 
     def state_dict(self) -> dict[str, Any]:
         """Seeds, episode counts and the environments' own states; not episodes in flight."""
-        states: dict[int, dict[str, Any]] = {}
-        for group in self._groups():
-            states.update(self._states_of(group))
         seeds = [self._seeds.get(env_id) for env_id in range(self._env_num)]
-        return {"seeds": seeds, "envs": [states[env_id] for env_id in sorted(states)]}
+        envs = {"envs": []} if self._runner is None else self._runner.state_dict()
+        return {"seeds": seeds, **envs}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a state: at the next launch, or at once with new episodes.
@@ -172,66 +162,47 @@ class EnvRequests:
         Raises:
             DataError: The state is that of another number of environments.
         """
-        seeds, envs = state_dict["seeds"], state_dict["envs"]
+        seeds = state_dict["seeds"]
         if len(seeds) != self._env_num:
             raise DataError(
                 f"the saved state is of {len(seeds)} environments, the manager has {self._env_num}"
             )
         self._seeds = {i: tuple(seed) for i, seed in enumerate(seeds) if seed is not None}
-        if not envs:  # saved before a launch
-            return
-        if self._closed:
-            self._saved_state = envs
+        if self._runner is None:
+            self._saved_state = state_dict
         else:
-            self._load_env_states(envs)
+            self._runner.load_state_dict(state_dict)
             self.reset(dict.fromkeys(range(self._env_num)))
 
     def __getattr__(self, name: str) -> Any:
         # Attributes of the environments, as a list over them.
-        if name.startswith("__") or self.__dict__.get("_closed", True):
+        if name.startswith("__") or self.__dict__.get("_runner") is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        found = [self._group_of(i).ask("attribute", i, name) for i in range(self._env_num)]
+        found = [self._ask(i, "attribute", name) for i in range(self._env_num)]
         if not any(has for has, _ in found):
             raise AttributeError(f"neither {type(self).__name__} nor its environments have {name}")
         return [value for _, value in found]
 
     # ---- inside -------------------------------------------------------------------------------
 
+    @property
     def _groups(self) -> Sequence[Asked]:
-        """Those that run the environments; none before the launch."""
-        raise NotImplementedError
+        """Those who can be asked about the environments; nobody before the launch."""
+        return () if self._runner is None else self._runner.groups
 
-    def _group_of(self, env_id: int) -> Asked:
-        """The one that runs an environment.
+    def _ask(self, env_id: int, method: str, *args: Any) -> Any:
+        return self._launched().group_of(env_id).ask(method, env_id, *args)
 
-        Raises:
-            EnvError: There is none yet, or none any more.
+    def _launched(self) -> EnvRunner:
         """
-        raise NotImplementedError
-
-    def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
-        """What the next episodes of a group's environments depend on, by env id."""
-        return group.ask("state_dict")
-
-    def _load_env_states(self, states: Sequence[Mapping[str, Any]]) -> None:
-        for group in self._groups():
-            group.ask("load_state_dict", states)
+        Raises:
+            EnvError: There are no environments yet, or none any more.
+        """
+        if self._runner is None:
+            raise EnvError("the env manager is closed or was not launched yet; call launch() first")
+        return self._runner
 
     def _space(self, name: str) -> Any:
         if name not in self._spaces:
             self._spaces[name] = find_space(self.env_ref, name)
         return self._spaces[name]
-
-
-def find_space(env: Any, name: str) -> Any:
-    """One of the three spaces of an environment; the reward's may be missing.
-
-    Those of old gym come as gymnasium's: the former cannot be copied or sent to other processes.
-    """
-    try:
-        return as_gymnasium_space(getattr(env, name))
-    except AttributeError:
-        if name == "reward_space":
-            return None
-    env.reset()  # some environments know their spaces only then
-    return as_gymnasium_space(getattr(env, name, None))

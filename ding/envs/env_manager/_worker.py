@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
-from ding.envs.env_manager._env_types import GroupSettings, Seed
+from ding.envs.env_manager._env_types import SPACES, GroupSettings, Seed, find_space
 from ding.envs.env_manager._obs_store import ObsColumns
-from ding.envs.env_manager._requests import SPACES, find_space
 from ding.envs.env_manager._steps import reward_column
 from ding.envs.env_manager._wire import (
     PICKLE,

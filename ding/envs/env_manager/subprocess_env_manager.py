@@ -4,8 +4,7 @@ import math
 import os
 import platform
 import time
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from multiprocessing import connection
@@ -15,31 +14,22 @@ import numpy as np
 
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env.base_env import BaseEnvTimestep
-from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
-    EnvState,
-    GroupStep,
     is_abnormal,
 )
-from ding.envs.env_manager._gather import Gathered
-from ding.envs.env_manager._requests import Asked
+from ding.envs.env_manager._pool_runner import PoolRunner
+from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._stacked import (
     EnvIdTimestep,
     actions_by_id,
     stacked_ready_obs,
     with_env_ids,
 )
-from ding.envs.env_manager._steps import Rows, vector_step
-from ding.envs.env_manager._wire import HAS_SHARED_MEMORY, SharedBlock
 from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
-from ding.envs.env_manager._worker_pool import WorkerPool
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
-from ding.envs.vector_step import VectorStep
-from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper, durations
+from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.child_process import close_inherited_ends
-from ding.utils.errors import DingError
 
 __all__ = [
     "AsyncSubprocessEnvManager",
@@ -99,7 +89,6 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         "reset_inplace": False,
         "envs_per_worker": None,
     }
-    _pool: Any  # a WorkerPool from launch to close
 
     @property
     def ready_env(self) -> list[int]:
@@ -109,9 +98,8 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
     @property
     def ready_obs(self) -> dict[int, Any]:
         """Env id to observation of the environments that wait for an action."""
-        self._require_launched()
-        copied = not self.ready_obs_changes
-        return {i: self._store.row(i, copied) for i in self._ready_list}
+        runner, copied = self._launched(), not self.ready_obs_changes
+        return {i: runner.store.row(i, copied) for i in runner.ready_list}
 
     @property
     def ready_obs_changes(self) -> bool:
@@ -190,147 +178,25 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
             rest = [conn for conn in rest if conn not in new]
         return ready, [rest_conn.index(conn) for conn in ready]
 
-    # ---- what differs from the base manager ---------------------------------------------------
-
-    def _start(self) -> None:
-        cfg, settings = self._cfg, self._settings
-        context, names = cfg.context, self.method_name_list
+    def _make_runner(self) -> EnvRunner:
+        settings, context, names = self._settings, self._cfg.context, self.method_name_list
         target: Callable = self.worker_fn
         if settings.step_timeout is not None or settings.reset_timeout is not None:
             limits = (settings.reset_timeout, settings.step_timeout)
             target = partial(self.worker_fn_robust, reset_timeout=limits[0], step_timeout=limits[1])
-        self._pool = WorkerPool(
+        return PoolRunner(
             self._env_fn,
             self._envs_per_worker(),
             lambda spec: WorkerLink(spec, target, context, names),
             settings,
-            cfg.connect_timeout,
+            self._cfg,
+            self.in_lockstep,
             self._seeds,
             self._env_replay_path,
         )
-        # Ends the workers of a manager that nobody closed.
-        self._finalizer = weakref.finalize(self, _abandon, self._pool, os.getpid())
-        self._env_states = self._pool.states
-        self._spaces.update(self._pool.start())
-
-    def _stop(self, wait: bool) -> None:
-        if self._pool is not None:
-            self._pool.close(durations.ENV_CLOSE_PATIENCE if wait else 0.0)
-            self._finalizer.detach()
-
-    def _forget_envs(self) -> None:
-        super()._forget_envs()
-        self._pool = None
-        self._is_shared = False
 
     def _envs_per_worker(self) -> int:
         return int(self._cfg.envs_per_worker or 1)
-
-    def _groups(self) -> Sequence[Asked]:
-        return [] if self._pool is None else self._pool.links
-
-    def _group_of(self, env_id: int) -> Asked:
-        self._require_launched()
-        return self._pool.link_of(env_id)
-
-    def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
-        return self._pool.states_of(group)
-
-    def _in_flight(self) -> Sequence[int]:
-        return self._pool.in_flight
-
-    def _note_ready(self) -> None:
-        busy = set(self._pool.in_flight)
-        ids = [i for i, s in self._env_states.items() if s == EnvState.RUN and i not in busy]
-        self._set_ready(ids)
-
-    def _restart(self, params: Mapping[int, dict | None], recount: bool) -> dict[int, Any]:
-        return self._pool.restart(params, recount)
-
-    def _make_store(self, first: Mapping[int, Any]) -> Any:
-        store = super()._make_store(first)
-        if store.layout is None or not (self._cfg.shared_memory and HAS_SHARED_MEMORY):
-            return store
-        # Workers cannot make room for wider numbers later.
-        layout = obs_store.fit_for_space(store.layout, self.observation_space)
-        block = SharedBlock(obs_store.layout_bytes(layout, self._env_num))
-        shared = obs_store.ObsColumns(layout, self._env_num, block.memory)
-        for env_id in first:
-            shared.write(env_id, store.row(env_id))
-        self._pool.share(layout, block)
-        self._is_shared = True
-        return shared
-
-    def _step_envs(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        self._step_count += 1
-        pool, full = self._pool, self._is_full(ids)
-        if self._is_shared and full:
-            self._store.slot = pool.slot = 1 - pool.slot
-        if full and not want_rows and actions.dtype != object:
-            pool.send_columns(actions, pool.slot)
-        elif ids:
-            pool.send_some(ids, each_action(actions), pool.slot, want_rows)
-        gathered = Gathered()
-        try:
-            self._receive(gathered)
-        except DingError:
-            self._note_ready()
-            raise
-        if full:
-            rewards = gathered.plain_rewards(ids)
-            if rewards is not None:
-                none = np.zeros(len(ids), bool)
-                return VectorStep(self._all_ids, self._store.view(), rewards, none, none.copy()), ()
-        self._note_ready()
-        answered = gathered.ids
-        if answered != set(ids):
-            ids = sorted(answered)
-        step = gathered.step(ids)
-        obs = self._take_obs(ids, gathered, step, want_rows)
-        rows = list(zip(step.rewards, step.infos)) if want_rows else ()
-        return vector_step(self._id_array(ids), obs, step, strict=not want_rows), rows
-
-    def _take_obs(
-        self, ids: list[int], gathered: Gathered, step: GroupStep, want_rows: bool
-    ) -> Any:
-        """The observations of a step in columns, those of the next episodes being stored."""
-        if self._is_shared:
-            if not self._is_full(ids):
-                obs = self._store.gather(ids)
-            elif gathered.last_obs:
-                obs = obs_store.copy_columns(self._store.view())
-            else:
-                return self._store.view()
-            for env_id, last in gathered.last_obs.items():
-                obs_store.put_row(obs, ids.index(env_id), last)
-            return obs
-        obs = self._store_rows(ids, step.obs, want_rows)
-        if gathered.first_obs:
-            obs = obs_store.copy_columns(obs)
-            for env_id, first in gathered.first_obs.items():
-                self._write_first(env_id, first)
-        return obs
-
-    def _receive(self, gathered: Gathered) -> None:
-        """Wait until enough environments have answered."""
-        cfg, pool = self._cfg, self._pool
-        deadline = None
-        if cfg.step_wait_timeout is not None:
-            deadline = time.monotonic() + cfg.step_wait_timeout
-        errors: list[DingError] = []
-        while pool.in_flight and not errors:
-            late = deadline is not None and time.monotonic() >= deadline
-            if late or len(gathered.ids) >= cfg.wait_num:
-                # Somebody has to be ready for an action, or callers would have nothing to do.
-                if any(self._env_states[i] == EnvState.RUN for i in gathered.ids):
-                    break
-                left = None
-            else:
-                left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            for link in pool.wait(left):
-                _collect(pool, link, gathered, errors)
-        if errors:
-            raise errors[0]
 
 
 @ENV_MANAGER_REGISTRY.register("subprocess")
@@ -369,14 +235,6 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
             return int(self._cfg.envs_per_worker)
         return math.ceil(self._env_num / min(self._env_num, _cores()))
 
-    def _receive(self, gathered: Gathered) -> None:
-        errors: list[DingError] = []
-        for link in list(self._pool.links):
-            if link.pending:
-                _collect(self._pool, link, gathered, errors)
-        if errors:
-            raise errors[0]
-
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
 class SubprocessEnvManagerV2(SyncSubprocessEnvManager, columns_fit_rows=True):
@@ -397,21 +255,6 @@ class SubprocessEnvManagerV2(SyncSubprocessEnvManager, columns_fit_rows=True):
             Timesteps with ``env_id``.
         """
         return with_env_ids(super().step(actions_by_id(actions, self.ready_obs_id)))
-
-
-def _collect(
-    pool: WorkerPool, link: WorkerLink, gathered: Gathered, errors: list[DingError]
-) -> None:
-    # The answers of the others are to be taken in before an error is raised.
-    try:
-        pool.receive(link, gathered)
-    except DingError as error:
-        errors.append(error)
-
-
-def _abandon(pool: WorkerPool, owner_pid: int) -> None:
-    if os.getpid() == owner_pid:  # a forked child has a copy of the manager, but not its workers
-        pool.close(0.0)
 
 
 def _cores() -> int:

@@ -7,7 +7,6 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from ding.envs import BaseEnv, BaseEnvManager
-from ding.envs.env_manager._vector_env import VectorMember
 from ding.envs.env_manager._worker_link import WorkerLink
 from ding.utils import durations
 from ding.utils.errors import EnvTimeoutError
@@ -135,8 +134,6 @@ def find_place(frame: FrameType | None) -> Place:
             place = place._replace(
                 env_ids=owner.pending[0] if owner.pending else owner.ids, in_envs=True
             )
-        elif isinstance(owner, VectorMember):
-            place = place._replace(env=owner.env, env_ids=(owner.env_id,), in_envs=True)
         elif isinstance(owner, BaseEnvManager):
             place = place._replace(in_envs=True)
         # Not asked for by name: an env manager would ask its environments.

@@ -6,7 +6,7 @@ import pytest
 from easydict import EasyDict
 
 from ding.envs import BaseEnvManager, BaseEnvManagerV2, create_env_manager, get_env_manager_cls
-from ding.envs.env_manager.base_env_manager import EnvState, timeout_wrapper
+from ding.envs.env_manager.base_env_manager import timeout_wrapper
 from ding.utils.errors import (
     ActionError,
     ConfigError,
@@ -123,10 +123,11 @@ def test_episode_num_and_done(launch):
 def test_without_auto_reset_the_caller_resets(launch):
     manager = launch(env_fns(CountEnv, 2, length=1), auto_reset=False)
     manager.step(zeros(manager))
-    assert manager._env_states[0] == EnvState.NEED_RESET
+    assert manager.ready_obs_id == []
+    assert not manager.done
     manager.reset({0: {"level": 3}})
     assert manager.ready_obs_id == [0]
-    assert manager._group.envs[0].reset_kwargs == {"level": 3}
+    assert manager.reset_kwargs[0] == {"level": 3}
 
 
 def test_subset_of_environments(launch):
@@ -271,7 +272,7 @@ def test_launch_that_fails_closes_again(where):
 def test_a_failing_step_is_recovered_if_asked(launch, tmp_path, retry_type, columns):
     fns = one_faulty(fault="raise", once=str(tmp_path / "mark"))
     manager = launch(fns, max_retry=2, retry_type=retry_type, retry_waiting_time=0)
-    failed = manager._group.envs[1]
+    failed = manager._runner.group.envs[1]
     manager.step(zeros(manager))
     if columns:
         step = manager.step_columns(np.zeros(4, int), np.arange(4))
@@ -361,7 +362,7 @@ def test_seeds(launch):
     manager.seed([10, 11, 12], dynamic_seed=False)
     manager.launch()
     assert [obs[3] for obs in manager.ready_obs.values()] == [10, 11, 12]
-    assert manager._group.envs[0].dynamic_seed is False
+    assert manager.dynamic_seed[0] is False
     manager.seed({1: 7})
     manager.reset()
     assert [obs[3] for obs in manager.ready_obs.values()] == [10, 7, 12]
@@ -420,7 +421,7 @@ def test_use_before_launch_and_after_close():
     manager.launch()
     with pytest.raises(EnvError, match="launched already"):
         manager.launch()
-    envs = list(manager._group.envs.values())
+    envs = list(manager._runner.group.envs.values())
     manager.close()
     manager.close()
     assert all(env.closed for env in envs)

@@ -146,7 +146,7 @@ def test_native_members_reset_themselves(launch, mode):
     if mode == "SameStep" and AutoresetMode is None:
         pytest.skip("gymnasium 1.0 knows one mode")
     manager = launch([lambda: None] * 3, env_id=f"DingTest/{mode}-v0")
-    assert isinstance(manager._venv, NextStepVectorEnv)
+    assert isinstance(manager._runner.venv, NextStepVectorEnv)
     transitions = {0: [], 1: [], 2: []}
     episodes = {0: [], 1: [], 2: []}
     for _ in range(60):
@@ -212,11 +212,11 @@ def test_episode_num_over_single_environments(launch):
 def test_cartpole_is_native_through_the_wrapper(launch):
     cfg = EasyDict(env_id="CartPole-v1", max_episode_steps=20)
     manager = launch([lambda: DingEnvWrapper(cfg=cfg)] * 4)
-    assert manager._is_native
-    assert manager._venv.max_episode_steps == 20
+    assert manager.steps_all
+    assert manager._runner.venv.max_episode_steps == 20
     step = step_all(manager)
     assert step.obs.shape == (4, 4)
-    assert launch([lambda: DingEnvWrapper(cfg=cfg)] * 2, native=False)._is_native is False
+    assert launch([lambda: DingEnvWrapper(cfg=cfg)] * 2, native=False).steps_all is False
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -269,10 +269,12 @@ def test_processes_draw_different_numbers(launch):
         def reset(self):
             return np.random.rand(4).astype(np.float32)
 
+    manager = launch([Drawing] * 3, shared_memory=True)
     found = []
     for _ in range(2):
-        np.random.seed(3)
-        manager = launch([Drawing] * 3, shared_memory=True)
+        manager.close()
+        manager.seed(3)
+        manager.launch()
         found.append([obs.tolist() for obs in manager.ready_obs.values()])
     assert found[0] == found[1]
     assert len({row[0] for row in found[0]}) == 3

@@ -17,7 +17,6 @@ from ding.envs import (
     SyncSubprocessEnvManager,
     create_env_manager,
 )
-from ding.envs.env_manager.base_env_manager import EnvState
 from ding.envs.env_manager.subprocess_env_manager import is_abnormal_timestep
 from ding.utils import durations
 from ding.utils.errors import ActionError, DataError, EnvDiedError, EnvError, EnvTimeoutError
@@ -103,7 +102,7 @@ def test_dicts_agree_with_the_base_manager(launch, cls, shared_memory):
 
 def test_workers_have_their_share_of_environments(launch):
     manager = launch(env_fns(CountEnv, 5), envs_per_worker=2)
-    pids = [manager._group_of(i).ask("call", i, "pid") for i in range(5)]
+    pids = [manager._ask(i, "call", "pid") for i in range(5)]
     assert len(set(pids)) == 3
     assert os.getpid() not in pids
     assert pids[0] == pids[1] != pids[2]
@@ -267,7 +266,7 @@ def test_a_lost_worker_is_replaced_if_asked(launch, tmp_path, fault, columns, sh
 
 def test_killed_from_outside_between_steps(launch):
     manager = launch(env_fns(CountEnv), envs_per_worker=2)
-    os.kill(manager._pool.links[1].process.pid, signal.SIGKILL)
+    os.kill(manager._runner.groups[1].process.pid, signal.SIGKILL)
     with pytest.raises(EnvDiedError, match=r"envs 2, 3 was killed by signal 9"):
         for _ in range(2):
             manager.step_columns(ACTIONS, np.arange(4))
@@ -361,7 +360,7 @@ def test_close_is_bounded_even_if_environments_hang_in_it(monkeypatch):
 def test_a_forgotten_manager_leaves_no_process():
     manager = SyncSubprocessEnvManager(env_fns(CountEnv))
     manager.launch()
-    process = manager._pool.links[0].process
+    process = manager._runner.groups[0].process
     del manager
     gc.collect()
     assert not process.is_alive()
@@ -375,7 +374,7 @@ manager = SyncSubprocessEnvManager(env_fns(CountEnv), {})
 manager.launch()
 other = SyncSubprocessEnvManager(env_fns(CountEnv), {})
 other.launch()
-links = manager._pool.links + other._pool.links
+links = manager._runner.groups + other._runner.groups
 print(*(link.process.pid for link in links), flush=True)
 if sys.argv[1] == "wait":
     time.sleep(60)
@@ -459,7 +458,7 @@ def test_async_waits_for_at_least_one(launch):
     assert manager.step(zeros(manager))[0].done
     manager.step(zeros(manager))
     assert manager.done
-    assert manager._env_states[0] == EnvState.DONE
+    assert manager.env_state_done(0)
 
 
 def test_async_recovers_and_reports(launch, tmp_path):

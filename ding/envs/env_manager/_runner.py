@@ -1,0 +1,208 @@
+"""What runs a manager's environments: the base of all runners, and the one of this process."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ding.envs.env_manager import _obs_store as obs_store
+from ding.envs.env_manager._env_group import EnvGroup
+from ding.envs.env_manager._env_types import SPACES, EnvState, GroupSettings, Seed, find_space
+from ding.envs.env_manager._steps import Rows, vector_step
+from ding.envs.vector_step import VectorStep
+from ding.utils.errors import DataError
+
+
+class Asked(Protocol):
+    """Runs a method of an ``EnvGroup``, in this process or in another one."""
+
+    def ask(self, method: str, *args: Any) -> Any: ...
+
+
+class EnvRunner:
+    """Runs environments from the launch of a manager to its end.
+
+    Attributes:
+        states: By env id.
+        store: Their latest observations; ``None`` before the first reset.
+        ready_list: Ids of those that wait for an action.
+        ready_ids: The same, int64 ``[n]``.
+        groups: Those who can be asked about the environments.
+        in_flight: Environments whose step is under way; only a runner that does not wait has any.
+        steps_all: Whether environments that a step has no action for are stepped, too.
+    """
+
+    groups: Sequence[Asked] = ()
+    in_flight: Sequence[int] = ()
+    steps_all = False
+
+    def __init__(self, env_num: int) -> None:
+        self.env_num = env_num
+        self.states = dict.fromkeys(range(env_num), EnvState.VOID)
+        self.store: Any = None
+        self._all_list = list(range(env_num))
+        self._all_ids = _constant(self._all_list)
+        self._set_ready([])
+
+    # ---- what each kind does in its own way ------------------------------------------------------
+
+    def start(self) -> dict[str, Any]:
+        """Make the environments; their spaces by name, as far as they are known."""
+        raise NotImplementedError
+
+    def stop(self, wait: bool) -> None:
+        """Close them; without `wait`, those that are at work are left behind."""
+        raise NotImplementedError
+
+    def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
+        """Reset environments because the caller asks for it.
+
+        Args:
+            params: Keyword arguments by env id, from now on; ``None`` leaves what is set.
+            recount: Whether the episodes so far are forgotten.
+        """
+        raise NotImplementedError
+
+    def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
+        """Step `ids`; ``Rows`` may be empty unless they are wanted."""
+        raise NotImplementedError
+
+    def group_of(self, env_id: int) -> Asked:
+        """The one of `groups` that an environment is in."""
+        raise NotImplementedError
+
+    def seed(self, seeds: Mapping[int, Seed]) -> None:
+        """Seeds that the next reset of each environment takes."""
+        for group in self.groups:
+            group.ask("seed", seeds)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next episodes depend on."""
+        states: dict[int, dict[str, Any]] = {}
+        for group in self.groups:
+            states.update(self._states_of(group))
+        return {"envs": [states[env_id] for env_id in sorted(states)]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up what :meth:`state_dict` gave; the environments are to be reset afterwards."""
+        for group in self.groups if state["envs"] else ():
+            group.ask("load_state_dict", state["envs"])
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
+        return group.ask("state_dict")
+
+    def note_ready(self) -> None:
+        """Find out anew who waits for an action."""
+        self._set_ready([i for i, state in self.states.items() if state == EnvState.RUN])
+
+    def _set_ready(self, ids: list[int]) -> None:
+        all_ready = len(ids) == self.env_num
+        self.ready_list = self._all_list if all_ready else ids
+        self.ready_ids = self._all_ids if all_ready else _constant(ids)
+
+    def _id_array(self, ids: list[int]) -> np.ndarray:
+        return self._all_ids if ids == self._all_list else np.array(ids, np.int64)
+
+    def _store_first(self, first: Mapping[int, Any]) -> None:
+        if self.store is None:
+            self.store = self._make_store([first[env_id] for env_id in range(self.env_num)])
+            return
+        for env_id, obs in first.items():
+            self._write_first(env_id, obs)
+
+    def _make_store(self, first: Sequence[Any]) -> Any:
+        return obs_store.store_for(first)
+
+    def _store_step(self, ids: list[int], observations: Sequence[Any], may_differ: bool) -> Any:
+        """Store a step's observations; those of the dict API may change their shapes."""
+        try:
+            return self.store.write_step(ids, observations)
+        except DataError:
+            if not self._widen_store(observations):
+                if not may_differ:
+                    raise
+                self.store = obs_store.as_objects(self.store, self.env_num)
+            return self.store.write_step(ids, observations)
+
+    def _write_first(self, env_id: int, obs: Any) -> None:
+        try:
+            self.store.write(env_id, obs)
+        except DataError:
+            if not self._widen_store([obs]):
+                self.store = obs_store.as_objects(self.store, self.env_num)
+            self.store.write(env_id, obs)
+
+    def _widen_store(self, observations: Sequence[Any]) -> bool:
+        """Whether the store takes observations now that did not fit its dtypes."""
+        wide = obs_store.widened(self.store, observations)
+        if wide is not None:
+            self.store = wide
+        return wide is not None
+
+
+class LocalRunner(EnvRunner):
+    """Runs environments one after the other in this process.
+
+    Args:
+        env_fns: One per environment.
+        settings: Episodes and retries.
+        seeds: Of the first reset, by env id.
+        replay_paths: Where videos are saved, by env id.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[Callable],
+        settings: GroupSettings,
+        seeds: Mapping[int, Seed],
+        replay_paths: Mapping[int, str],
+    ) -> None:
+        super().__init__(len(env_fns))
+        self.group = EnvGroup(dict(enumerate(env_fns)), settings)
+        self.group.seed(seeds)
+        self.group.save_replays(replay_paths)
+        self.groups, self.states = [self.group], self.group.states
+
+    def start(self) -> dict[str, Any]:
+        self.group.build()
+        return {name: find_space(self.group.envs[0], name) for name in SPACES}
+
+    def stop(self, wait: bool) -> None:
+        self.group.close()
+
+    def group_of(self, env_id: int) -> Asked:
+        return self.group
+
+    def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
+        group = self.group
+        if self.store is None:
+            # Copied at once: environments may share what they hand out.
+            first = {i: copy.deepcopy(group.restart(i, p, recount)) for i, p in params.items()}
+            self._store_first(first)
+            return
+        for env_id, param in params.items():
+            self._write_first(env_id, group.restart(env_id, param, recount))
+
+    def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
+        group = self.group
+        step = group.step(ids, actions, want_rows)
+        obs = self._store_step(ids, step.obs, want_rows)
+        if step.ended:
+            obs = obs_store.copy_columns(obs)
+            fresh = group.start_next(ids, step)
+            for position, first in fresh.items():
+                self._write_first(ids[position], first)
+            if len(fresh) < len(step.ended):
+                self.note_ready()
+        rows = list(zip(step.rewards, step.infos)) if want_rows else ()
+        ids_array = self.ready_ids if ids is self.ready_list else self._id_array(ids)
+        return vector_step(ids_array, obs, step, strict=not want_rows), rows
+
+
+def _constant(ids: Sequence[int]) -> np.ndarray:
+    array = np.array(ids, np.int64)
+    array.setflags(write=False)
+    return array
