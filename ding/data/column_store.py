@@ -1,6 +1,6 @@
 """Rows of one kind in preallocated columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,8 @@ from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
 from ding.data.tree import Path, tree_paths
 
-#: Rows to be written: as they are, or named by their numbers.
-Rows = np.ndarray | IndexedColumn[np.ndarray]
-
-#: Name of a column, whether it is a tensor, dtype and shape of its array, and where that goes.
-_Usual = tuple[Any, bool, np.dtype | None, tuple[int, ...], np.ndarray]
+#: A field, its name, whether it is a tensor, dtype and shape of its array, and where that goes.
+_Usual = tuple[Field, Any, bool, np.dtype | None, tuple[int, ...], np.ndarray]
 
 
 class ColumnStore:
@@ -81,19 +78,12 @@ class ColumnStore:
         """Lay out what the hot paths go through."""
         fields = self._fields
         self._names: list[Any] = [f.path if self._nested else f.path[0] for f in fields]
-        self._scalars = [f.scalar for f in fields]
         self._taking = [(n, f.take, f.leave) for n, f in zip(self._names, fields)]
-        self._usual = [
-            (
-                name,
-                field.torch_dtype is not None,
-                field.dtype if field.is_usual else None,
-                field.shape,
-                field.array,
-            )
-            for name, field in zip(self._names, fields)
-            if not self._pairs
-        ]
+        self._usual: list[_Usual] = []
+        for field, name in ((fields[i], self._names[i]) for i in self._plain):
+            dtype = field.dtype if field.is_usual else None
+            is_tensor = field.torch_dtype is not None
+            self._usual.append((field, name, is_tensor, dtype, field.shape, field.array))
         self._usual_rows: list[_Usual] = []
         self._usual_count = -1
 
@@ -106,84 +96,71 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ in
 
-    def write_usual(self, start: int, columns: Mapping[str, Any], rows: range) -> bool:
-        """Write these rows of columns of the usual kinds from slot `start` on, if there is room.
+    def write(self, start: int, columns: Mapping[str, Any], rows: range) -> bool:
+        """Write these rows of columns from slot `start` on, around the end if need be.
 
-        As fast as it can be, but not complete. False means that the slots are to be written by
-        other means: some of the columns may already be there.
+        Returns:
+            False for rows of another kind: the slots are to be written by other means, and some of
+            the columns may already be there.
         """
-        n = len(rows)
-        span = slice(start, start + n)
         flat: Mapping[Any, Any] = dict(tree_paths(columns)) if self._nested else columns
-        if span.stop > self.capacity or len(flat) != len(self._usual):
+        if len(flat) != len(self._fields):
             return False
-        try:
-            for name, is_tensor, dtype, shape, target in self._usual_for(n):
-                array = flat[name]
-                if type(array) is IndexedColumn:
-                    source = array.source.numpy() if is_tensor else array.source
-                    index = array.index if len(array) == n else array.index[rows.start : rows.stop]
-                    if source.dtype is not dtype or source.shape[1:] != shape[1:]:
-                        return False
-                    source.take(index, 0, target[span])
-                    continue
-                if is_tensor:
-                    array = array.numpy()
-                if array.shape != shape:
-                    array = array[rows.start : rows.stop]
-                    if array.shape != shape:
-                        return False
-                if array.dtype is not dtype:
-                    return False
-                target[span] = array
-        except (AttributeError, TypeError, RuntimeError, KeyError):
-            return False
+        n, room = len(rows), self.capacity - start
+        if n > room:
+            return self.write(start, columns, rows[:room]) and self.write(0, columns, rows[room:])
+        span = slice(start, start + n)
+        for field, name, is_tensor, dtype, shape, target in self._usual_for(n):
+            value: Any = flat[name] if name in flat else None
+            # What is common first, and without a call.
+            try:
+                if type(value) is IndexedColumn:
+                    source = value.source.numpy() if is_tensor else value.source
+                    if source.dtype is dtype and source.shape[1:] == shape[1:]:
+                        index = value.index
+                        index = index if len(index) == n else index[rows.start : rows.stop]
+                        source.take(index, 0, target[span])
+                        continue
+                else:
+                    array = value.numpy() if is_tensor else value
+                    fits = array.shape == shape
+                    if not fits:
+                        array = array[rows.start : rows.stop]
+                        fits = array.shape == shape
+                    if fits and array.dtype is dtype:
+                        target[span] = array
+                        continue
+            except (AttributeError, TypeError, RuntimeError):
+                pass  # a value of another kind
+            if not self._write_unusual(field, span, value, rows):
+                return False
+        for pair, *both in self._pairs:
+            found = [self._fields[i].accept(flat.get(self._names[i]), rows) for i in both]
+            if found[0] is None or found[1] is None:
+                return False
+            pair.write(start, found[0], found[1])
         return True
 
-    def accept(self, columns: Mapping[str, Any]) -> list[Rows] | None:
-        """The arrays to :meth:`write`, in the store's order; None for rows of another kind."""
-        flat: Mapping[Any, Any] = dict(tree_paths(columns)) if self._nested else columns
-        if flat.keys() != self._keys:
-            return None
-        found = [field.accept(flat[name]) for name, field in zip(self._names, self._fields)]
-        arrays = [array for array in found if array is not None]
-        return arrays if len(arrays) == len(found) else self._widen(flat, found)
-
-    def _widen(self, flat: Mapping[Any, Any], arrays: list[Rows | None]) -> list[Rows] | None:
-        """Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was."""
-        values = [flat[name] for name in self._names]
-        misfits = [i for i, array in enumerate(arrays) if array is None]
-        dtypes = [(i, self._fields[i].wider(values[i])) for i in misfits]
-        if any(dtype is None or i not in self._plain for i, dtype in dtypes):
-            return None
-        for i, dtype in dtypes:
-            field = self._fields[i]
-            assert dtype is not None
+    def _write_unusual(self, field: Field, span: slice, value: Any, rows: range) -> bool:
+        array = field.accept(value, rows)
+        if array is None:
+            # Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was.
+            dtype = field.wider(value)
+            if dtype is None:
+                return False
             if dtype != field.dtype:
-                wide = self._preallocator.empty((self.capacity, *field.shape), dtype, field.path)
-                wide[:] = field.array
-                field.use(wide)
-                field.dtype, field.scalar = dtype, None
-            arrays[i] = values[i]
+                self._widen(field, dtype)
+            array = value[rows.start : rows.stop]
+        field.array[span] = array.gathered() if isinstance(array, IndexedColumn) else array
+        return True
+
+    def _widen(self, field: Field, dtype: np.dtype) -> None:
+        wide = self._preallocator.empty((self.capacity, *field.shape), dtype, field.path)
+        wide[:] = field.array
+        field.use(wide)
+        field.dtype, field.scalar = dtype, None
         self.version += 1
         self._plan()
-        return arrays  # type: ignore[return-value]
-
-    def write(self, start: int, arrays: Sequence[Rows], n: int) -> None:
-        """Write n rows from slot `start` on, around the end if need be; n <= capacity."""
-        room = self.capacity - start
-        if n > room:
-            self.write(start, [array[:room] for array in arrays], room)
-            start, n, arrays = 0, n - room, [array[room:] for array in arrays]
-        span = slice(start, start + n)
-        for i in self._plain:
-            array, target = arrays[i], self._fields[i].array
-            if isinstance(array, IndexedColumn):
-                array.source.take(array.index, 0, target[span])
-            else:
-                target[span] = array
-        for pair, i, j in self._pairs:
-            pair.write(start, arrays[i], arrays[j])
 
     def write_row(self, slot: int, row: Mapping[str, Any]) -> bool:
         """Write a row dict straight into its slot.
@@ -194,9 +171,9 @@ class ColumnStore:
         if self._nested or self._pairs or row.keys() != self._keys:
             return False
         try:
-            for (name, is_tensor, dtype, shape, target), scalar in zip(self._usual, self._scalars):
+            for field, name, is_tensor, dtype, shape, target in self._usual:
                 value = row[name]
-                if type(value) is not scalar:
+                if type(value) is not field.scalar:
                     if is_tensor:
                         value = value.numpy()
                     if value.dtype != dtype or value.shape != shape:
@@ -261,7 +238,7 @@ class ColumnStore:
 
     def write_raw(self, start: int, raw: Mapping[str, np.ndarray], n: int, skipped: int) -> None:
         """Write the n rows that :meth:`raw` gave, but the first `skipped`, from `start` on."""
-        arrays: list[Any] = [None] * len(self._fields)
+        arrays: dict[int, np.ndarray] = {}
         for i in self._plain:
             field = self._fields[i]
             arrays[i] = raw[str(i)].view(field.dtype).reshape(n, *field.shape)
@@ -269,7 +246,9 @@ class ColumnStore:
             field = self._fields[i]
             frames = raw[f"{i}.frames"].view(field.dtype).reshape(-1, *field.shape)
             arrays[i], arrays[j] = frames[raw[f"{i}.first"]], frames[raw[f"{i}.second"]]
-        self.write(start, [array[skipped:] for array in arrays], n - skipped)
+        leaves = {self._fields[i].path: (self._fields[i].leave, a) for i, a in arrays.items()}
+        columns = {path: a if leave is None else leave(a) for path, (leave, a) in leaves.items()}
+        self.write(start, _nest(columns), range(skipped, n))
 
     @classmethod
     def from_state(

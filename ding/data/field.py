@@ -75,13 +75,15 @@ class Field:
     def use(self, array: np.ndarray) -> None:
         self.array, self.take = array, array.take
 
-    def accept(self, value: Any) -> np.ndarray | IndexedColumn[np.ndarray] | None:
-        """The batch as an array that can be written as it is, or None."""
+    def accept(self, value: Any, rows: range) -> np.ndarray | IndexedColumn[np.ndarray] | None:
+        """These rows of a batch as an array that can be written as it is, or None."""
         indexed = isinstance(value, IndexedColumn)
         array = self._as_array(value.source if indexed else value)
         if array is None or array.dtype != self.dtype or array.shape[1:] != self.shape:
             return None
-        return IndexedColumn(array, value.index) if indexed else array
+        if indexed:
+            return IndexedColumn(array, value.index[rows.start : rows.stop])
+        return array[rows.start : rows.stop]
 
     def accept_one(self, value: Any) -> Any:
         """One row's value as something that can be assigned to a slot, or None."""

@@ -1,5 +1,6 @@
 """The ring behind every buffer: a fixed number of slots, the oldest item replaced first."""
 
+import contextlib
 import copy
 import secrets
 from collections.abc import Mapping, Sequence
@@ -97,31 +98,18 @@ class ItemRing:
         n = len(rows)
         if n == 0:
             return self.head, 0
-        arrays = None
-        if self._store is not None and n <= self.capacity:
-            self._claimed = self.total + n
-            if self._store.write_usual(self.head, columns, rows):
-                return self._advance(n)
-        if self._objects is None:
-            try:
-                if self._store is None:
-                    self._store = ColumnStore(self.capacity, columns, self._preallocator)
-                arrays = self._store.accept(columns)
-            except DataError:
-                arrays = None
-        if arrays is None:
-            return self._push_objects(list(Columns(columns)[rows.start : rows.stop]))
-        if len(arrays[0]) != n:
-            arrays = [array[rows.start : rows.stop] for array in arrays]
         if n > self.capacity:
-            skipped = n - self.capacity
-            self._advance(skipped)
-            arrays = [array[skipped:] for array in arrays]
-            n = self.capacity
-        assert self._store is not None
-        self._claimed = self.total + n
-        self._store.write(self.head, arrays, n)
-        return self._advance(n)
+            self._advance(n - self.capacity)
+            rows, n = rows[n - self.capacity :], self.capacity
+        store = self._store
+        if store is None and self._objects is None:
+            with contextlib.suppress(DataError):
+                store = self._store = ColumnStore(self.capacity, columns, self._preallocator)
+        if store is not None:
+            self._claimed = self.total + n
+            if store.write(self.head, columns, rows):
+                return self._advance(n)
+        return self._push_objects(list(Columns(columns)[rows.start : rows.stop]))
 
     def _push_list(self, items: Sequence[Item]) -> tuple[int, int]:
         if not items:
