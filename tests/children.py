@@ -97,6 +97,18 @@ def start_python(script, *args, **options):
     return Child(_run_python, script, [str(arg) for arg in args], **options)
 
 
+def run_ranks(script, folder):
+    """Run `SCRIPT FOLDER RANK WORLD_SIZE` in two processes; they have to end well."""
+    ranks = [start_python(str(script), folder, rank, 2) for rank in range(2)]
+    try:
+        for rank in ranks:
+            output, _ = rank.communicate(120)
+            assert rank.returncode == 0, output
+    finally:
+        for rank in ranks:
+            rank.kill()
+
+
 def start_ding(*args, **options):
     """As `ding ARGS`."""
     return Child(_run_ding, [str(arg) for arg in args], **options)
@@ -105,7 +117,7 @@ def start_ding(*args, **options):
 def _run_python(script, args):
     sys.argv = [script if script.endswith(".py") else "-c", *args]
     if script.endswith(".py"):
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
         runpy.run_path(script, run_name="__main__")
     else:
         main = sys.modules["__main__"] = types.ModuleType("__main__")

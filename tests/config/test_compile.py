@@ -2,8 +2,6 @@
 
 import copy
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -30,6 +28,7 @@ from ding.worker import (
     NaiveReplayBuffer,
     SampleSerialCollector,
 )
+from tests.children import start_python
 
 
 def compiled(main, create, **options):
@@ -431,16 +430,10 @@ def test_saved_config_runs_as_a_script(main, create, tmp_path):
     main["env"]["stop_value"] = 5  # reached by any policy, at the second evaluation
     main["policy"]["eval"]["evaluator"]["eval_freq"] = 1
     compile_config(EasyDict(main), auto=True, create_cfg=create)
-    done = subprocess.run(
-        [sys.executable, "run/formatted_total_config.py"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DING_CONSOLE": "plain"},
-        capture_output=True,
-        text=True,
-        timeout=170,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "converged" in done.stdout
+    child = start_python("run/formatted_total_config.py")
+    output, _ = child.communicate(170)
+    assert child.returncode == 0, output
+    assert "converged" in output
     assert len([name for name in os.listdir() if name.startswith("run")]) == 2
 
 

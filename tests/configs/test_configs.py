@@ -26,6 +26,11 @@ EXPERTS = {"dqfd": "serial_pipeline_dqfd", "r2d3": "serial_pipeline_r2d3"}
 LIMITS = {"serial_pipeline_offline": "max_train_iter", "serial_pipeline_bc": "max_iter"}
 
 
+def _slow_if_long(path):
+    is_long = any(f'"{env_id}"' in path.read_text() for env_id in LONG)
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if is_long else [])
+
+
 def read(path):
     main_config, create_config = read_config(str(path))
     if "box2d" in path.read_text() and importlib.util.find_spec("Box2D") is None:
@@ -73,6 +78,10 @@ def made_small(main_config, exp_name):
         save_random_transitions(collect.data_path, main_config.env.env_id)
     elif "n_sample" in collect:
         collect.n_sample = min(collect.n_sample, SAMPLES)
+    learn = main_config.policy.learn
+    for repeats in ("update_per_collect", "epoch_per_collect"):
+        if repeats in learn:
+            learn[repeats] = min(learn[repeats], 2)
     if "learn_unroll_len" in main_config.policy:  # samples are sequences of many steps
         main_config.policy.learn.batch_size = collect.n_sample
     if "random_collect_size" in main_config.policy:
@@ -89,7 +98,7 @@ def test_there_are_configs():
     }
 
 
-@EACH
+@pytest.mark.parametrize("path", [_slow_if_long(path) for path in PATHS])
 def test_runs_and_runs_again_as_saved(path, tmp_path):
     main_config, create_config = read(path)
     assert main_config.exp_name == f"exp/{path.stem.removesuffix('_config')}"

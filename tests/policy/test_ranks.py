@@ -1,8 +1,5 @@
 """Several processes that train one policy."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +8,8 @@ from torch import nn
 
 from ding.torch_utils import gradient_overlap
 from ding.torch_utils.gradient_overlap import GradientOverlap
+from tests.children import run_ranks
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("ranks.py")
 
 
@@ -20,17 +17,7 @@ SCRIPT = Path(__file__).with_name("ranks.py")
 def ranks(tmp_path_factory):
     """What each of two processes ends with, by policy and ``bp_update_sync``."""
     folder = tmp_path_factory.mktemp("ranks")
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen([sys.executable, str(SCRIPT), str(folder), rank, "2"], env=env, cwd=folder)
-        for rank in "01"
-    ]
-    try:
-        assert [process.wait(120) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait(10)
+    run_ranks(SCRIPT, folder)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 

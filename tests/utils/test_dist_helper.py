@@ -1,5 +1,4 @@
 import datetime
-import multiprocessing
 import socket
 import traceback
 
@@ -26,6 +25,7 @@ from ding.utils import (
     to_ddp_config,
 )
 from ding.utils.pytorch_ddp_dist_helper import synchronize, tcp_store
+from tests.children import forkserver
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +136,7 @@ def _exchange(rank, port):
 
 
 def test_two_processes_agree():
-    context = multiprocessing.get_context("spawn")
+    context = forkserver()
     results, port = context.Queue(), find_free_port("127.0.0.1")
     workers = [context.Process(target=_one_of_two, args=(r, port, results)) for r in (0, 1)]
     for worker in workers:

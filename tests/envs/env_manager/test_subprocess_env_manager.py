@@ -108,6 +108,7 @@ def test_workers_have_their_share_of_environments(launch):
     assert pids[0] == pids[1] != pids[2]
 
 
+@pytest.mark.slow
 def test_spawned_workers_with_functions_that_only_cloudpickle_takes(launch):
     length = 2
     fns = [lambda i=i: CountEnv({"id": i, "length": length}) for i in range(2)]
