@@ -111,7 +111,7 @@ class ColumnStore:
             return self.write(start, columns, rows[:room]) and self.write(0, columns, rows[room:])
         span = slice(start, start + n)
         for field, name, is_tensor, dtype, shape, target in self._usual_for(n):
-            value: Any = flat[name] if name in flat else None
+            value: Any = flat.get(name)
             # What is common first, and without a call.
             try:
                 if type(value) is IndexedColumn:

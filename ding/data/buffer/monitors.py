@@ -1,5 +1,6 @@
 """What a buffer tells about its data: throughput, and the use, priority and age of samples."""
 
+import operator
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -80,6 +81,16 @@ def summarise_samples(samples: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 _OF_ONE: dict[str, Callable[[np.ndarray], Any]] = {"max": np.max, "min": np.min, "avg": np.mean}
 
 
+def _counter(name: str, doc: str) -> property:
+    """A count of a monitor, which reports if need be when it is set."""
+
+    def count(self: "PeriodicThruputMonitor", value: int) -> None:
+        setattr(self, name, value)
+        self.note()
+
+    return property(operator.attrgetter(name), count, doc=doc)
+
+
 class PeriodicThruputMonitor:
     """Counts items that come, go out and leave, and reports the counts of each period.
 
@@ -114,45 +125,10 @@ class PeriodicThruputMonitor:
         """Report nothing more."""
         self._due = float("inf")
 
-    @property
-    def push_data_count(self) -> int:
-        """Items that came in this period."""
-        return self._pushed
-
-    @push_data_count.setter
-    def push_data_count(self, count: int) -> None:
-        self._pushed = count
-        self.note()
-
-    @property
-    def sample_data_count(self) -> int:
-        """Items that went out in samples in this period."""
-        return self._sampled
-
-    @sample_data_count.setter
-    def sample_data_count(self, count: int) -> None:
-        self._sampled = count
-        self.note()
-
-    @property
-    def remove_data_count(self) -> int:
-        """Items that left in this period."""
-        return self._removed
-
-    @remove_data_count.setter
-    def remove_data_count(self, count: int) -> None:
-        self._removed = count
-        self.note()
-
-    @property
-    def valid_count(self) -> int:
-        """Items that are there."""
-        return self._valid
-
-    @valid_count.setter
-    def valid_count(self, count: int) -> None:
-        self._valid = count
-        self.note()
+    push_data_count = _counter("_pushed", "Items that came in this period.")
+    sample_data_count = _counter("_sampled", "Items that went out in samples in this period.")
+    remove_data_count = _counter("_removed", "Items that left in this period.")
+    valid_count = _counter("_valid", "Items that are there.")
 
     def _report(self) -> None:
         now = time.monotonic()

@@ -5,6 +5,20 @@ import time
 from easydict import EasyDict
 
 
+def _faded(name: str, doc: str) -> property:
+    """A count of a controller, as it is by now."""
+
+    def get(self: "ThruputController") -> float:
+        self._fade()
+        return float(getattr(self, name))
+
+    def put(self: "ThruputController", count: float) -> None:
+        self._fade()
+        setattr(self, name, count)
+
+    return property(get, put, doc=doc)
+
+
 class ThruputController:
     """Says whether a push or a sample would leave the allowed ratio of items pushed to sampled.
 
@@ -46,25 +60,8 @@ class ThruputController:
     def close(self) -> None:
         """Nothing runs in the background."""
 
-    @property
-    def history_push_count(self) -> float:
-        self._fade()
-        return self._pushed
-
-    @history_push_count.setter
-    def history_push_count(self, count: float) -> None:
-        self._fade()
-        self._pushed = count
-
-    @property
-    def history_sample_count(self) -> float:
-        self._fade()
-        return self._sampled
-
-    @history_sample_count.setter
-    def history_sample_count(self, count: float) -> None:
-        self._fade()
-        self._sampled = count
+    history_push_count = _faded("_pushed", "Items pushed, the recent ones for the most part.")
+    history_sample_count = _faded("_sampled", "Items sampled, likewise.")
 
     def _fade(self) -> None:
         now = time.monotonic()

@@ -41,7 +41,8 @@ class _Drawn(NamedTuple):
 class ChunkBuffer:
     """Samples by reference: a registered buffer of ``(chunk, row)``, and the files they are in.
 
-    A file is removed when its last row has left the buffer and no batch on the way needs it.
+    A file is removed when its last row has left the buffer and no batch on the way needs it. What
+    the sessions of workers ask of it is said in `ding.worker.seams.Batches`.
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
@@ -130,11 +131,7 @@ class ChunkBuffer:
     def sample(
         self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
     ) -> dict[str, Json] | None:
-        """Draw a batch: plain JSON, for a ``ChunkCache``. Its files stay until :meth:`release`.
-
-        Args:
-            train_iter: Iteration at which the learner will train on it, if other batches are
-                before it; then no row is older than ``max_staleness``.
+        """Draw a batch: plain JSON, for a ``ChunkCache``.
 
         Returns:
             ``{"id", "chunks": [data_id], "chunk": [index into chunks], "row", "info"}``, or None
@@ -186,10 +183,19 @@ class ChunkBuffer:
                     self._note_lack()
                     self._rows.settle()
                     if self._is_starved(batch_size):
-                        raise self._too_little_space(batch_size)
+                        raise ConfigError(
+                            f"{self._name}: path_data_limit={self.max_bytes} bytes is too little "
+                            f"for batches of {batch_size}: it holds about "
+                            f"{self._samples_that_fit()} samples, with those that are being "
+                            "written; raise it"
+                        )
                     return None
                 self._evicted_unseen = 0
-                self._count_drawn(batch_size)
+                if self._limiter is not None:
+                    had_room = self._limiter.room
+                    self._limiter.sample(batch_size)
+                    if self._limiter.room > had_room:
+                        self._lock.notify_all()
                 numbers, index = np.unique(columns["chunk"], return_inverse=True)
                 chunks = [self._chunks[number] for number in numbers.tolist()]
                 for chunk in chunks:
@@ -210,15 +216,7 @@ class ChunkBuffer:
         """Whether samples leave for lack of space before there are enough for a batch."""
         return self._evicted_unseen > 4 * batch_size
 
-    def _too_little_space(self, batch_size: int) -> ConfigError:
-        return ConfigError(
-            f"{self._name}: path_data_limit={self.max_bytes} bytes is too little for batches of "
-            f"{batch_size}: it holds about {self._samples_that_fit()} samples, with those that are "
-            f"being written; raise it"
-        )
-
     def release(self, batch: Mapping[str, Json] | Sequence[Mapping[str, Json]]) -> None:
-        """A learner has the data of a batch, or will never ask for it; again does nothing."""
         if not isinstance(batch, Mapping):
             batch = {"id": batch[0].get("batch_id")} if batch else {}
         with self._lock:
@@ -229,16 +227,10 @@ class ChunkBuffer:
         self._chunks.remove_unused()
 
     def wait(self, batch_size: int, timeout: float) -> bool:
-        """Wait until :meth:`sample` may succeed: enough is there, and more than when it did not,
-        and collectors are not too far behind.
-
-        Returns:
-            Whether that is so; False after `timeout` seconds.
-        """
-
         def ready() -> bool:
             if self._is_starved(batch_size):
                 return True
+            # A buffer that refused will do so again until there is more.
             if self._push_count == self._refused_at or not self._has_enough(batch_size):
                 self._note_lack()
                 return False
@@ -251,11 +243,6 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ sampling against collecting
 
     def wait_for_room(self, timeout: float) -> bool:
-        """Wait until it is worth while for a collector to go on, which the learner is behind of.
-
-        Returns:
-            Whether it is; False after `timeout` seconds.
-        """
         limiter = self._limiter
         if limiter is None:
             return True
@@ -265,25 +252,15 @@ class ChunkBuffer:
             return limiter.room >= least
 
     def paces(self, worker: str) -> bool:
-        """Whether it is for the learner's sake, not for lack of space, if a collector may not write
-        more."""
         with self._lock:
             return worker in self._paced
 
     def holds_learner(self, batch_size: int) -> bool:
-        """Whether there are samples that may not be drawn until collectors have brought more."""
         with self._lock:
             return self._has_enough(batch_size) and not self._may_sample(batch_size)
 
     def _may_sample(self, batch_size: int) -> bool:
         return self._limiter is None or self._limiter.can_sample(batch_size)
-
-    def _count_drawn(self, batch_size: int) -> None:
-        if self._limiter is not None:
-            had_room = self._limiter.room
-            self._limiter.sample(batch_size)
-            if self._limiter.room > had_room:
-                self._lock.notify_all()
 
     def _note_lack(self) -> None:
         """There are too few rows to draw from, whatever collectors have put in."""
@@ -306,24 +283,20 @@ class ChunkBuffer:
     # ------------------------------------------------------------------ the learner's own buffer
 
     def take_chunks(self) -> Sequence[ChunkReport]:
-        """What has come for the learner's own buffer; nothing if the buffer is here."""
         with self._lock:
             return self._remote.take_chunks() if self._remote is not None else ()
 
     def received(self, names: Sequence[str], rows: int) -> None:
-        """The learner has taken in these chunks, and its buffer has so many rows."""
         with self._lock:
             if self._remote is not None:
                 self._remote.received(names, rows)
         self._chunks.remove_unused()
 
     def begin(self, rows: int) -> int:
-        """A learner begins, with so many rows in its own buffer; how many are lost."""
         with self._lock:
             return self._remote.begin(rows) if self._remote is not None else 0
 
     def take_back(self) -> None:
-        """The learner's task has ended: what it has not taken in is for the next one."""
         with self._lock:
             if self._remote is not None:
                 self._remote.take_back()
