@@ -1,12 +1,11 @@
 """The buffer type `deque`: uniform or prioritised replay under a short config."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.id_column import IdColumn
 from ding.data.kinds import Item, Items, State
@@ -36,15 +35,14 @@ class DequeBufferWrapper(PrioritisedBuffer):
         memmap_path=None,
     )
 
-    def __init__(
-        self,
-        cfg: EasyDict,
-        tb_logger: ScalarWriter | None = None,
-        exp_name: str | None = "default_experiment",
-        instance_name: str | None = "buffer",
-    ) -> None:
-        super().__init__(cfg, tb_logger, exp_name, instance_name, "priority_power_factor")
-        self._last = _NOTHING
+    _alpha_key = "priority_power_factor"
+    #: What the last sample's items are known by.
+    _last: Mapping[str, np.ndarray | IdColumn] = MappingProxyType(
+        {
+            "replay_unique_id": IdColumn("", np.empty(0, np.int64)),
+            "replay_buffer_idx": np.empty(0, np.int64),
+        }
+    )
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item, or each item of a list. The oldest items make room."""
@@ -99,17 +97,10 @@ class DequeBufferWrapper(PrioritisedBuffer):
             super().update(info if "replay_unique_id" in info else {**self._last, **info})
 
     def _load(self, state: State) -> np.ndarray:
-        self._last = _NOTHING
+        self._last = type(self)._last
         if "pushes" in state:  # of a version that counted no uses
             n = len(state["pushes"])
             numbers = np.where(state["priorities"]["occupied"][:n], state["pushes"], -1)
             unknown = dict.fromkeys(("use", "collect_iter"), np.full(n, -1))
             state = {**state, **unknown, "numbers": numbers, "next_number": state["next_push"]}
         return super()._load(state)
-
-
-#: Facts of a sample of no items.
-_NOTHING: dict[str, np.ndarray | IdColumn] = {
-    "replay_unique_id": IdColumn("", np.empty(0, np.int64)),
-    "replay_buffer_idx": np.empty(0, np.int64),
-}

@@ -17,27 +17,21 @@ _UNKNOWN_ITER = np.array(-1)
 
 
 class PrioritisedBuffer(RingBuffer):
-    """Base of buffers in which each item has a priority and a label.
+    """Base of buffers in which each item has a priority and a label; made as a `RingBuffer`."""
 
-    Args:
-        cfg: Config; what it leaves out is as in the class's defaults.
-        tb_logger: As for :class:`RingBuffer`.
-        exp_name: Folder of the run.
-        instance_name: Name in logs, tags and item ids.
-        alpha: Name of the config's key for how far priorities count.
-    """
+    #: Name of the config's key for how far priorities count.
+    _alpha_key = "alpha"
 
     def __init__(
         self,
         cfg: EasyDict,
-        tb_logger: ScalarWriter | None,
-        exp_name: str | None,
-        instance_name: str | None,
-        alpha: str,
+        tb_logger: ScalarWriter | None = None,
+        exp_name: str | None = "default_experiment",
+        instance_name: str | None = "buffer",
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name)
         size = self.replay_buffer_size
-        self._slots = self._priorities = Priorities(size, float(self._cfg[alpha]))
+        self._slots = self._priorities = Priorities(size, float(self._cfg[self._alpha_key]))
         #: By slot: number of the item, how often it was sampled, and training iteration of the
         #: policy that collected it; -1 if there is none.
         self._number = np.full(size, -1, np.int64)

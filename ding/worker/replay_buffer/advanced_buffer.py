@@ -72,7 +72,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
         exp_name: str | None = "default_experiment",
         instance_name: str | None = "buffer",
     ) -> None:
-        super().__init__(cfg, tb_logger, exp_name, instance_name, "alpha")
+        super().__init__(cfg, tb_logger, exp_name, instance_name)
         cfg = self._cfg
         self._max_use, self._max_staleness = cfg.max_use, cfg.max_staleness
         self._beta = float(cfg.beta)
