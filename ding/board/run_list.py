@@ -7,7 +7,7 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ding.board.run_files import CONFIG_FILE, config_text, read_metrics, read_record
@@ -26,9 +26,31 @@ MAX_FOLDERS = 50_000
 _FOLDERS_WITHOUT = {"node_modules", "__pycache__", "site-packages"}
 #: What the second of two runs with one name, and one of several seeds, has at its end.
 _RUN_SUFFIX = re.compile(r"(_\d{6}_\d{6}(_\d+)?|_seed\d+)+$")
-#: Means of returns, the best first: of evaluations before those of training.
 _RETURN = re.compile(r"((?:evaluator|collector)\w*)/(?:reward|return)_mean")
 _RETURN_KEY = re.compile(rb'"((?:evaluator|collector)\w*)/(?:reward|return)_mean"')
+
+
+def returns_in(line: bytes) -> Iterator[tuple[str, float, float, float]]:
+    """Mean returns in a row of ``metrics.jsonl``: group, step, time, value."""
+    if not _RETURN_KEY.search(line):
+        return
+    row = _parsed(line)
+    step, now = row.get("step"), row.get("time")
+    if not isinstance(step, (int, float)) or not isinstance(now, (int, float)):
+        return
+    for key, value in row.items():
+        match = _RETURN.fullmatch(key)
+        if match and isinstance(value, (int, float)):
+            yield match[1], step, now, value
+
+
+def best_group(groups: Iterable[str]) -> str | None:
+    """Whose returns to show: evaluations before training, by env steps before by updates."""
+    return min(
+        groups,
+        key=lambda name: (not name.startswith("evaluator"), name.endswith("_iter"), name),
+        default=None,
+    )
 
 
 class Curve:
@@ -59,11 +81,8 @@ class Curve:
     @property
     def points(self) -> list[tuple[float, float]]:
         """``(step, mean return)``, at most twice ``MAX_POINTS``."""
-        for kind in ("evaluator", "collector"):
-            mine = [name for name in self._points if name.startswith(kind)]
-            if mine:
-                return self._points[min(mine, key=lambda name: (name.endswith("_iter"), name))]
-        return []
+        group = best_group(self._points)
+        return [] if group is None else self._points[group]
 
     def read(self, deadline: float) -> bool:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
@@ -85,17 +104,11 @@ class Curve:
         return False
 
     def _add(self, line: bytes) -> None:
-        row = _parsed(line)
-        step = row.get("step")
-        if not isinstance(step, (int, float)):
-            return
-        for key, value in row.items():
-            match = _RETURN.fullmatch(key)
-            if match and isinstance(value, (int, float)):
-                points = self._points.setdefault(match[1], [])
-                points.append((step, value))
-                if len(points) > 2 * MAX_POINTS:
-                    del points[1:-1:2]
+        for group, step, _, value in returns_in(line):
+            points = self._points.setdefault(group, [])
+            points.append((step, value))
+            if len(points) > 2 * MAX_POINTS:
+                del points[1:-1:2]
 
     def _count(self, line: bytes) -> None:
         row = _parsed(line)
@@ -153,7 +166,7 @@ class Run:
             "id": self.id,
             "folder": os.path.basename(self.folder),
             "name": self.name,
-            "group": self._config_group(),
+            "group": self.group,
             "status": self.status,
             **{key: record.get(key) for key in _SHOWN},
             "envstep": envstep,
@@ -163,7 +176,9 @@ class Run:
             "curve": points,
         }
 
-    def _config_group(self) -> str:
+    @property
+    def group(self) -> str:
+        """The same for runs that differ in seed and folder alone."""
         stamp = _stamp(os.path.join(self.folder, CONFIG_FILE))
         if self._group is None or self._group[0] != stamp:
             text = config_text(self.folder, self.record)
@@ -200,6 +215,11 @@ class RunList:
                     break
             rows = [run.summary() for run in runs]
         return sorted(rows, key=lambda row: str(row["started"] or ""), reverse=True)
+
+    def all(self) -> list[Run]:
+        """The runs, by their folders."""
+        with self._lock:
+            return sorted(self._found().values(), key=lambda run: run.folder)
 
     def get(self, id: str) -> Run:
         """

@@ -27,6 +27,7 @@ Examples:
   ding -m dist -M config -c parallel_config.py          the same, each started by hand
   ding status exp/run                                   how a parallel run is going
   ding board exp                                        a web page of all runs below a folder
+  ding plot exp -o returns.png                          returns over seeds, grouped by config
   ding -m eval -c exp/run/formatted_total_config.py \\
        --load-path exp/run/ckpt/ckpt_best.pth.tar --replay-path videos
   ding -q policy                                        list what is registered
@@ -229,6 +230,25 @@ def board(folder: str, host: str, port: int) -> None:
         _fail(str(error))
     click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")
     serve_until_signal(server)
+
+
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@click.option("-o", "--output", default="returns.png", show_default=True,
+              help="File to draw into: .png, .pdf, .svg or .html.")  # fmt: skip
+@click.option("-x", default="envstep", type=click.Choice(["envstep", "iter", "time"]),
+              show_default=True, help="Environment steps, updates, or minutes.")  # fmt: skip
+def plot(runs: tuple[str, ...], output: str, x: Any) -> None:
+    """Draw the returns of RUNS over their seeds, grouped by config, and rank them."""
+    from ding.plot import returns
+
+    try:
+        found = returns(runs, x)
+        click.echo(found.table())
+        found.save(output)
+    except (DingError, OSError) as error:
+        _fail(str(error))
+    click.echo(f"\n{os.path.abspath(output)}")
 
 
 def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:

@@ -25,7 +25,11 @@ COMMANDS = [(page, tuple(words)) for page, words in commands()]
 DING = [words for _, words in COMMANDS if words[0] == "ding"]
 # Processes, which are tried together below.
 TOGETHER = ("-m parallel", "-m dist", "status")
-ALONE = sorted({words for words in DING if not any(one in " ".join(words) for one in TOGETHER)})
+# They serve until Ctrl-C; tests/board starts and ends them.
+ENDLESS = ("ding board",)
+ALONE = sorted(
+    {words for words in DING if not any(one in " ".join(words) for one in TOGETHER + ENDLESS)}
+)
 
 
 def shortened(words):
@@ -64,6 +68,9 @@ def _environment(monkeypatch):
 
 @pytest.mark.parametrize("words", ALONE, ids=" ".join)
 def test_command(words, workplace, monkeypatch):
+    if words[1] == "plot":
+        library = "plotly" if ".html" in words[-1] else "matplotlib"
+        pytest.importorskip(library, reason="the extra 'plot' or 'board' is not installed")
     monkeypatch.chdir(workplace)
     run(*shortened(words))
     if "--replay-path" in words:

@@ -37,6 +37,8 @@ def _own_registries():
 def test_block(page, text, monkeypatch):
     if "LunarLander" in text and importlib.util.find_spec("Box2D") is None:
         pytest.skip("LunarLander needs the extra [box2d]")
+    if "ding.plot" in text:
+        pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
     monkeypatch.setenv("DING_CONSOLE", "quiet")
     for name, limit in LIMITS.items():
         short = functools.partial(getattr(ding.entry, name), **{limit: 1})

@@ -31,6 +31,7 @@ const TITLES = {
   "learner/q_value_avg": "Q value",
   "learner/cur_lr_avg": "Learning rate",
   "learner/train_time_avg": "Time of an update",
+  "collector/eps": "Exploration rate ε",
   "buffer/staleness_avg": "Age of samples",
 };
 const MAIN = ["evaluator/reward_mean", "evaluator/return_mean", "collector/reward_mean", "collector/return_mean"];

@@ -1,0 +1,273 @@
+"""Returns of runs over their seeds, as a picture and a table.
+
+Runs whose configs differ in seed and folder alone are one group. A group's curve is the
+interquartile mean over its seeds with a bootstrap interval, as Agarwal et al. advise in "Deep
+Reinforcement Learning at the Edge of the Statistical Precipice" (2021): few seeds say little, and
+the interval says how little.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ding.board.run_list import Run, RunList, best_group, returns_in
+from ding.utils.errors import ConfigError
+from ding.utils.log_writer import METRICS_FILE
+
+__all__ = ["ReturnCurve", "ReturnPlot", "interquartile_mean", "last_returns", "returns"]
+
+Axis = Literal["envstep", "iter", "time"]
+#: Where a picture can go.
+FORMATS = (".png", ".pdf", ".svg", ".html")
+#: Distinct also to those who see few colours; the page of runs has the same.
+COLOURS = ("#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0", "#0f9fb5", "#d43f3a", "#9a7d0a")
+_AXIS_TITLES = {"envstep": "environment steps", "iter": "updates", "time": "time (minutes)"}
+_POINTS = 101
+_BOOTSTRAPS = 2000
+_CONFIDENCE = 0.95
+#: Evaluations at the end of a run that its last return is the mean of.
+LAST = 5
+
+
+@dataclass(frozen=True)
+class ReturnCurve:
+    """The returns of the runs of one config.
+
+    Attributes:
+        name: Of the config.
+        folders: Of the runs, one per seed.
+        x: ``[points]``, in the unit of the axis.
+        mean: Interquartile mean of the runs' returns, ``[points]``.
+        low: Lower end of its 95 % bootstrap interval, ``[points]``; ``mean`` itself for one run.
+        high: Likewise the upper end.
+        last: Of each run the mean return of its last five evaluations, ``[runs]``.
+        best: Of each run the best evaluation, ``[runs]``.
+    """
+
+    name: str
+    folders: tuple[str, ...]
+    x: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    last: np.ndarray
+    best: np.ndarray
+
+    @property
+    def label(self) -> str:
+        """Name and number of seeds."""
+        count = len(self.folders)
+        return f"{self.name} ({count} {'seed' if count == 1 else 'seeds'})"
+
+
+@dataclass(frozen=True)
+class ReturnPlot:
+    """What `returns` found.
+
+    Attributes:
+        curves: One for each config, by name.
+        axis: What ``x`` of the curves counts.
+    """
+
+    curves: tuple[ReturnCurve, ...]
+    axis: Axis
+
+    def table(self) -> str:
+        """A line for each config, the best at the top by the returns at the end of its runs."""
+        rows = [("config", "seeds", "last return", "95 % interval", "worst", "best ever")]
+        ranked = sorted(self.curves, key=lambda curve: -interquartile_mean(curve.last))
+        for curve in ranked:
+            low, high = bootstrap_interval(curve.last[:, None])
+            many = len(curve.folders) > 1
+            rows.append(
+                (
+                    *(curve.name, str(len(curve.folders))),
+                    f"{interquartile_mean(curve.last):.4g}",
+                    f"{low[0]:.4g} to {high[0]:.4g}" if many else "-",
+                    *(f"{curve.last.min():.4g}", f"{curve.best.max():.4g}"),
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+            for row in rows
+        )
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Draw the curves into a file.
+
+        Args:
+            path: Ends with ``.png``, ``.pdf``, ``.svg`` (matplotlib) or ``.html`` (plotly, in one
+                file that needs no network).
+
+        Raises:
+            ConfigError: Another ending, or the library is not installed.
+        """
+        path = os.fspath(path)
+        ending = os.path.splitext(path)[1].lower()
+        if ending not in FORMATS:
+            raise ConfigError(f"cannot draw into {path!r}: expected a name with {_or(FORMATS)}")
+        if ending == ".html":
+            self._save_html(path)
+        else:
+            self._save_picture(path)
+
+    def _save_picture(self, path: str) -> None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise ConfigError("pictures need matplotlib: pip install 'ding[plot]'") from error
+        figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        for curve, colour in self._coloured():
+            axes.plot(curve.x, curve.mean, color=colour, linewidth=2, label=curve.label)
+            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
+        axes.set_xlabel(_AXIS_TITLES[self.axis])
+        axes.set_ylabel(self._title)
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+        figure.savefig(path, dpi=150)
+
+    def _save_html(self, path: str) -> None:
+        try:
+            from plotly import graph_objects
+        except ImportError as error:
+            raise ConfigError("HTML needs plotly: pip install 'ding[board]'") from error
+        figure = graph_objects.Figure()
+        for curve, colour in self._coloured():
+            band = {"mode": "lines", "line_width": 0, "hoverinfo": "skip", "showlegend": False}
+            figure.add_scatter(x=curve.x, y=curve.low, **band)
+            figure.add_scatter(
+                x=curve.x, y=curve.high, fill="tonexty", fillcolor=f"{colour}33", **band
+            )
+            label = curve.label.replace("<", "&lt;")
+            figure.add_scatter(x=curve.x, y=curve.mean, name=label, line_color=colour)
+        figure.update_layout(
+            xaxis_title=_AXIS_TITLES[self.axis], yaxis_title=self._title, template="plotly_white"
+        )
+        figure.write_html(path, include_plotlyjs=True)
+
+    @property
+    def _title(self) -> str:
+        one = all(len(curve.folders) == 1 for curve in self.curves)
+        return "return" if one else "return (interquartile mean, 95 % interval)"
+
+    def _coloured(self) -> Iterator[tuple[ReturnCurve, str]]:
+        for i, curve in enumerate(self.curves):
+            yield curve, COLOURS[i % len(COLOURS)]
+
+
+def returns(
+    runs: str | os.PathLike | Sequence[str | os.PathLike], x: Axis = "envstep"
+) -> ReturnPlot:
+    """The returns of runs, grouped by config.
+
+    A curve ends where the first of its runs does; a run that has converged keeps its last return
+    until then, since it would not have become worse by being stopped.
+
+    Args:
+        runs: Folders of runs, or folders that hold such.
+        x: ``envstep``, ``iter`` (updates) or ``time`` (minutes since a run's first evaluation).
+
+    Raises:
+        ConfigError: There is no run with an evaluation, or no such axis.
+    """
+    if x not in _AXIS_TITLES:
+        raise ConfigError(f"x is {x!r}, expected {_or(tuple(_AXIS_TITLES))}")
+    roots = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
+    groups: dict[str, list[tuple[Run, np.ndarray]]] = {}
+    for run in _runs_in(roots):
+        points = _points(run.folder, x)
+        if len(points):
+            groups.setdefault(run.group, []).append((run, points))
+    if not groups:
+        raise ConfigError(f"no run with an evaluation in {', '.join(str(root) for root in roots)}")
+    curves, names = [], set[str]()
+    for members in sorted(groups.values(), key=lambda members: members[0][0].name):
+        name, number = members[0][0].name, 2
+        while name in names:
+            name, number = f"{members[0][0].name} (config {number})", number + 1
+        names.add(name)
+        curves.append(_curve(name, members))
+    return ReturnPlot(tuple(curves), x)
+
+
+def last_returns(folder: str) -> float | None:
+    """The mean return of a run's last five evaluations, ``None`` if there was none."""
+    points = _points(folder, "iter")
+    return float(points[-LAST:, 1].mean()) if len(points) else None
+
+
+def interquartile_mean(values: np.ndarray, axis: int = 0) -> Any:
+    """The mean of the middle half along an axis; of fewer than four values the mean of all."""
+    values = np.sort(values, axis=axis)
+    cut = int(0.25 * values.shape[axis])
+    return values.take(range(cut, values.shape[axis] - cut), axis=axis).mean(axis=axis)
+
+
+def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % percentile interval of the interquartile mean over runs.
+
+    Args:
+        values: ``[runs, points]``.
+
+    Returns:
+        Its ends, ``[points]`` each; the same for the same values.
+    """
+    chosen = np.random.default_rng(0).integers(len(values), size=(_BOOTSTRAPS, len(values)))
+    means = interquartile_mean(values[chosen], axis=1)
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
+    return low, high
+
+
+def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
+    start = max(points[0, 0] for _, points in members)
+    ends = [points[-1, 0] for run, points in members if run.status != "converged"]
+    end = min(ends) if ends else max(points[-1, 0] for _, points in members)
+    x = np.linspace(start, max(start, end), _POINTS)
+    values = np.stack([np.interp(x, points[:, 0], points[:, 1]) for _, points in members])
+    mean = interquartile_mean(values)
+    low, high = bootstrap_interval(values) if len(members) > 1 else (mean, mean)
+    return ReturnCurve(
+        name,
+        tuple(run.folder for run, _ in members),
+        *(x, mean, low, high),
+        last=np.array([points[-LAST:, 1].mean() for _, points in members]),
+        best=np.array([points[:, 1].max() for _, points in members]),
+    )
+
+
+def _runs_in(roots: Sequence[str | os.PathLike]) -> Iterator[Run]:
+    seen = set()
+    for root in roots:
+        for run in RunList(os.fspath(root)).all():
+            if run.folder not in seen:
+                seen.add(run.folder)
+                yield run
+
+
+def _points(folder: str, x: Axis) -> np.ndarray:
+    """``[evaluations, 2]``: x and mean return, by x; the newest where x is the same."""
+    found: dict[str, dict[float, float]] = {}
+    start: float | None = None
+    try:
+        with open(os.path.join(folder, METRICS_FILE), "rb") as file:
+            for line in file:
+                for group, step, now, value in returns_in(line):
+                    start = now if start is None else start
+                    place = (now - start) / 60 if x == "time" else step
+                    found.setdefault(group, {})[place] = value
+    except OSError:
+        return np.empty((0, 2))
+    kind = "_iter" if x == "iter" else "_step"
+    chosen = best_group([name for name in found if name.endswith(kind)] or list(found))
+    return np.empty((0, 2)) if chosen is None else np.array(sorted(found[chosen].items()))
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
