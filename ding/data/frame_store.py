@@ -173,9 +173,8 @@ class FramePair:
         self._frames[: self._used] = state["frames"][live]
         self._first[: len(order)], self._second[: len(order)] = both.reshape(2, -1)
         self._users[: self._used] = np.bincount(both, minlength=self._used)
-        for slot in range(self._used):
-            self._prints[slot] = self._fingerprints(self._raw[slot : slot + 1])[0]
-            self._by_print[int(self._prints[slot])] = slot
+        prints = self._prints[: self._used] = self._fingerprints(self._raw[: self._used])
+        self._by_print = {key: slot for slot, key in enumerate(prints.tolist())}
 
     def _fingerprints(self, raw: np.ndarray) -> np.ndarray:
         """uint64 [n] of bytes [n, row_bytes]; every byte counts, and so does its place."""

@@ -8,7 +8,7 @@
 In ``info`` a bare number stands for all rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,17 +68,6 @@ def columns_of(items: Any) -> dict[str, Any] | None:
         return None
     names = [name for name in rows[0] if all(name in row for row in rows)]
     return {name: _as_array([row[name] for row in rows]) for name in names}
-
-
-def join_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Rows of several draws, one after the other."""
-    return {name: _join([part[name] for part in parts]) for name in parts[0]}
-
-
-def _join(columns: list[Any]) -> Any:
-    if isinstance(columns[0], IdColumn):
-        return IdColumn(columns[0].prefix, np.concatenate([c.numbers for c in columns]))
-    return np.concatenate(columns)
 
 
 # ---------------------------------------------------------------------- in

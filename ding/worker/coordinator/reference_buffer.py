@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.chunks.wire import columns_of, ids_of, join_columns
+from ding.data.chunks.wire import columns_of, ids_of
 from ding.data.columns import Columns
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.coordinator._types import BatchColumns, Config, StateDict
@@ -90,27 +90,21 @@ class ReferenceBuffer:
             train_iter: Iteration at which it will train on the batch, if that is a later one.
         """
         later = {"train_iter": train_iter} if self._knows_train_iter else {}
-        columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
-        if columns is None or (self._tells and not self._chunks.dead_rows):
-            return columns
-        kept: list[BatchColumns] = []
+        kept: list[Columns] = []
         have = 0
         for _ in range(_ATTEMPTS):
+            columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
+            if columns is None or (self._tells and not self._chunks.dead_rows):
+                break
             alive = np.flatnonzero(self._chunks.are_alive(np.asarray(columns["chunk"])))
-            if len(alive) == batch_size:
-                return columns
-            kept.append({name: column[alive] for name, column in columns.items()})
+            kept.append(Columns(columns).take(alive))
             have += len(alive)
             if have >= batch_size:
                 break
-            columns = columns_of(self.buffer.sample(batch_size, cur_iter, **later))
-            if columns is None:
-                break
         if not have:
-            return None
-        # Few are left: some come more than once.
-        at = np.arange(batch_size) % have
-        return {name: column[at] for name, column in join_columns(kept).items()}
+            return None if kept else columns
+        # If few are left, some come more than once.
+        return Columns.concat(kept).take(np.arange(batch_size) % have).columns
 
     def update(self, info: Mapping[str, object]) -> None:
         """Pass on what learning found about rows.
