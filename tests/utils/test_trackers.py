@@ -106,7 +106,6 @@ def test_what_is_wrong_with_the_config_is_said_before_the_run(
     kept, given, error, words, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    monkeypatch.delitem(sys.modules, "ding.utils.trackers.wandb_tracker", raising=False)
     with pytest.raises(error, match=words):
         RunLog("run", config={"trackers": given})
 
@@ -163,22 +162,6 @@ def test_a_full_disk_loses_events_and_neither_the_run_nor_the_later_ones(tmp_pat
 # ---------------------------------------------------------------------- services, without them
 
 
-@pytest.fixture
-def fresh(monkeypatch):
-    """Registers trackers anew, on packages that a test provides."""
-
-    def provide(name, **modules):
-        for module, content in modules.items():
-            monkeypatch.setitem(sys.modules, module.replace("__", "."), content)
-        monkeypatch.delitem(sys.modules, f"ding.utils.trackers.{name}_tracker", raising=False)
-        dict.pop(TRACKER_REGISTRY, name, None)
-
-    yield provide
-    for name in ("wandb", "mlflow"):
-        dict.pop(TRACKER_REGISTRY, name, None)
-        sys.modules.pop(f"ding.utils.trackers.{name}_tracker", None)
-
-
 def run_with(options):
     log = RunLog("run", config={**CONFIG, "trackers": options})
     log.writer.add_scalar("a_iter/x", 1.0, 10)
@@ -188,7 +171,7 @@ def run_with(options):
 
 
 @pytest.mark.parametrize("opened_before", [False, True])
-def test_wandb(fresh, tmp_path, opened_before):
+def test_wandb(monkeypatch, tmp_path, opened_before):
     rows, axes, ends, config, summary = [], [], [], {}, {}
     run = SimpleNamespace(
         config=SimpleNamespace(update=lambda new, allow_val_change: config.update(new)),
@@ -201,7 +184,7 @@ def test_wandb(fresh, tmp_path, opened_before):
     wandb = ModuleType("wandb")
     wandb.run = run if opened_before else None
     wandb.init = lambda **options: asked.update(options) or run
-    fresh("wandb", wandb=wandb)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
     run_with({"wandb": {"project": "p", "mode": "offline"}})
     assert config["policy"]["learn"]["lr"] == 0.1
     assert axes == [("a_iter/*", "a_iter/step")]
@@ -215,7 +198,7 @@ def test_wandb(fresh, tmp_path, opened_before):
         assert ends == [1]
 
 
-def test_mlflow(fresh):
+def test_mlflow(monkeypatch):
     batches, made, ends = [], [], []
 
     class Client:
@@ -242,7 +225,8 @@ def test_mlflow(fresh):
     mlflow.MlflowClient = Client
     mlflow.entities = entities
     entities.Metric = entities.Param = entities.RunTag = lambda *parts: parts
-    fresh("mlflow", mlflow=mlflow, mlflow__entities=entities)
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
     run_with({"mlflow": {"tracking_uri": "sqlite:///x.db"}})
     assert made == ["sqlite:///x.db", ("id of ding", "run")]
     params, first, infinite, plain, tags = batches

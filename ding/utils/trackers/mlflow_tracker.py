@@ -6,9 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
-
 from ding.utils.default_helper import flatten_dict
 from ding.utils.registry_factory import TRACKER_REGISTRY
 
@@ -33,8 +30,11 @@ class MlflowTracker(Tracker):
     def __init__(
         self, folder: str, tracking_uri: str | None = None, experiment: str = "ding"
     ) -> None:
+        import mlflow.entities  # an extra
+
         super().__init__(folder)
-        self._client = MlflowClient(tracking_uri)
+        self._entities = mlflow.entities
+        self._client = mlflow.MlflowClient(tracking_uri)
         found = self._client.get_experiment_by_name(experiment)
         home = found.experiment_id if found else self._client.create_experiment(experiment)
         name = os.path.basename(os.path.abspath(folder))
@@ -42,17 +42,17 @@ class MlflowTracker(Tracker):
 
     def config(self, config: Mapping[str, Any]) -> None:
         flat = flatten_dict(dict(config), delimiter=".")
-        params = (Param(key, str(value)[:_LONGEST]) for key, value in flat.items())
+        params = (self._entities.Param(key, str(value)[:_LONGEST]) for key, value in flat.items())
         while some := list(itertools.islice(params, _PARAMS)):
             self._client.log_batch(self._run_id, params=some)
 
     def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
-        at = int(time * 1000), step or 0
-        metrics = [Metric(tag, v, *at) for tag, v in values.items() if math.isfinite(v)]
+        make, at = self._entities.Metric, (int(time * 1000), step or 0)
+        metrics = [make(tag, v, *at) for tag, v in values.items() if math.isfinite(v)]
         self._client.log_batch(self._run_id, metrics=metrics)
 
     def end(self, status: str, reason: str, facts: Mapping[str, Any]) -> None:
         words = {"status": status, "reason": reason, **facts}
-        tags = [RunTag(key, str(value)) for key, value in words.items()]
+        tags = [self._entities.RunTag(key, str(value)) for key, value in words.items()]
         self._client.log_batch(self._run_id, tags=tags)
         self._client.set_terminated(self._run_id, _ENDS.get(status, "FINISHED"))

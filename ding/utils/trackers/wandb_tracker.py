@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import wandb
-
 from ding.utils.registry_factory import TRACKER_REGISTRY
 
 from .base import Tracker
@@ -23,6 +21,8 @@ class WandbTracker(Tracker):
     """
 
     def __init__(self, folder: str, **options: Any) -> None:
+        import wandb  # an extra
+
         super().__init__(folder)
         self._owned = wandb.run is None
         self._run: Any = wandb.run or wandb.init(**{"dir": folder, **options})
