@@ -22,11 +22,14 @@ from .parallel_entry import (
 from .serial_entry import (
     serial_pipeline as serial_pipeline,
 )
-from .serial_entry_bc import (
-    serial_pipeline_bc as serial_pipeline_bc,
-)
 from .serial_entry_dqfd import (
     serial_pipeline_dqfd as serial_pipeline_dqfd,
+)
+from .serial_entry_dqfd import (
+    serial_pipeline_r2d3 as serial_pipeline_r2d3,
+)
+from .serial_entry_offline import (
+    serial_pipeline_bc as serial_pipeline_bc,
 )
 from .serial_entry_offline import (
     serial_pipeline_offline as serial_pipeline_offline,
@@ -34,11 +37,8 @@ from .serial_entry_offline import (
 from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy as serial_pipeline_onpolicy,
 )
-from .serial_entry_onpolicy_ppg import (
+from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
-)
-from .serial_entry_r2d3 import (
-    serial_pipeline_r2d3 as serial_pipeline_r2d3,
 )
 from .utils import (
     AccMetric as AccMetric,

@@ -139,9 +139,8 @@ def main(
     if query is not None:
         _list_types(query)
         return
-    options, parallel = cli_options.split_options(options)
     _check_usage(options, plain, quiet)
-    cli_options.check_usage(options["mode"], parallel, options["config"])
+    cli_options.check_usage(options)
     if profile and options["mode"] == "parallel":
         raise click.UsageError("--profile measures one process: use it with -m serial or -m dist")
     if plain or quiet:
@@ -149,7 +148,7 @@ def main(
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
     try:
         with _profiled(profile):
-            status = _run(options, parallel)
+            status = _run(options)
     except DingError as error:
         if isinstance(error, RunError) and error.printed:
             sys.exit(1)
@@ -167,19 +166,15 @@ def main(
     sys.exit(status)
 
 
-def _run(options: dict[str, Any], parallel: dict[str, Any]) -> int:
+def _run(options: dict[str, Any]) -> int:
     # Torch and all are imported here: not for those who ask for help.
     if options["mode"] == "dist":
         from ding.entry.cli_dist import run_dist
 
-        return run_dist(options, parallel)
+        return run_dist(options)
     from ding.entry.cli_runs import run
 
-    names = (
-        *("coordinator_host", "coordinator_port", "engine", "address"),
-        *("enable_total_log", "disable_flask_log"),
-    )
-    return run(**options, **{name: parallel[name] for name in names})
+    return run(options)
 
 
 @contextlib.contextmanager

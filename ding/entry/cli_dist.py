@@ -1,10 +1,10 @@
 """``ding -m dist``: one part of a run that is spread over shells or hosts."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ding.config.compile_parallel import complete_parallel
 from ding.config.notes import Notes
-from ding.config.read import read_compiled
 from ding.entry import dist_entry
 from ding.entry.cli_runs import read_configs, rename
 from ding.entry.dist_replicas import (
@@ -16,28 +16,24 @@ from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import print_notes
 
 
-def run_dist(options: dict[str, Any], own: dict[str, Any]) -> int:
+def run_dist(options: Mapping[str, Any]) -> int:
     """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
-
-    Args:
-        options: Those of all modes.
-        own: Those of `ding.entry.cli_options`.
 
     Raises:
         DingError: What is wrong, for one line on the terminal.
         SystemExit: A signal ended the part.
     """
-    module = own["module"]
+    module = options["module"]
     if module is None:
-        _change_replicas(own)
+        _change_replicas(options)
     elif module == "config":
-        _prepare(options, own)
+        _prepare(options)
     else:
-        _launch(module, options, own)
+        _launch(module, options)
     return 0
 
 
-def _prepare(options: dict[str, Any], own: dict[str, Any]) -> None:
+def _prepare(options: Mapping[str, Any]) -> None:
     configs = read_configs(options["config"], with_system=True)
     strict = apply_overrides(configs, options["settings"])
     if options["exp_name"]:
@@ -50,44 +46,38 @@ def _prepare(options: dict[str, Any], own: dict[str, Any]) -> None:
     if options["train_iter"] is not None:
         config.main.policy.learn.learner.train_iterations = options["train_iter"]
     hosts, ports = (
-        tuple(own[f"{part}_{what}"] for part in ("coordinator", "learner", "collector"))
+        tuple(options[f"{part}_{what}"] for part in ("coordinator", "learner", "collector"))
         for what in ("host", "port")
     )
-    dist_entry.prepare(config, own["platform"], hosts, ports)
+    dist_entry.prepare(config, options["platform"], hosts, ports)
 
 
-def _launch(module: str, options: dict[str, Any], own: dict[str, Any]) -> None:
-    config = read_compiled(options["config"])
-    if options["seeds"]:
-        config.main.seed = options["seeds"][0]
-    config.system.logs = {
-        "total": own["enable_total_log"],
-        "flask": not own["disable_flask_log"],
-    }
-    name = own["module_name"]
+def _launch(module: str, options: Mapping[str, Any]) -> None:
+    logs = options["enable_total_log"], options["disable_flask_log"]
+    seed = options["seeds"][0] if options["seeds"] else None
+    config = dist_entry.read_part(options["config"], seed, *logs)
+    name = options["module_name"]
     if module == "coordinator":
         coordinator = config.system.coordinator
-        coordinator.host = own["coordinator_host"] or coordinator.host
-        coordinator.port = own["coordinator_port"] or coordinator.port
+        coordinator.host = options["coordinator_host"] or coordinator.host
+        coordinator.port = options["coordinator_port"] or coordinator.port
         config.resume_coordinator = True if options["resume"] else None
         dist_entry.lead(config)
     elif module == "spawn_learner":
-        dist_entry.spawn(config, name, own["learner_port"])
+        dist_entry.spawn(config, name, options["learner_port"])
     else:
         part = module.removeprefix("learner_")
-        dist_entry.work(config, module, name, own[f"{part}_host"], own[f"{part}_port"])
+        dist_entry.work(config, module, name, options[f"{part}_host"], options[f"{part}_port"])
 
 
-def _change_replicas(own: dict[str, Any]) -> None:
-    where = own["kubeconfig"], own["coordinator_name"], own["namespace"]
-    kubeconfig, coordinator, namespace = where
-    if own["add"]:
-        resources = own["cpus"], own["gpus"], own["memory"]
-        dist_add_replicas(
-            own["add"], kubeconfig, own["replicas"], coordinator, namespace, *resources
-        )
-    elif own["delete"]:
-        dist_delete_replicas(own["delete"], kubeconfig, own["replicas"], coordinator, namespace)
+def _change_replicas(options: Mapping[str, Any]) -> None:
+    coordinator, namespace = options["coordinator_name"], options["namespace"]
+    kubeconfig, replicas = options["kubeconfig"], options["replicas"]
+    if kind := options["add"]:
+        resources = options["cpus"], options["gpus"], options["memory"]
+        dist_add_replicas(kind, kubeconfig, replicas, coordinator, namespace, *resources)
+    elif kind := options["delete"]:
+        dist_delete_replicas(kind, kubeconfig, replicas, coordinator, namespace)
     else:
-        pod = own["restart_pod_name"]
-        dist_restart_replicas(own["restart"], kubeconfig, coordinator, namespace, pod)
+        pod = options["restart_pod_name"]
+        dist_restart_replicas(options["restart"], kubeconfig, coordinator, namespace, pod)

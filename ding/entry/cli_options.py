@@ -1,6 +1,6 @@
 """Options of the command ``ding`` that only ``-m parallel`` and ``-m dist`` know."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -83,53 +83,40 @@ def parallel_options(command: Callable) -> Callable:
     return command
 
 
-def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The other options, and these."""
-    own: dict[str, Any] = {}
-    for name in _names():
-        own[name] = options.pop(name)
-    return options, own
-
-
-def _names() -> list[str]:
-    @parallel_options
-    def command() -> None:
-        pass
-
-    return [parameter.name for parameter in reversed(command.__click_params__)]  # type: ignore[attr-defined]
-
-
-def check_usage(mode: str | None, own: dict[str, Any], config: str | None) -> None:
+def check_usage(options: Mapping[str, Any]) -> None:
     """Refuse what does not go together.
 
     Raises:
         click.UsageError: It does not.
     """
-    replicas = [name for name in ("add", "delete", "restart") if own[name]]
+    mode = options["mode"]
+    replicas = [name for name in ("add", "delete", "restart") if options[name]]
     for name in ("engine", "address"):
-        if own[name] and mode not in (None, "parallel"):
+        if options[name] and mode not in (None, "parallel"):
             raise click.UsageError(f"--{name} is for -m parallel")
     if mode != "dist":
         known = ("coordinator_host", "coordinator_port") if mode == "parallel" else ()
-        wrong = [n for n in own if n.endswith(("_host", "_port")) and own[n] and n not in known]
+        wrong = [
+            n for n in options if n.endswith(("_host", "_port")) and options[n] and n not in known
+        ]
         if wrong:
             where = f"-m {mode}" if mode else "one process"
             raise click.UsageError(
                 f"--{wrong[0].replace('_', '-')} has no effect with {where}: it is for -m dist"
             )
         for name in ("module", "module_name", *replicas):
-            if own[name]:
+            if options[name]:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for -m dist")
         return
-    if len(replicas) + bool(own["module"]) != 1:
+    if len(replicas) + bool(options["module"]) != 1:
         raise click.UsageError(
             f"-m dist needs one of -M {'|'.join(MODULES)}, --add, --delete and --restart"
         )
-    if replicas and not own["coordinator_name"]:
+    if replicas and not options["coordinator_name"]:
         raise click.UsageError(f"--{replicas[0]} needs --coordinator-name")
-    if own["restart"] and not own["restart_pod_name"]:
+    if options["restart"] and not options["restart_pod_name"]:
         raise click.UsageError("--restart needs --restart-pod-name")
-    if own["module"] and not config:
+    if options["module"] and not options["config"]:
         raise click.UsageError(
             "-m dist needs a config file (-c); for parts, the one that -M config wrote"
         )

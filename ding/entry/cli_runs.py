@@ -5,6 +5,7 @@ import copy
 import os
 import statistics
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -25,8 +26,7 @@ from ding.entry.quick_config import quick_config
 from ding.entry.run_files import read_record
 from ding.entry.run_report import table
 from ding.entry.serial_entry import serial_pipeline
-from ding.entry.serial_entry_bc import serial_pipeline_bc
-from ding.entry.serial_entry_offline import serial_pipeline_offline
+from ding.entry.serial_entry_offline import serial_pipeline_bc, serial_pipeline_offline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
 from ding.utils.errors import ConfigError, DingError
@@ -35,56 +35,37 @@ from ding.utils.errors import ConfigError, DingError
 _Configs = list[dict[str, Any]]
 
 
-def run(
-    mode: str | None,
-    config: str | None,
-    seeds: list[int],
-    env_id: str | None,
-    policy: str | None,
-    exp_name: str | None,
-    train_iter: int | None,
-    env_step: int | None,
-    load_path: str | None,
-    replay_path: str | None,
-    settings: tuple[str, ...],
-    resume: bool,
-    strict: bool,
-    coordinator_host: str | None,
-    coordinator_port: int | None,
-    engine: str | None,
-    address: str | None,
-    enable_total_log: bool,
-    disable_flask_log: bool,
-) -> int:
+def run(options: Mapping[str, Any]) -> int:
     """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
 
     Raises:
         DingError: What is wrong, for one line on the terminal.
     """
+    mode, config, load_path = options["mode"], options["config"], options["load_path"]
     if config is not None:
         if mode is None and "system_config" in read_config_directly(config):
             mode = "parallel"
         configs = read_configs(config, with_system=mode == "parallel")
     else:
-        assert env_id is not None
-        assert policy is not None
-        configs = list(quick_config(env_id, policy))
+        configs = list(quick_config(options["env_id"], options["policy"]))
     main, create = configs[:2]
-    written = apply_overrides(configs, settings)
-    if exp_name:
-        rename(configs, exp_name)
-    seeds = seeds or [main.get("seed") or 0]
+    written = apply_overrides(configs, options["settings"])
+    if options["exp_name"]:
+        rename(configs, options["exp_name"])
+    seeds = options["seeds"] or [main.get("seed") or 0]
     if mode == "eval":
-        return _evaluate(configs, seeds[0], load_path, replay_path, strict or written)
+        strict = options["strict"] or written
+        return _evaluate(configs, seeds[0], load_path, options["replay_path"], strict)
     mode = mode or _suiting_mode(main, create)
-    _set_start(configs, config, load_path, resume)
-    limits: dict[str, Any] = {"max_train_iter": train_iter, "max_env_step": env_step}
+    _set_start(configs, config, load_path, options["resume"])
+    train_iter, engine, address = (options[n] for n in ("train_iter", "engine", "address"))
+    limits: dict[str, Any] = {"max_train_iter": train_iter, "max_env_step": options["env_step"]}
     if mode == "parallel":
-        limits = {"enable_total_log": enable_total_log, "disable_flask_log": disable_flask_log}
+        limits = {name: options[name] for name in ("enable_total_log", "disable_flask_log")}
         for path, value in (
             ("policy.learn.learner.train_iterations", train_iter),
-            ("system_config.coordinator.host", coordinator_host),
-            ("system_config.coordinator.port", coordinator_port),
+            ("system_config.coordinator.host", options["coordinator_host"]),
+            ("system_config.coordinator.port", options["coordinator_port"]),
         ):
             if value is not None:
                 apply_overrides(configs, [f"{path}={value!r}"])
@@ -95,7 +76,7 @@ def run(
         raise ConfigError("--env-step: a run from a data set takes no environment steps")
     if mode == "serial_bc":
         limits = {"max_iter": train_iter}
-    limits["strict"] = strict or written
+    limits["strict"] = options["strict"] or written
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
         return 0

@@ -137,7 +137,7 @@ def dist_launch_coordinator(
         RunError: The run failed.
         SystemExit: SIGINT or SIGTERM ended it.
     """
-    config = _read(filename, seed, enable_total_log, disable_flask_log)
+    config = read_part(filename, seed, enable_total_log, disable_flask_log)
     if coordinator_port:
         config.system.coordinator.port = coordinator_port
     lead(config)
@@ -170,7 +170,7 @@ def dist_launch_learner(
         RunError: It could not go on.
         SystemExit: SIGINT or SIGTERM ended it.
     """
-    config = _read(filename, seed, False, disable_flask_log)
+    config = read_part(filename, seed, False, disable_flask_log)
     work(config, "learner", name, port=learner_port)
 
 
@@ -182,7 +182,7 @@ def dist_launch_collector(
     disable_flask_log: bool = True,
 ) -> None:
     """Run a collector of a compiled config; arguments as for :func:`dist_launch_learner`."""
-    config = _read(filename, seed, False, disable_flask_log)
+    config = read_part(filename, seed, False, disable_flask_log)
     work(config, "collector", name, port=collector_port)
 
 
@@ -204,7 +204,7 @@ def dist_launch_learner_aggregator(
         name: Which one; the first if not given.
         disable_flask_log: Whether the server keeps single requests out of the log.
     """
-    config = _read(filename, seed, False, disable_flask_log)
+    config = read_part(filename, seed, False, disable_flask_log)
     work(config, "learner_aggregator", name, aggregator_host, aggregator_port)
 
 
@@ -224,7 +224,7 @@ def dist_launch_spawn_learner(
         name: The learner's first process, such as ``learner0``, or its aggregator.
         disable_flask_log: Whether servers keep single requests out of the log.
     """
-    spawn(_read(filename, seed, False, disable_flask_log), name, learner_port)
+    spawn(read_part(filename, seed, False, disable_flask_log), name, learner_port)
 
 
 def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
@@ -281,9 +281,12 @@ def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
     return entry
 
 
-def _read(filename: str, seed: int, total_log: bool, disable_flask_log: bool) -> EasyDict:
+def read_part(
+    filename: str, seed: int | None, total_log: bool, disable_flask_log: bool
+) -> EasyDict:
+    """The compiled config of a part; see `dist_launch_coordinator`, but that the seed may stay."""
     config = read_compiled(filename)
-    config.main.seed = seed
+    config.main.seed = config.main.seed if seed is None else seed
     config.system.logs = {"total": total_log, "flask": not disable_flask_log}
     return config
 

@@ -5,7 +5,7 @@ import copy
 import logging
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import torch
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.offline.saved_items import ROWS_FOLDER, STATE_FILE
 from ding.data.row_journal import RowJournal
-from ding.entry.changed_config import changes, config_facts
 from ding.entry.components import Components
 from ding.entry.optimizer_options import keep_configured
 from ding.torch_utils import to_device
@@ -26,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: The state before; it is taken up if the last one is damaged.
 PREVIOUS_NAME = "resume_previous.pth.tar"
+#: Where a run is and how it goes on; these change with every resume.
+_PLACES = ("exp_name", "policy.learn.resume_training", "policy.learn.learner.hook")
 
 
 def state_path(exp_name: str) -> str:
@@ -63,7 +64,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
         **{name: part.state_dict() for name, part in own.items()},
         "rng": _rng_state(),
         "optimizer_options": parts.built_options,
-        "config": config_facts(parts.cfg),
+        "config": _config_facts(parts.cfg),
     }
     state = copy.deepcopy(state)
     if isinstance(buffer, RingBuffer):
@@ -135,7 +136,7 @@ def load_run_state(
 def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
     state = read_file(path)
     try:
-        changed = changes(state["config"], config_facts(parts.cfg))
+        changed = _changes(state["config"], _config_facts(parts.cfg))
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
         with _rows_in(journal, parts.replay_buffer):
@@ -180,6 +181,29 @@ def _stateful(parts: Components) -> dict[str, Any]:
         "buffer": parts.replay_buffer,
     }
     return {name: part for name, part in found.items() if hasattr(part, "state_dict")}
+
+
+def _config_facts(cfg: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """All values of a compiled config as text, by their full path."""
+    facts: dict[str, str] = {}
+    for key, value in cfg.items():
+        place = f"{path}.{key}" if path else str(key)
+        if place in _PLACES:
+            continue
+        if isinstance(value, Mapping):
+            facts.update(_config_facts(value, place))
+        elif not callable(value):  # its text is another in each process
+            facts[place] = repr(value)
+    return facts
+
+
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """``key: before -> now`` of each key that both have and that differs."""
+    return [
+        f"{key}: {before[key]} -> {now[key]}"
+        for key in before
+        if key in now and now[key] != before[key]
+    ]
 
 
 def _rng_state() -> dict[str, Any]:

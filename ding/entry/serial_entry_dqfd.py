@@ -66,6 +66,10 @@ def serial_pipeline_dqfd(
     )[0]
 
 
+#: R2D3's pipeline (Paine et al. 2019) is that of DQfD, where samples are sequences of steps.
+serial_pipeline_r2d3 = serial_pipeline_dqfd
+
+
 def _check(cfg: Any) -> None:
     if "expert_replay_buffer_size" not in cfg.learn:
         raise ConfigError(

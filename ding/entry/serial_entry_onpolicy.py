@@ -31,6 +31,21 @@ def serial_pipeline_onpolicy(
     )[0]
 
 
+def serial_pipeline_onpolicy_ppg(
+    input_cfg: InputConfig,
+    seed: int = 0,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+    max_train_iter: int | None = int(1e10),
+    max_env_step: int | None = int(1e10),
+    strict: Strict = False,
+) -> Policy:
+    """:func:`serial_pipeline_onpolicy`: the policy keeps what its auxiliary phases need itself."""
+    return serial_pipeline_onpolicy(
+        input_cfg, seed, env_setting, model, max_train_iter, max_env_step, strict
+    )
+
+
 def on_policy_round(parts: Components, run: SerialRun) -> None:
     """Collect, then learn from all of it once."""
     data = run.collect(parts.commander.step())
