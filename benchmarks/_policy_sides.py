@@ -81,30 +81,36 @@ gymnasium.register("Noise-v0", Noise)
 
 def ding(name: str) -> Act:
     """Samples a batch and updates, as the serial pipeline does."""
+    return updates(*ding_config(name), name)
+
+
+def ding_frames(name: str) -> Act:
+    """As :func:`ding`, with the network and sizes that Atari is learned with."""
+    return updates(*frames_config(name), name, frames=True)
+
+
+def updates(main: dict, create: dict, name: str, frames: bool = False) -> Act:
+    """Updates of a policy on what its untrained self has collected."""
     os.chdir(tempfile.mkdtemp())
     from ding.entry.components import build_components, load_config
     from ding.utils.run_log import RunLog
 
-    cfg = load_config(ding_config(name), 0, save_cfg=False)
+    cfg = load_config((main, create), 0, save_cfg=False)
     parts = build_components(cfg, RunLog(cfg.exp_name).writer)
     learner, buffer, collector = parts.learner, parts.replay_buffer, parts.collector
     explore = {"eps": 0.5} if name in ("dqn", "c51", "qrdqn", "iqn", "discrete_cql") else {}
-    if buffer is None:
-        data = collector.collect(n_sample=ROLLOUT, policy_kwargs=explore)
-
-        def act() -> int:
-            before = learner.train_iter
-            learner.train(data, collector.envstep)
-            return learner.train_iter - before
-
-        return act
-    data = collector.collect(n_sample=FILL, policy_kwargs=explore)
-    buffer.push(data, collector.envstep)
-    batch_size = SETTINGS[name][1]
+    data = collector.collect(policy_kwargs=explore)
+    if buffer is not None:
+        for _ in range(FILL // (16 if frames else 8)):
+            buffer.push(data, collector.envstep)
+            data = collector.collect(policy_kwargs=explore)
+    batch_size = main["policy"]["learn"]["batch_size"]
 
     def act() -> int:
-        learner.train(buffer.sample(batch_size, learner.train_iter), collector.envstep)
-        return 1
+        before = learner.train_iter
+        batch = data if buffer is None else buffer.sample(batch_size, before)
+        learner.train(batch, collector.envstep)
+        return learner.train_iter - before
 
     return act
 
@@ -153,12 +159,7 @@ def ding_config(name: str) -> tuple[dict, dict]:
     return main, create
 
 
-def ding_frames(name: str) -> Act:
-    """As :func:`ding`, with the network and sizes that Atari is learned with."""
-    os.chdir(tempfile.mkdtemp())
-    from ding.entry.components import build_components, load_config
-    from ding.utils.run_log import RunLog
-
+def frames_config(name: str) -> tuple[dict, dict]:
     main, create = ding_config(name)
     main["env"]["kwargs"] = dict(frames=True)
     policy = main["policy"]
@@ -171,21 +172,7 @@ def ding_frames(name: str) -> Act:
         policy["collect"]["n_sample"] = FRAME_ROLLOUT
     else:
         policy["model"].update(dueling=False, head_layer_num=0)
-    cfg = load_config((main, create), 0, save_cfg=False)
-    parts = build_components(cfg, RunLog(cfg.exp_name).writer)
-    learner, buffer, collector = parts.learner, parts.replay_buffer, parts.collector
-    data = collector.collect(policy_kwargs={} if buffer is None else {"eps": 0.5})
-    for _ in range(FILL // 16 if buffer is not None else 0):
-        buffer.push(data, collector.envstep)
-        data = collector.collect(policy_kwargs={"eps": 0.5})
-
-    def act() -> int:
-        before = learner.train_iter
-        batch = data if buffer is None else buffer.sample(FRAME_BATCH[name], before)
-        learner.train(batch, collector.envstep)
-        return learner.train_iter - before
-
-    return act
+    return main, create
 
 
 # ---------------------------------------------------------------------- a loop written by hand

@@ -98,7 +98,7 @@ WORKS: dict[str, Work] = {
 }
 
 GOALS = [
-    ("serial pipeline, env steps while training", "ding", "hand-written", 0.8),
+    ("serial pipeline, env steps while training", "ding", "hand-written", 1.0),
     ("serial pipeline, env steps while training", "ding", "SB3", 1.0),
     ("serial pipeline, env steps while training", "ding", "DI-engine", 1.0),
 ]

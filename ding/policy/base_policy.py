@@ -7,6 +7,8 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 
 import copy
 import inspect
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from easydict import EasyDict
 
 from ding.data import tree_map
 from ding.model import create_model, model_wrap
+from ding.model.wrapper.base import innermost
 from ding.policy import modes
 from ding.policy.common_utils import default_preprocess_learn
 from ding.policy.optimizer_state import load_state, save_state
@@ -66,7 +69,9 @@ class Policy(RowAdapter):
         bp_update_sync=True,
         traj_len_inf=False,
         model=dict(),
-        learn=dict(resume_training=False),
+        # Compile the networks: True, or one of torch.compile's modes ('reduce-overhead' makes CUDA
+        # graphs). Pays on GPUs; measure it (`benchmarks/compile.py`).
+        learn=dict(resume_training=False, compile=False),
         collect=dict(),
         eval=dict(),
         other=dict(),
@@ -141,6 +146,30 @@ class Policy(RowAdapter):
         for name in ("learn", "collect", "eval", "command"):
             if name in self._enable_field:
                 getattr(self, f"_init_{name}")()
+        if "learn" in self._enable_field and cfg.learn.get("compile", False):
+            self._compile(cfg.learn.compile)
+
+    def _compile(self, mode: bool | str) -> None:
+        """Let torch compile the networks at their first calls, which takes up to a minute.
+
+        Raises:
+            ConfigError: An unknown mode, or there is no compiler.
+        """
+        modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+        if mode is not True and mode not in modes:
+            raise ConfigError(
+                f"policy.learn.compile is {mode!r}; expected True, False or one of {modes}"
+            )
+        compilers = [os.environ.get("CXX", "g++"), "clang++", "cl"]
+        if not self._cuda and not any(map(shutil.which, compilers)):
+            raise ConfigError(
+                f"policy.learn.compile={mode!r} needs a C++ compiler, and there is none of "
+                f"{compilers}: install one, or set the key to False, which computes the same"
+            )
+        networks = [self._model, getattr(self, "_target_model", None)]
+        for network in networks:
+            if network is not None:
+                innermost(network).compile(mode=None if mode is True else mode)
 
     def _check_fields(self, enable_field: Sequence[str] | None) -> frozenset[str]:
         if enable_field is None:

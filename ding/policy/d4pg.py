@@ -65,4 +65,4 @@ class D4PGPolicy(DDPGPolicy):
         return self._descend_critic(batch, loss, error.detach(), *values)
 
     def _judge_all(self, model: Any, obs: Any, action: Any) -> dict[str, torch.Tensor]:
-        return model.forward({"obs": obs, "action": action}, mode="compute_critic")
+        return model({"obs": obs, "action": action}, mode="compute_critic")

@@ -103,7 +103,7 @@ class DQNPolicy(Policy):
         self._learn_model = model_wrap(self._model, "argmax_sample")
         # What a subclass computes otherwise, autograd has to.
         own = any(getattr(type(self), n) is not getattr(DQNPolicy, n) for n in _LEARNED_QUICKLY)
-        if not own and not cfg.get("multi_gpu", False):
+        if not own and not cfg.get("multi_gpu", False) and not cfg.learn.get("compile", False):
             self._quick_learner = QuickLearner(self._model, self._target_model, self._gamma)
 
     def _forward_learn(self, data: Any) -> dict[str, Any]:

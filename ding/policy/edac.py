@@ -56,7 +56,7 @@ class EDACPolicy(SACPolicy):
 
     def _judge(self, model: Any, obs: Any, action: Any) -> Any:
         """What each critic says of actions, ``[E, B]``."""
-        return model.forward({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
+        return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 
     def _critic_loss(
         self, batch: dict[str, Any], q_values: Any, target: torch.Tensor

@@ -145,7 +145,7 @@ class PDQNPolicy(Policy):
 
     def _values(self, model: Any, obs: Any, arguments: torch.Tensor) -> torch.Tensor:
         inputs = {"state": obs, "action_args": arguments}
-        return model.forward(inputs, mode="compute_discrete")["logit"]
+        return model(inputs, mode="compute_discrete")["logit"]
 
     def _monitor_vars_learn(self) -> list[str]:
         losses = ["total_loss", "dis_loss", "cont_loss"]

@@ -146,7 +146,7 @@ class QActorCritic(Policy):
     def _judge(self, model: Any, obs: Any, action: Any) -> list[torch.Tensor]:
         """What each critic says of actions, ``[B]`` each."""
         inputs = self._critic_inputs(obs, action)
-        q_value = model.forward(inputs, mode="compute_critic")["q_value"]
+        q_value = model(inputs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
     def _first_judge(self, obs: Any, action: Any) -> torch.Tensor:

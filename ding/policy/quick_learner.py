@@ -50,17 +50,20 @@ class QuickLearner:
                 return None
         online, target = self._networks
         next_obs, action = batch["next_obs"].numpy(), batch["action"].numpy()
-        rows = np.arange(len(action))
         q_values, traces = online.traced(batch["obs"].numpy())
         next_q_values = target(next_obs)
         next_action = online(next_obs).argmax(1)  # van Hasselt et al. 2016
-        error = q_values[rows, action] - self._targets(batch, next_q_values[rows, next_action])
+        # Of each row: where in all values its own begin.
+        begin = np.arange(0, q_values.size, q_values.shape[1])
+        done = begin + action
+        error = q_values.take(done)
+        error -= self._targets(batch, next_q_values.take(begin + next_action))
         weighted = error if batch["weight"] is None else error * batch["weight"].numpy()
         gradient = np.zeros_like(q_values)
-        gradient[rows, action] = weighted * np.float32(2 / len(rows))
+        gradient.put(done, weighted * np.float32(2 / len(done)))
         online.backward(traces, gradient)
         return {
-            "total_loss": float(weighted.dot(error)) / len(rows),
+            "total_loss": float(weighted.dot(error)) / len(done),
             "q_value": float(np.add.reduce(q_values, None)) / q_values.size,
             "target_q_value": float(np.add.reduce(next_q_values, None)) / q_values.size,
             "priority": torch.from_numpy(np.abs(error)),
@@ -71,7 +74,8 @@ class QuickLearner:
         reward = batch["reward"].numpy()
         value_gamma = batch.get("value_gamma")
         factor = self._gamma ** len(reward) if value_gamma is None else value_gamma.numpy()
-        total = factor * (1 - batch["done"].numpy()) * next_value
+        total = (1 - batch["done"].numpy()) * next_value
+        total *= factor
         for step, one in enumerate(reward):
             total += np.float32(self._gamma**step) * one
         return total

@@ -212,7 +212,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     def _judge(self, model: Any, obs: Any, action: Any = None) -> list[torch.Tensor]:
         """What each critic says of all actions, ``[B, N]``."""
-        q_value = model.forward(obs, mode="compute_critic")["q_value"]
+        q_value = model(obs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
     def _q_values(self, batch: dict[str, Any]) -> list[torch.Tensor]:

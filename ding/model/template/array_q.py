@@ -65,6 +65,9 @@ class ArrayQ:
         self._encoder, *self._head = [_layers(list(leaves(stack))) for stack in _stacks(model)]
         self.obs_size = self._encoder[0].weight.shape[1]
         self.parameter_count = sum(p.numel() for p in chain.from_iterable(self._parameters))  # type: ignore
+        layers = chain(self._encoder, *self._head)
+        self._trained = [parameter for layer in layers for parameter in layer.parameters]
+        self._distinct = len(set(self._trained)) == len(self._trained)
         self._gradients: dict[torch.Tensor, tuple[np.ndarray, torch.Tensor]] = {}
 
     @staticmethod
@@ -140,10 +143,9 @@ class ArrayQ:
     @property
     def learns(self) -> bool:
         """Whether each parameter is to get the gradient that ``backward`` gives, and no more."""
-        layers = chain(self._encoder, *self._head)
-        own = [parameter for layer in layers for parameter in layer.parameters]
-        return len(set(own)) == len(own) and not any(
-            not p.requires_grad or p._backward_hooks or p._post_accumulate_grad_hooks for p in own
+        return self._distinct and not any(
+            not p.requires_grad or p._backward_hooks or p._post_accumulate_grad_hooks
+            for p in self._trained
         )
 
     def _find_addresses(self) -> list[int]:
