@@ -15,8 +15,26 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 tests = $(1) -m pytest -n $(JOBS) -m '$(2)' || { echo "Once more, one at a time: what failed"; \
 	$(1) -m pytest --last-failed --last-failed-no-failures none -m '$(2)'; }
 
+# What runs between two edits: of each layer the files whose tests compute at once, without processes,
+# sockets and waiting, and the smallest trainings that run through all layers.
+QUICK := $(addprefix tests/, \
+	utils/test_registry.py utils/test_default_helper.py utils/test_segment_tree.py utils/test_collate.py \
+	utils/test_durations.py utils/test_state_saver.py utils/test_shared_folder.py utils/test_autolog.py \
+	torch_utils/test_checkpoint_helper.py torch_utils/test_data_helper.py torch_utils/test_network.py \
+	data rl_utils model league \
+	envs/env envs/env_wrappers envs/games envs/env_manager/test_base_env_manager.py \
+	interaction/test_base.py interaction/test_wire.py \
+	policy/test_modes.py policy/test_dqn.py policy/test_ppo.py policy/test_r2d2.py policy/test_teams.py \
+	worker/replay_buffer worker/collector/test_serial_collectors.py worker/collector/test_evaluators.py \
+	worker/learner/test_base_learner.py worker/learner/test_learner_hook.py \
+	worker/coordinator/test_task_table.py worker/coordinator/test_commanders.py \
+	worker/coordinator/test_status.py \
+	config/test_check.py config/test_parallel_config.py config/test_engines.py config/test_files.py \
+	entry/test_misfits.py entry/test_run_folders.py test_training_scripts.py \
+	test_public_names.py test_contract.py test_layers.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help train test test-fast test-slow test-oldest test-newest lint format types check clean
+.PHONY: help train test test-quick test-fast test-slow test-oldest test-newest lint format types check clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,10 +60,13 @@ train: $(VENV)/installed ## Install, and train CartPole with DQN until it is sol
 
 test: test-fast test-slow ## Install, and run all tests
 
-test-fast: $(VENV)/installed-test ## Run the tests that take seconds
+test-quick: $(VENV)/installed-test ## Run some tests of each layer, in half a minute
+	$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow' $(QUICK)
+
+test-fast: $(VENV)/installed-test ## Run all tests but the slow ones, in some minutes
 	$(call tests,$(BIN)/python,not slow)
 
-test-slow: $(VENV)/installed-test ## Run the tests that learn for minutes
+test-slow: $(VENV)/installed-test ## Run the slow tests: whole runs, engines on clusters, what is learned
 	$(call tests,$(BIN)/python,slow)
 
 test-oldest: ## Run the fast tests with the oldest numpy and gymnasium that are claimed

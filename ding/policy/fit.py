@@ -11,6 +11,7 @@ from ding.utils.errors import ConfigError
 
 #: Kinds of actions; hybrid ones are a choice (``action_type``) and its numbers (``action_args``).
 KINDS = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
+_TYPES = ("Box", "Dict", "Discrete", "MultiDiscrete")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
 
@@ -63,8 +64,14 @@ def check_kind(type_: Any, space: Any) -> None:
         )
 
 
+def _type_of(space: Any) -> str:
+    """The type of a space by name: its own, or that of gymnasium which it derives from."""
+    names = [cls.__name__ for cls in type(space).__mro__]
+    return next((name for name in names if name in _TYPES), names[0])
+
+
 def _kind_of(space: Any) -> str | None:
-    name = type(space).__name__
+    name = _type_of(space)
     if name == "Box":
         return "continuous" if np.dtype(space.dtype).kind == "f" else None
     if name == "Dict":
@@ -91,7 +98,7 @@ def _check_observations(shape: Any, obs: Any) -> None:
 
 
 def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> None:
-    shape, kind = model.get("action_shape"), type(space).__name__
+    shape, kind = model.get("action_shape"), _type_of(space)
     if kind == "Dict" and {"action_type", "action_args"} == set(space.spaces):
         _check_hybrid(shape, space)
     if "num_branches" in model and kind == "MultiDiscrete":
