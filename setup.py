@@ -54,6 +54,7 @@ setup(
         "atari": ["ale-py>=0.10"],
         "mujoco": ["mujoco>=3.1"],
         "minigrid": ["minigrid>=3.0"],
+        "envpool": ["envpool>=0.8"],
         "pettingzoo": ["pettingzoo>=1.24", "mpe2>=1.0"],
         "hdf5": ["h5py>=3.10"],
         "minari": ["minari[hdf5]>=0.5"],

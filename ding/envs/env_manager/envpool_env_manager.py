@@ -1,27 +1,31 @@
 """Environments that envpool steps in threads of its own."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
-from ding.envs.env.base_env import BaseEnvTimestep
-from ding.envs.seeds import env_seeds
+from ding.envs.env_manager import _obs_store as obs_store
+from ding.envs.env_manager._env_types import EnvState, close_quietly
+from ding.envs.env_manager._runner import Asked, EnvRunner
+from ding.envs.env_manager._steps import Rows
+from ding.envs.env_manager.base_env_manager import BaseEnvManager
+from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY
-from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError, EnvError
 
 __all__ = ["PoolEnvManager"]
 
 
 @ENV_MANAGER_REGISTRY.register("env_pool")
-class PoolEnvManager:
-    """The dict API of env managers over an ``envpool`` (which is not installed with this package).
+class PoolEnvManager(BaseEnvManager, columns_fit_rows=True):
+    """Steps environments of ``envpool``, which is not installed with this package.
 
     A step returns when `batch_size` environments have answered, which need not be those that got
-    actions; each starts its next episode by itself.
+    actions unless it is `env_num`; each starts its next episode by itself and sits out that step.
 
     Config keys:
         env_id: The task that envpool makes.
@@ -33,89 +37,37 @@ class PoolEnvManager:
 
     config: dict[str, Any] = {
         "type": "env_pool",
+        "env_id": None,
         "env_num": 8,
         "batch_size": 8,
         "kwargs": {},
         "episode_num": float("inf"),
     }
 
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class."""
-        return class_config(cls)
-
-    def __init__(self, cfg: EasyDict) -> None:
+    def __init__(self, cfg: EasyDict, env_fn: Sequence[Callable] | None = None) -> None:
         """
+        Args:
+            cfg: See the class.
+            env_fn: Only says how many environments there are; envpool makes its own.
+
         Raises:
             ConfigError: No ``env_id``, or more answers to wait for than there are environments.
         """
-        self._cfg = EasyDict({**self.default_config(), **cfg})
-        if not self._cfg.get("env_id"):
+        cfg = EasyDict({**self.default_config(), **cfg})
+        if not cfg.get("env_id"):
             raise ConfigError("env.manager.env_id is missing: name a task that envpool knows")
-        self._env_num, self._batch_size = int(self._cfg.env_num), int(self._cfg.batch_size)
-        if not 1 <= self._batch_size <= self._env_num:
+        if env_fn is not None:
+            cfg.env_num = len(env_fn)
+            cfg.batch_size = min(cfg.batch_size, cfg.env_num)
+        if not 1 <= cfg.batch_size <= cfg.env_num:
             raise ConfigError(
-                f"env.manager.batch_size is {self._batch_size}; expected 1 to env_num = "
-                f"{self._env_num}"
+                f"env.manager.batch_size is {cfg.batch_size}; expected 1 to env_num = {cfg.env_num}"
             )
-        self._seed: int | None = None
-        self._envs: Any = None
-        self._ready: dict[int, Any] = {}
-        self._forget()
-
-    def _forget(self) -> None:
-        self._ready.clear()
-        self._returns = np.zeros(self._env_num)
-        self._episodes = np.zeros(self._env_num, np.int64)
-        self._begins = np.zeros(self._env_num, bool)  # its next answer is a first observation
-
-    # ---- life ---------------------------------------------------------------------------------
-
-    def launch(self) -> None:
-        """Make the environments and reset them.
-
-        Raises:
-            EnvError: envpool is missing, or cannot make the task.
-        """
-        if not self.closed:
-            raise EnvError("the env manager is launched already; close() it before another launch")
-        seed = {} if self._seed is None else {"seed": self._seed}
-        try:
-            envpool = importlib.import_module("envpool")
-            self._envs = envpool.make(
-                task_id=self._cfg.env_id,
-                env_type="gymnasium",
-                num_envs=self._env_num,
-                batch_size=self._batch_size,
-                **{**seed, **self._cfg.kwargs},
-            )
-        except ImportError as error:
-            text = f"cannot make the envpool of {self._cfg.env_id!r}: {error}; pip install envpool"
-            raise EnvError(text) from error
-        self.reset()
-
-    def reset(self) -> None:
-        """Start new episodes in all environments, and count them anew."""
-        self._require_launched()
-        self._forget()
-        self._envs.async_reset()
-        while len(self._ready) < self._env_num:
-            obs, *_, info = self._envs.recv()
-            self._take_obs(obs, info["env_id"])
-
-    def close(self) -> None:
-        """Close the environments. May be called more than once."""
-        envs, self._envs = self._envs, None
-        self._ready.clear()
-        if envs is not None and hasattr(envs, "close"):
-            envs.close()
-
-    @property
-    def closed(self) -> bool:
-        return self._envs is None
+        super().__init__([partial(_make_pool, cfg, 1, 1)] * cfg.env_num, cfg)
+        self.in_lockstep = cfg.batch_size == cfg.env_num
 
     def seed(
-        self, seed: int | list[int] | dict[int, int], dynamic_seed: bool | None = None
+        self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
     ) -> None:
         """Set the seed of the next launch.
 
@@ -124,102 +76,176 @@ class PoolEnvManager:
                 that is the first.
             dynamic_seed: envpool's episodes always differ.
         """
-        if isinstance(seed, Mapping):
-            seed = list(seed.values())
-        first = seed[0] if isinstance(seed, list) else seed
-        self._seed = env_seeds(int(first), "envpool", 1)[0]
+        first = next(iter(seed.values())) if isinstance(seed, Mapping) else seed
+        first = first[0] if isinstance(first, Sequence) else first
+        super().seed(int(first))
 
-    # ---- steps --------------------------------------------------------------------------------
+    def _make_runner(self) -> EnvRunner:
+        cfg = self._cfg
+        seed = {"seed": self._seeds[0][0]} if self._seeds else {}
+        pool = _make_pool(cfg, cfg.env_num, cfg.batch_size, **seed)
+        return _EnvpoolRunner(pool, cfg.env_num, cfg.batch_size, cfg.episode_num)
+
+
+class _EnvpoolRunner(EnvRunner):
+    """Sends actions to a pool, and takes those answers that count.
+
+    A pool answers in whole batches: where the caller's actions do not fill one, others are stepped.
+    """
+
+    steps_all = True
+
+    def __init__(self, pool: Any, env_num: int, batch_size: int, episode_num: float) -> None:
+        super().__init__(env_num)
+        self._pool, self._batch_size, self._episode_num = pool, batch_size, episode_num
+        space = pool.action_space
+        self._idle, self._dtype = np.zeros((env_num, *space.shape), space.dtype), space.dtype
+        self._outbox = [(self._idle[:0], np.zeros(0, np.int32))]
+        self._episodes = np.zeros(env_num, np.int64)
+        self._returns = np.zeros(env_num)
+        self._busy = np.zeros(env_num, bool)
+        self._waits = np.zeros(env_num, bool)  # for an action
+        self._begins = np.zeros(env_num, bool)  # its next answer is a first observation
+        self._unasked = np.zeros(env_num, bool)  # its next answer fills a batch
+
+    def start(self) -> dict[str, Any]:
+        pool = self._pool
+        return {"observation_space": pool.observation_space, "action_space": pool.action_space}
+
+    def stop(self, wait: bool) -> None:
+        if hasattr(self._pool, "close"):
+            close_quietly(self._pool, "pool")
+
+    def group_of(self, env_id: int) -> Asked:
+        return self
+
+    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+        """What can be asked of single environments."""
+        if method == "random_action":
+            return self._pool.action_space.sample()
+        if method == "attribute":
+            return False, None
+        raise EnvError(f"{method} cannot be had of single environments of a pool", env_id)
 
     @property
-    def env_num(self) -> int:
-        return self._env_num
+    def in_flight(self) -> Sequence[int]:  # type: ignore[override]
+        """Environments whose step or reset is under way."""
+        return self._busy.nonzero()[0].tolist()
 
-    @property
-    def ready_obs(self) -> dict[int, Any]:
-        """Env id to observation of the environments that wait for an action."""
-        return {i: o for i, o in self._ready.items() if self._episodes[i] < self._cfg.episode_num}
+    def note_ready(self) -> None:
+        self._set_ready(self._waits.nonzero()[0].tolist())
 
-    @property
-    def ready_obs_id(self) -> list[int]:
-        return list(self.ready_obs)
+    def state_dict(self) -> dict[str, Any]:
+        return {"envs": []}
 
-    @property
-    def done(self) -> bool:
-        """Whether all environments have played their ``episode_num`` episodes."""
-        return bool((self._episodes >= self._cfg.episode_num).all())
+    def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
+        if len(params) < self.env_num:
+            raise EnvError(f"env {min(params)} cannot be reset alone: a pool resets all or none")
+        while self._busy.any():
+            self._receive()
+        self._unasked[:] = False
+        if recount:
+            self._episodes[:] = 0
+        self.states.update(dict.fromkeys(self.states, EnvState.RUN))
+        self._pool.async_reset()
+        self._busy[:], self._begins[:] = True, False
+        first: dict[int, Any] = {}
+        while len(first) < self.env_num:
+            ids, obs, _, terminated, truncated = self._receive()
+            # Those that fill a batch may have ended.
+            self._begins[ids], self._unasked[ids] = terminated | truncated, False
+            first.update({i: obs_store.column_row(obs, p) for p, i in enumerate(ids.tolist())})
+        self._store_first(first)
+        self._returns[:] = 0.0
+        self._waits = ~(self._busy | self._begins)
+        resets = (self._begins & ~self._busy).nonzero()[0]
+        self._send(resets, self._idle[: len(resets)])
 
-    def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
-        """Step environments that wait for an action; returns timesteps of those that answered.
+    def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
+        self._send(np.array(ids, np.int64), np.asarray(actions))
+        step = self._answers()
+        while not len(step.env_ids):
+            step = self._answers()
+        running = [i for i, state in self.states.items() if state == EnvState.RUN]
+        while running and self._begins[running].all():
+            self._answers()  # to mere resets, which ask nothing of the caller
+        self.note_ready()
+        infos = [step.infos.get(env_id, {}) for env_id in step.env_ids.tolist()]
+        rewards = [step.reward[i : i + 1].copy() for i in range(len(infos))]
+        return step, list(zip(rewards, infos)) if want_rows else ()
 
-        Raises:
-            EnvError: An environment does not wait for an action.
-        """
-        self._require_launched()
-        for env_id in actions:
-            if env_id not in self._ready:
-                raise EnvError(f"env {env_id} does not wait for an action", env_id)
-        timesteps: dict[int, BaseEnvTimestep] = {}
-        self._send(actions)
-        while not timesteps:
-            timesteps = self._received(*self._envs.recv())
-        return timesteps
+    def _send(self, ids: np.ndarray, actions: np.ndarray) -> None:
+        """Have actions sent with the next batch: a pool of full batches takes them all at once."""
+        self._waits[ids], self._busy[ids] = False, True
+        batch = actions.reshape(len(ids), *self._idle.shape[1:])
+        self._outbox.append((batch.astype(self._dtype, copy=False), ids.astype(np.int32)))
 
-    def _send(self, actions: Mapping[int, Any]) -> None:
-        ids = np.array(list(actions), np.int32)
-        for env_id in actions:
-            del self._ready[env_id]
-        space = self._envs.action_space
-        batch = np.array(list(actions.values())).reshape(len(ids), *space.shape)
-        if len(ids):
-            self._envs.send(batch.astype(space.dtype, copy=False), ids)
+    def _receive(self) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray, np.ndarray]:
+        """Ids, observations, rewards, ``terminated`` and ``truncated`` of a batch."""
+        lacking = self._batch_size - np.count_nonzero(self._busy)
+        if lacking > 0:
+            others = (~self._busy).nonzero()[0]
+            # First those that have played their episodes.
+            others = others[np.argsort(self._waits[others], kind="stable")][:lacking]
+            self._unasked[others] = True
+            self._send(others, self._idle[: len(others)])
+        actions, to = map(np.concatenate, zip(*self._outbox))
+        del self._outbox[1:]
+        if len(to):
+            self._pool.send(actions, to)
+        obs, reward, terminated, truncated, info = self._pool.recv()
+        ids = np.asarray(info["env_id"], np.int64)
+        self._busy[ids] = False
+        flags = np.asarray(terminated, bool), np.asarray(truncated, bool)
+        return ids, obs, np.asarray(reward, np.float32), *flags
 
-    def _received(
-        self, obs: Any, reward: Any, terminated: Any, truncated: Any, info: Any
-    ) -> dict[int, BaseEnvTimestep]:
-        timesteps = {}
-        ids = np.asarray(info["env_id"])
-        first = {int(i): obs[p] for p, i in enumerate(ids) if self._begins[i]}
+    def _answers(self) -> VectorStep:
+        """What some answer to actions; those whose episode has ended begin the next one."""
+        ids, obs, reward, terminated, truncated = self._receive()
+        ended = (terminated | truncated) & ~self._begins[ids]
+        positions = (~(self._begins[ids] | self._unasked[ids])).nonzero()[0]
+        own = ids[positions]
+        self._returns[self._unasked] = 0.0
+        self._returns[own] += reward[positions]
         for position, env_id in enumerate(ids.tolist()):
-            if env_id in first:  # the answer to the step that only reset it
-                self._begins[env_id] = False
-                continue
-            self._returns[env_id] += reward[position]
-            done = bool(terminated[position] or truncated[position])
-            own: dict[str, Any] = {}
-            if done:
-                own = {
-                    "eval_episode_return": float(self._returns[env_id]),
-                    "terminated": bool(terminated[position]),
-                    "truncated": not terminated[position],
-                }
-                self._returns[env_id] = 0.0
-                self._episodes[env_id] += 1
-                self._begins[env_id] = True
-            value = np.array([reward[position]], np.float32)
-            timesteps[env_id] = BaseEnvTimestep(np.array(obs[position]), value, done, own)
-        self._take_obs(obs, ids)
-        ended = {
-            i: np.zeros(self._envs.action_space.shape) for i in ids.tolist() if self._begins[i]
-        }
-        self._send(ended)  # envpool resets in the step after an episode's end
-        return timesteps
+            self.store.write(env_id, _row(obs, position))
+        done, terminated = ended[positions], terminated[positions]
+        last = obs_store.take_rows(obs, positions)
+        step = VectorStep(own, last, reward[positions], done, done & ~terminated)
+        for position in done.nonzero()[0].tolist():
+            env_id = int(own[position])
+            step.infos[env_id] = {
+                "eval_episode_return": float(self._returns[env_id]),
+                "terminated": bool(terminated[position]),
+                "truncated": not terminated[position],
+            }
+            self._returns[env_id] = 0.0
+            self._episodes[env_id] += 1
+            if self._episodes[env_id] >= self._episode_num:
+                self.states[env_id] = EnvState.DONE
+        self._begins[ids], self._unasked[ids] = ended, False
+        plays = np.array([self.states[env_id] == EnvState.RUN for env_id in ids.tolist()])
+        self._waits[ids] = plays & ~ended
+        resets = ids[plays & ended]  # in the step after an episode's end
+        self._send(resets, self._idle[: len(resets)])
+        return step
 
-    def _take_obs(self, obs: Any, ids: Any) -> None:
-        self._ready.update({int(env_id): np.array(obs[p]) for p, env_id in enumerate(ids)})
 
-    def _require_launched(self) -> None:
-        if self.closed:
-            raise EnvError("the env manager is closed or was not launched yet; call launch() first")
+def _make_pool(cfg: Mapping[str, Any], env_num: int, batch_size: int, **seed: int) -> Any:
+    try:
+        return importlib.import_module("envpool").make(
+            task_id=cfg["env_id"],
+            env_type="gymnasium",
+            num_envs=env_num,
+            batch_size=batch_size,
+            **{**seed, **cfg["kwargs"]},
+        )
+    except ImportError as error:
+        text = f"cannot make the envpool of {cfg['env_id']!r}: {error}; pip install 'ding[envpool]'"
+        raise EnvError(text) from error
 
-    # ---- spaces -------------------------------------------------------------------------------
 
-    @property
-    def observation_space(self) -> Any:
-        self._require_launched()
-        return self._envs.observation_space
-
-    @property
-    def action_space(self) -> Any:
-        self._require_launched()
-        return self._envs.action_space
+def _row(columns: Any, position: int) -> Any:
+    if isinstance(columns, Mapping):
+        return {key: _row(part, position) for key, part in columns.items()}
+    return columns[position]

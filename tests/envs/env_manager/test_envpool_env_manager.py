@@ -6,9 +6,10 @@ from collections import deque
 
 import numpy as np
 import pytest
+from easydict import EasyDict
 from gymnasium import spaces
 
-from ding.envs import PoolEnvManager
+from ding.envs import PoolEnvManager, create_env_manager
 from ding.utils.errors import ConfigError, EnvError
 
 
@@ -33,6 +34,9 @@ class FakePool:
     def send(self, actions, ids):
         assert actions.shape == (len(ids),)
         assert actions.dtype == np.int64
+        if self.batch == self.num:  # such a pool takes the actions of all at once
+            assert sorted(ids.tolist()) == list(range(self.num))
+        assert not {answer[0] for answer in self.answers} & set(ids.tolist())
         for i in ids.tolist():
             if self.ended[i]:
                 self.t[i], self.ended[i] = 0, False
@@ -43,11 +47,12 @@ class FakePool:
                 self.answers.append((i, self.t[i], float(self.t[i]), self.ended[i]))
 
     def recv(self):
-        got = [self.answers.popleft() for _ in range(min(self.batch, len(self.answers)))]
-        assert got
+        assert len(self.answers) >= self.batch, "would wait for ever"
+        got = [self.answers.popleft() for _ in range(self.batch)]
         ids, t, reward, done = map(np.array, zip(*got))
         obs = np.stack([ids, t], 1).astype(np.float32)
-        return obs, reward, done, np.zeros(len(ids), bool), {"env_id": ids}
+        cut = done & (ids == 1)  # environment 1 meets a time limit
+        return obs, reward, done & ~cut, cut, {"env_id": ids}
 
 
 @pytest.fixture
@@ -72,16 +77,52 @@ def test_episodes_in_turn(pool, batch_size):
             assert step.reward.shape == (1,)
             assert step.reward[0] == step.obs[1]
             if step.done:
+                assert step.info["truncated"] is (env_id == 1)
                 returns[env_id].append(step.info["eval_episode_return"])
         if manager.done:
             break
-    # 1 + 2, 1 + 2 + 3, 1 + 2 + 3 + 4; what ends first may go on for a while
-    assert {env_id: set(found) for env_id, found in returns.items()} == {0: {3}, 1: {6}, 2: {10}}
-    assert min(map(len, returns.values())) == 2
+    first = {env_id: found[-1] for env_id, found in returns.items()}
+    assert first == {0: 1 + 2, 1: 1 + 2 + 3, 2: 1 + 2 + 3 + 4}
+    assert all(len(found) == 2 for found in returns.values())
     manager.reset()
+    assert manager.ready_obs
     assert not manager.done
     manager.close()
     assert manager.closed
+
+
+def test_columns_and_the_factory(pool):
+    cfg = EasyDict(type="env_pool", env_id="Count-v0")
+    manager = create_env_manager(cfg, [None] * 2)
+    manager.launch()
+    assert manager.supports_columns
+    assert manager.in_lockstep
+    played = []
+    for _ in range(20):
+        ids, obs = manager.ready_columns()
+        before = obs[:, 1].copy()
+        step = manager.step_columns(np.zeros(len(ids), np.int64), ids)
+        assert step.env_ids.tolist() == ids.tolist()
+        np.testing.assert_array_equal(step.obs[:, 1], before + 1)
+        np.testing.assert_array_equal(step.truncated, step.done & (ids == 1))
+        played += [info["eval_episode_return"] for info in step.infos.values()]
+    assert set(played) == {3.0, 6.0}
+    manager.reset()
+    ids, _ = manager.ready_columns()
+    step = manager.step_columns(np.zeros(1, np.int64), ids[1:])  # the other is stepped unasked
+    assert step.env_ids.tolist() == [1]
+    with pytest.raises(EnvError, match="cannot be reset alone"):
+        manager.reset({0: None})
+    manager.close()
+
+
+def test_a_pool_of_one(pool):
+    manager = PoolEnvManager(EasyDict(env_id="Count-v0", env_num=1, batch_size=1))
+    manager.launch()
+    for _ in range(6):
+        assert manager.ready_obs_id == [0]
+        manager.step({0: np.array([1])})
+    manager.close()
 
 
 def test_errors(monkeypatch, pool):
@@ -93,5 +134,5 @@ def test_errors(monkeypatch, pool):
     with pytest.raises(EnvError, match="launch"):
         manager.step({})
     monkeypatch.setitem(sys.modules, "envpool", None)
-    with pytest.raises(EnvError, match="pip install envpool"):
+    with pytest.raises(EnvError, match=r"ding\[envpool\]"):
         manager.launch()
