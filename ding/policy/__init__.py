@@ -6,12 +6,4 @@ from ding.utils.planned_names import with_planned
 
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _PLANNED = ("DTPolicy", "NGUPolicy")
-_PLANNED = (
-    "BDQPolicy",
-    *("COMAPolicy", "CollaQPolicy", "DTPolicy"),
-    *("MADQNPolicy",),
-    *("NGUPolicy"),
-    *("QMIXPolicy", "QTRANPolicy", "R2D3Policy"),
-    *("WQMIXPolicy",),
-)
 __getattr__ = with_planned(__name__, _PLANNED, _find)

@@ -9,7 +9,8 @@ import copy
 import inspect
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -221,8 +222,8 @@ class Policy(RowAdapter):
             self._monitor_vars_learn,
             self._get_attribute,
             self._set_attribute,
-            self._save_learn,
-            self._load_learn,
+            partial(self._save_mode, self._state_dict_learn),
+            partial(self._load_mode, self._load_state_dict_learn),
         )
 
     @property
@@ -234,8 +235,8 @@ class Policy(RowAdapter):
             self._reset_collect,
             self._get_attribute,
             self._set_attribute,
-            self._save_collect,
-            self._load_collect,
+            partial(self._save_mode, self._state_dict_collect),
+            partial(self._load_mode, self._load_state_dict_collect),
         )
         rows_only = ("_forward_collect", "_process_transition", "_get_train_sample")
         if self._cuts_samples() and self._has_core("_forward_collect_batch", *rows_only):
@@ -257,43 +258,23 @@ class Policy(RowAdapter):
             self._reset_eval,
             self._get_attribute,
             self._set_attribute,
-            self._save_eval,
-            self._load_eval,
+            partial(self._save_mode, self._state_dict_eval),
+            partial(self._load_mode, self._load_state_dict_eval),
         )
         if self._has_core("_forward_eval_batch", "_forward_eval"):
             resets = self._overrides("_reset_eval")
             mode.batched = modes.BatchedEval(self._eval_columns, resets, self._recurrent)
         return mode
 
-    def _save_learn(self) -> dict[str, Any]:
-        return self._with_statistics(self._state_dict_learn())
-
-    def _save_collect(self) -> dict[str, Any]:
-        return self._with_statistics(self._state_dict_collect())
-
-    def _save_eval(self) -> dict[str, Any]:
-        return self._with_statistics(self._state_dict_eval())
-
-    def _load_learn(self, state_dict: dict[str, Any]) -> None:
-        self._load_state_dict_learn(self._without_statistics(state_dict))
-
-    def _load_collect(self, state_dict: dict[str, Any]) -> None:
-        self._load_state_dict_collect(self._without_statistics(state_dict))
-
-    def _load_eval(self, state_dict: dict[str, Any]) -> None:
-        self._load_state_dict_eval(self._without_statistics(state_dict))
-
-    def _with_statistics(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _save_mode(self, state_dict: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What a mode's ``state_dict`` returns, by the method that makes its part."""
         if self._env_statistics is None:
-            return state
-        return {**state, "env_statistics": self._env_statistics}
+            return state_dict()
+        return {**state_dict(), "env_statistics": self._env_statistics}
 
-    def _without_statistics(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The rest of a state whose statistics were taken up."""
+    def _load_mode(self, load: Callable[[dict[str, Any]], None], state: dict[str, Any]) -> None:
         self._env_statistics = state.get("env_statistics")
-        if self._env_statistics is None:
-            return state
-        return {name: part for name, part in state.items() if name != "env_statistics"}
+        load({name: part for name, part in state.items() if name != "env_statistics"})
 
     def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name) is not getattr(Policy, name)
