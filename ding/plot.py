@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ding.board.run_list import Run, RunList, best_group, returns_in
+from ding.entry.run_report import table
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import METRICS_FILE
 
@@ -90,11 +91,7 @@ class ReturnPlot:
                     *(f"{curve.last.min():.4g}", f"{curve.best.max():.4g}"),
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
-            for row in rows
-        )
+        return "\n".join(table(rows))
 
     def save(self, path: str | os.PathLike) -> None:
         """Draw the curves into a file.

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -15,12 +16,16 @@ from ding.utils.errors import DingError, EnvError, RunError
 
 _MODES = ("serial", "serial_onpolicy", "serial_offline", "serial_bc", "parallel", "dist", "eval")
 
+#: So that a slip does not start a million runs.
+MAX_SEEDS = 1000
+
 _EXAMPLES = """
 \b
 Examples:
   ding -e CartPole-v1 -p dqn                            train without a config file
   ding -m serial -c cartpole_dqn_config.py -s 0         train from a config file
   ding -c cartpole_dqn_config.py -s 0,1,2               three runs, one after the other
+  ding -c cartpole_dqn_config.py -s 0-4 --jobs 2        five runs, two at a time
   ding -c cartpole_dqn_config.py --set policy.learn.batch_size=32
   ding -m serial -c exp/run/formatted_total_config.py --resume
   ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
@@ -40,14 +45,17 @@ Exit status: 0 converged or finished, 1 failed, 2 wrong usage, 130 Ctrl-C, 143 S
 def _seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[int]:
     seeds: list[int] = []
     for text in ",".join(values).split(",") if values else ():
-        try:
-            seeds.append(int(text))
-        except ValueError:
+        match = re.fullmatch(r"\s*(-?\d+)(?:-(\d+))?\s*", text)
+        if match is None:
             raise click.BadParameter(
-                f"{text!r} is no whole number; expected such as 0 or 0,1,2"
-            ) from None
-        if not 0 <= seeds[-1] < 1 << 32:
+                f"{text!r} is no whole number; expected such as 0, 0,1,2 or 0-4"
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 0 <= first <= last < 1 << 32:
             raise click.BadParameter(f"{text} is not between 0 and {(1 << 32) - 1}")
+        if last - first >= MAX_SEEDS:
+            raise click.BadParameter(f"{text} are more than {MAX_SEEDS} seeds")
+        seeds += range(first, last + 1)
     if len(set(seeds)) < len(seeds):
         raise click.BadParameter(f"a seed stands there twice: {seeds}")
     return seeds
@@ -68,11 +76,17 @@ class _Count(click.ParamType):
         return int(number)
 
 
+#: Where the command line is kept as it was given.
+_ARGS = "ding.args"
+
+
 class _Group(click.Group):
     """Takes ``--exp_name`` for ``--exp-name``, for those who write it so."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [_with_dashes(arg) for arg in args])
+        args = [_with_dashes(arg) for arg in args]
+        ctx.meta[_ARGS] = list(args)
+        return super().parse_args(ctx, args)
 
 
 def _with_dashes(arg: str) -> str:
@@ -95,8 +109,10 @@ def _with_dashes(arg: str) -> str:
               help="What to do; without it, train as the policy wants.")  # fmt: skip
 @click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
               help="Config file, .py or .yaml.")  # fmt: skip
-@click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...]",
+@click.option("-s", "--seed", "seeds", multiple=True, callback=_seeds, metavar="N[,N...][,N-N]",
               help="Seed; several make one run each. [default: the config's, or 0]")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N",
+              help="Runs of several seeds at a time. [default: 1]")  # fmt: skip
 @click.option("-e", "--env", "env_id", metavar="ID",
               help="Environment, instead of a config file; with -p.")  # fmt: skip
 @click.option("-p", "--policy", metavar="TYPE", help="Policy for -e: dqn or ppo.")
@@ -139,6 +155,7 @@ def main(
     if query is not None:
         _list_types(query)
         return
+    options["args"] = ctx.meta[_ARGS]
     _check_usage(options, plain, quiet)
     cli_options.check_usage(options)
     if profile and options["mode"] == "parallel":
@@ -261,6 +278,10 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
         )
     if plain and quiet:
         raise click.UsageError("--plain and --quiet exclude each other")
+    if options["jobs"] > 1 and options["resume"]:
+        raise click.UsageError("--jobs is for new runs, not --resume")
+    if options["jobs"] > 1 and options["mode"] in ("eval", "dist"):
+        raise click.UsageError(f"--jobs is not for -m {options['mode']}")
     if options["mode"] == "eval":
         wrong = [name for name in ("train_iter", "env_step", "resume") if options[name]]
         if wrong:

@@ -1,6 +1,5 @@
 """What the command ``ding`` does once it knows what is wanted."""
 
-import contextlib
 import copy
 import os
 import statistics
@@ -13,7 +12,7 @@ from easydict import EasyDict
 
 from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import at
-from ding.config.compile import Strict, new_folder
+from ding.config.compile import Strict
 from ding.config.compile_parallel import move_folders
 from ding.config.engines import choose_engine
 from ding.config.parts import default_config, find_parts
@@ -23,13 +22,12 @@ from ding.entry.components import OFFLINE_MODES
 from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline
 from ding.entry.quick_config import quick_config
-from ding.entry.run_files import read_record
-from ding.entry.run_report import table
+from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import serial_pipeline
 from ding.entry.serial_entry_offline import serial_pipeline_bc, serial_pipeline_offline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
-from ding.utils.errors import ConfigError, DingError
+from ding.utils.errors import ConfigError
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
 _Configs = list[dict[str, Any]]
@@ -80,7 +78,16 @@ def run(options: Mapping[str, Any]) -> int:
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
         return 0
-    return _train_several(mode, configs, seeds, limits)
+    base = main.get("exp_name") or "default_experiment"
+    if options["jobs"] > 1:
+        return train_side_by_side(base, seeds, options["jobs"], options["args"])
+
+    def train(seed: int, folder: str) -> None:
+        own = copy.deepcopy(configs)
+        rename(own, folder)
+        _pipeline(mode)(own, seed, **limits)
+
+    return train_in_turn(base, seeds, bool(at(main, "policy.learn.resume_training")), train)
 
 
 def read_configs(path: str, with_system: bool = False) -> _Configs:
@@ -166,57 +173,3 @@ def _evaluate(
     if replay_path:
         click.echo(f"videos      {os.path.abspath(replay_path)}")
     return 0
-
-
-def _train_several(mode: str, configs: _Configs, seeds: list[int], limits: dict[str, Any]) -> int:
-    """One run after the other, each in a folder of its own; what went wrong does not stop them."""
-    main = configs[0]
-    base = main.get("exp_name") or "default_experiment"
-    resuming = at(main, "policy.learn.resume_training")
-    folders: dict[int, str] = {}
-    failed = 0
-    with contextlib.ExitStack() as stack:
-        stack.callback(_print_summary, folders)
-        for seed in seeds:
-            folder = f"{base}_seed{seed}"
-            folders[seed] = folder if resuming else new_folder(folder)
-            click.echo(f"seed {seed}: {folders[seed]}")
-            try:
-                own = copy.deepcopy(configs)
-                rename(own, folders[seed])
-                _pipeline(mode)(own, seed, **limits)
-            except ConfigError:
-                raise  # the same for all seeds
-            except DingError as error:
-                failed += 1
-                click.echo(f"seed {seed} failed: {error}", err=True)
-    return 1 if failed else 0
-
-
-def _print_summary(folders: dict[int, str]) -> None:
-    rows = [("seed", "status", "best return", "env steps", "updates", "folder")]
-    best = []
-    for seed, folder in folders.items():
-        facts = read_record(folder)
-        value = facts.get("best_return")
-        if value is not None:
-            best.append(value)
-        rows.append(
-            (
-                str(seed),
-                facts.get("status", "not started"),
-                "-" if value is None else f"{value:.4g}",
-                *(f"{facts[key]:,}" if facts.get(key) is not None else "-" for key in _COUNTS),
-                folder,
-            )
-        )
-    lines = table(rows)
-    if len(best) > 1:
-        lines.append(
-            f"best return: median {statistics.median(best):.4g}, mean {statistics.mean(best):.4g}, "
-            f"std {statistics.pstdev(best):.4g}"
-        )
-    click.echo("\n".join(["", *lines]))
-
-
-_COUNTS = ("envstep", "train_iter")

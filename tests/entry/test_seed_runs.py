@@ -1,0 +1,129 @@
+"""Several seeds: in turn or side by side, and what is told at the end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from ding.entry.cli import main
+from ding.entry.run_files import read_record
+from tests.docs.fences import ROOT
+
+CONFIG = """
+main_config = dict(
+    exp_name="run",
+    env=dict(
+        env_id="CartPole-v1", collector_env_num=2, evaluator_env_num=1, n_evaluator_episode=1,
+        stop_value={stop},
+    ),
+    policy=dict(
+        model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[8]),
+        learn=dict(batch_size=8, update_per_collect=1),
+        collect=dict(n_sample=8),
+    ),
+)
+create_config = dict(
+    env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
+)
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.py"
+    path.write_text(CONFIG.format(stop=10_000))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds"),
+    [(["0-2"], "0 1 2"), (["4,1-2"], "4 1 2"), (["7", "0-1"], "7 0 1"), (["3-3"], "3")],
+)
+def test_seeds_may_be_ranges(config, monkeypatch, given, seeds):
+    found = []
+    monkeypatch.setattr("ding.entry.cli._run", lambda options: found.extend(options["seeds"]))
+    options = [word for text in given for word in ("-s", text)]
+    assert CliRunner().invoke(main, ["-c", config, *options]).exit_code == 0
+    assert found == [int(seed) for seed in seeds.split()]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("2-1", "is not between"),
+        ("0-1,1", "stands there twice"),
+        ("0-1000000", "more than 1000 seeds"),
+        ("-1", "is not between"),
+        ("1-", "is no whole number"),
+        ("a-b", "is no whole number"),
+    ],
+)
+def test_wrong_seeds_are_said(config, given, complaint):
+    done = CliRunner().invoke(main, ["-c", config, f"--seed={given}"])
+    assert done.exit_code == 2
+    assert complaint in " ".join(done.output.replace("│", "").split())
+
+
+@pytest.mark.parametrize("options", [["--resume"], ["-m", "eval"], ["-m", "dist", "-M", "config"]])
+def test_jobs_are_for_new_runs(config, options):
+    done = CliRunner().invoke(main, ["-c", config, "--jobs", "2", *options])
+    assert done.exit_code == 2
+    assert "--jobs" in done.output
+
+
+def test_summary_has_last_returns_and_a_picture(config):
+    done = CliRunner().invoke(main, ["-c", config, "-s", "0-1", "--train-iter", "1", "--quiet"])
+    assert done.exit_code == 0
+    lines = done.output[done.output.index("seed  status") :].splitlines()
+    assert "last return" in lines[0]
+    assert [line.split()[0] for line in lines[1:3]] == ["0", "1"]
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        assert not os.path.exists("run_returns.png")
+    else:
+        assert os.path.exists("run_returns.png")
+
+
+def _start(config, *options):
+    command = [sys.executable, "-m", "ding", "-c", config, "-s", "0-1", "--jobs", "2", *options]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    return subprocess.Popen(command, env=env, stdout=pipe, stderr=both, text=True)
+
+
+def test_side_by_side(config):
+    with _start(config, "--train-iter", "1", "--set", "policy.learn.batch_size=4") as process:
+        output, _ = process.communicate(timeout=50)
+    assert process.returncode == 0, output
+    for seed in (0, 1):
+        record = read_record(f"run_seed{seed}")
+        assert (record["status"], record["seed"], record["train_iter"]) == ("finished", seed, 1)
+    assert "best return: median" in output
+    assert read_record("run_seed0")["pid"] != read_record("run_seed1")["pid"]
+
+
+def test_failure_of_one_shows_its_cause(config):
+    with _start(config, "--set", "policy.learn.batch_size=0") as process:
+        output, _ = process.communicate(timeout=50)
+    assert process.returncode == 1
+    assert "policy.learn.batch_size" in output
+    assert "seed 0: not started" in output
+
+
+def test_all_end_with_a_signal(config):
+    with _start(config) as process:
+        records = {}
+        while any(record.get("began") is not True for record in records.values()) or not records:
+            records = {seed: read_record(f"run_seed{seed}") for seed in (0, 1)}
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=30)
+    assert process.returncode == 143, output
+    assert [read_record(f"run_seed{seed}")["status"] for seed in (0, 1)] == ["interrupted"] * 2
+    assert output.count("interrupted") >= 2
