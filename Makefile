@@ -34,7 +34,7 @@ QUICK := $(addprefix tests/, \
 	test_public_names.py test_contract.py test_layers.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-quick test-fast test-slow test-oldest test-newest lint format types check clean
+.PHONY: help train test test-quick test-fast test-slow test-oldest test-newest lint format types docs check clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ $(VENV)/installed: $(VENV)/made setup.py constraints.txt
 
 $(VENV)/installed-test: $(VENV)/made setup.py constraints.txt
 	@echo "Installing into $(VENV), with what the tests need; the first time takes a few minutes"
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test,video,box2d,atari,mujoco,hdf5,minari,ray,plot,board,browser]'
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test,video,box2d,atari,mujoco,hdf5,minari,ray,plot,board,browser,docs]'
 	@touch $@ $(VENV)/installed
 
 train: $(VENV)/installed ## Install, and train CartPole with DQN until it is solved
@@ -95,7 +95,10 @@ lint: $(VENV)/installed-test ## Check style, and that the syntax is that of Pyth
 types: $(VENV)/installed-test ## Check types
 	$(BIN)/mypy
 
-check: test lint types ## What has to pass before a commit lands
+docs: $(VENV)/installed-test ## Build the documentation site in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+
+check: test lint types docs ## What has to pass before a commit lands
 
 format: $(VENV)/installed-test ## Mend what can be mended by itself
 	$(BIN)/ruff format .

@@ -47,6 +47,7 @@ setup(
         ],
         "bench": ["matplotlib>=3.8", "psutil>=5.9"],
         "board": ["plotly>=6.0"],
+        "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.25"],
         "browser": ["playwright>=1.45"],
         "plot": ["matplotlib>=3.8"],
         "video": ["moviepy>=2.0", "pygame>=2.5", "pillow>=10.0"],

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import tests
@@ -13,8 +14,8 @@ PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "do
 def blocks(language):
     """``(page, text)`` of all blocks of a language, in order."""
     for page in sorted(PAGES):
-        for text in re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S):
-            yield page, text
+        for text in re.findall(rf" *```{language}\n.*?```", (ROOT / page).read_text(), re.S):
+            yield page, "\n".join(textwrap.dedent(text).splitlines()[1:-1])
 
 
 def commands():
