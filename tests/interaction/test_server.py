@@ -11,6 +11,7 @@ import requests
 from ding.interaction import Master
 from ding.interaction.base.server import HttpServer
 from ding.interaction.master.task import TaskStatus
+from ding.utils import durations
 from ding.utils.errors import InteractionError, PortTakenError
 from tests.interaction.peers import MASTER, DoingSlave, pair
 
@@ -50,7 +51,8 @@ def test_connections_are_kept():
 
 
 @pytest.mark.parametrize("kind", ["slave", "master"])
-def test_stops_at_once_while_clients_are_connected(kind):
+def test_stops_at_once_while_clients_are_connected(kind, monkeypatch):
+    monkeypatch.setattr(durations, "SERVER_STOP", 30.0)
     service = DoingSlave() if kind == "slave" else Master(**MASTER)
     service.start()
     clients = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=10) for _ in range(20)]
@@ -60,7 +62,7 @@ def test_stops_at_once_while_clients_are_connected(kind):
     silent = socket.create_connection(("127.0.0.1", service.port))
     begin = time.monotonic()
     service.close()
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < 15
     service.close()
     for client in clients:
         assert client.sock.recv(1) == b""
@@ -116,13 +118,14 @@ def test_slave_shut_down_while_it_works_fails_the_task():
         assert slave.join(10)
 
 
-def test_master_shut_down_lets_slaves_go_and_fails_tasks():
+def test_master_shut_down_lets_slaves_go_and_fails_tasks(monkeypatch):
+    monkeypatch.setattr(durations, "MASTER_STOP", 30.0)
     with pair() as (slave, master, connection):
         task = connection.new_task({"do": "wait"}).start()
         begin = time.monotonic()
         master.close()
-        assert time.monotonic() - begin < 2.0
-        assert task.join(1).status is TaskStatus.FAILED
+        assert time.monotonic() - begin < 15
+        assert task.join(10).status is TaskStatus.FAILED
         assert slave.seen[-1] == ("disconnect", {})
         assert slave._session.closed
         assert not slave.lost

