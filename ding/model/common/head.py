@@ -1,6 +1,7 @@
 """Heads: feature vector in, named outputs out."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -250,6 +251,38 @@ def build_discrete_head(
     if len(sizes) == 1:
         return head_cls(hidden_size, sizes[0], **head_kwargs)
     return MultiHead(head_cls, hidden_size, sizes, **head_kwargs)
+
+
+def build_policy_head(
+    action_space: str,
+    action_shape: int | Sequence[int],
+    input_size: int,
+    hidden_size: int,
+    gaussian: Mapping[str, Any] = {},
+    **options: Any,
+) -> nn.Module:
+    """What says a policy's ``logit``: a discrete head, or for ``'continuous'`` a Gaussian one.
+
+    Args:
+        gaussian: Further arguments of `ReparameterizationHead`.
+        options: ``layer_num``, ``activation`` and ``norm_type``.
+    """
+    if action_space == "discrete":
+        return build_discrete_head(
+            DiscreteHead, hidden_size, action_shape, input_size=input_size, **options
+        )
+    size = flat_size(action_shape)
+    return ReparameterizationHead(input_size, size, hidden_size=hidden_size, **gaussian, **options)
+
+
+def flat_size(shape: int | Sequence[int]) -> int:
+    """How many numbers a shape has."""
+    return shape if isinstance(shape, int) else math.prod(shape)
+
+
+def column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """``value`` with its last axis, where that is of size 1 and was left out."""
+    return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
 
 def mlp(

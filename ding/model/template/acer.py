@@ -51,10 +51,6 @@ class ACER(ActorCritic):
             actor_head_hidden_size, sizes[0], actor_head_layer_num, input_size=width, **common
         )
 
-    def forward(self, inputs: torch.Tensor | dict, mode: str) -> dict:
-        """Runs the method that ``mode`` names."""
-        return self.run_mode(mode, inputs)
-
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'logit': [B, N]}``."""
         return self.actor_head(self.actor_feature(inputs))

@@ -73,8 +73,8 @@ class ActorCritic(nn.Module):
     def critic_feature(self, x: Any) -> torch.Tensor:
         return self.encoder(x) if self.share_encoder else self.critic_encoder(x)
 
-    def run_mode(self, mode: str, inputs: Any) -> dict:
-        """Runs the method that ``mode`` names."""
+    def forward(self, inputs: Any, mode: str) -> dict:
+        """Runs the method that ``mode`` names, one of the class's `mode`."""
         if mode not in self.mode:
             raise ValueError(
                 f"{type(self).__name__}: mode is {mode!r}; expected one of {self.mode}"

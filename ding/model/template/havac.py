@@ -1,6 +1,5 @@
 """Actors and critics of several agents, each with networks of its own."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,59 +8,11 @@ from torch import nn
 
 from ding.data import tree_map
 from ding.model.common.encoder import build_encoder
-from ding.model.common.head import (
-    DiscreteHead,
-    RegressionHead,
-    ReparameterizationHead,
-    build_discrete_head,
-)
-from ding.model.template.actor_critic import ActorCritic
+from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.maqac import state_of_each
+from ding.model.template.mavac import AgentActorCritic
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
-
-# As good as impossible, and still a number: entropies and ratios are made of it.
-_MASKED = -1e8
-
-
-class AgentActorCritic(ActorCritic):
-    """One agent: an actor of what it sees, and a critic of the state.
-
-    Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]`` with
-    zeros where an action is not to be had. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``,
-    ``value`` ``[B]``.
-    """
-
-    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
-
-    def __init__(
-        self, encoder: nn.Module, critic_encoder: nn.Module, actor: nn.Module, critic: nn.Module
-    ) -> None:
-        super().__init__(encoder, critic_encoder)
-        self.critic_head = critic
-        self.actor_head = actor
-
-    def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict:
-        """Runs the method that ``mode`` names, one of `AgentActorCritic.mode`."""
-        return self.run_mode(mode, inputs)
-
-    def compute_actor(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'logit'}``; masked actions have next to no probability."""
-        output = self.actor_head(self.actor_encoder(x["agent_state"]))
-        if "logit" not in output:
-            return {"logit": output}
-        logit = output["logit"]
-        if "action_mask" in x:
-            logit = logit.masked_fill(x["action_mask"] == 0, _MASKED)
-        return {"logit": logit}
-
-    def compute_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'value'}``."""
-        return {"value": self.critic_head(self.critic_encoder(x["global_state"]))["pred"]}
-
-    def compute_actor_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'logit', 'value'}``."""
-        return {**self.compute_actor(x), **self.compute_critic(x)}
 
 
 @MODEL_REGISTRY.register("havac")
@@ -110,26 +61,16 @@ class HAVAC(nn.Module):
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         width = sizes[-1]
 
-        def actor() -> nn.Module:
-            own = {**common, "layer_num": actor_head_layer_num}
-            if action_space == "discrete":
-                return build_discrete_head(
-                    DiscreteHead, actor_head_hidden_size, action_shape, input_size=width, **own
-                )
-            return ReparameterizationHead(
-                width,
-                action_shape if isinstance(action_shape, int) else math.prod(action_shape),
-                sigma_type=sigma_type,
-                bound_type=bound_type,
-                hidden_size=actor_head_hidden_size,
-                **own,
-            )
-
+        gaussian = {"sigma_type": sigma_type, "bound_type": bound_type}
         self.agent_models = nn.ModuleList(
             AgentActorCritic(
                 build_encoder(agent_obs_shape, sizes, activation, norm_type),
                 build_encoder(global_obs_shape, sizes, activation, norm_type),
-                actor(),
+                build_policy_head(
+                    *(action_space, action_shape, width, actor_head_hidden_size, gaussian),
+                    layer_num=actor_head_layer_num,
+                    **common,
+                ),
                 RegressionHead(
                     width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
                 ),

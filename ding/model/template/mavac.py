@@ -1,6 +1,5 @@
 """Actor and critic of several agents, for on-policy policies."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,12 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
-from ding.model.common.head import (
-    DiscreteHead,
-    RegressionHead,
-    ReparameterizationHead,
-    build_discrete_head,
-)
+from ding.model.common.head import RegressionHead, build_policy_head, flat_size
 from ding.model.template.actor_critic import ActorCritic
 from ding.model.template.maqac import state_of_each
 from ding.utils.errors import ConfigError
@@ -23,8 +17,44 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 _MASKED = -1e8
 
 
+class AgentActorCritic(ActorCritic):
+    """An actor of what an agent sees, and a critic of the state.
+
+    Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]`` with
+    zeros where an action is not to be had. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``,
+    ``value`` ``[B]``. All may have a dimension of agents after the first.
+    """
+
+    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
+
+    def __init__(
+        self, encoder: nn.Module, critic_encoder: nn.Module, actor: nn.Module, critic: nn.Module
+    ) -> None:
+        super().__init__(encoder, critic_encoder)
+        self.critic_head = critic
+        self.actor_head = actor
+
+    def compute_actor(self, x: Mapping[str, torch.Tensor]) -> dict:
+        """``{'logit'}``; masked actions have next to no probability."""
+        output = self.actor_head(self.actor_encoder(x["agent_state"]))
+        if "logit" not in output:
+            return {"logit": output}
+        logit = output["logit"]
+        if "action_mask" in x:
+            logit = logit.masked_fill(x["action_mask"] == 0, _MASKED)
+        return {"logit": logit}
+
+    def compute_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
+        """``{'value'}``."""
+        return {"value": self.critic_head(self.critic_encoder(state_of_each(x)))["pred"]}
+
+    def compute_actor_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
+        """``{'logit', 'value'}``."""
+        return {**self.compute_actor(x), **self.compute_critic(x)}
+
+
 @MODEL_REGISTRY.register("mavac")
-class MAVAC(ActorCritic):
+class MAVAC(AgentActorCritic):
     """One actor and one critic that all agents share (Yu et al. 2022, MAPPO).
 
     Takes ``{'agent_state': [B, agents, n], 'global_state': [B, m] or [B, agents, m]}``, and
@@ -37,7 +67,6 @@ class MAVAC(ActorCritic):
             ``actor_head_hidden_size`` and ``critic_head_hidden_size``.
     """
 
-    mode = ["compute_actor", "compute_critic", "compute_actor_critic"]
     action_spaces = ("discrete", "continuous")
 
     def __init__(
@@ -61,55 +90,22 @@ class MAVAC(ActorCritic):
             raise ConfigError(
                 f"MAVAC: action_space is {action_space!r}; expected one of {self.action_spaces}"
             )
+        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         if encoder is None:
             sizes = (
-                [_size(agent_obs_shape), actor_head_hidden_size],
-                [_size(global_obs_shape), critic_head_hidden_size],
+                [flat_size(agent_obs_shape), actor_head_hidden_size],
+                [flat_size(global_obs_shape), critic_head_hidden_size],
             )
-            encoder = [nn.Sequential(*linear_layers(s, activation, norm_type)) for s in sizes]
-        super().__init__(*encoder)
+            encoder = [nn.Sequential(*linear_layers(s, **common)) for s in sizes]
+        # The critic's first: so seeds bring the weights that they always did.
+        critic = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
+        width = actor_head_hidden_size
+        actor = build_policy_head(
+            *(action_space, action_shape, width, width),
+            gaussian={"sigma_type": sigma_type, "bound_type": bound_type},
+            layer_num=actor_head_layer_num,
+            **common,
+        )
+        super().__init__(encoder[0], encoder[1], actor, critic)
         self.action_space = action_space
         self.agent_num = agent_num
-        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        self.critic_head = RegressionHead(
-            critic_head_hidden_size, 1, critic_head_layer_num, **common
-        )
-        common["layer_num"] = actor_head_layer_num
-        if action_space == "discrete":
-            self.actor_head = build_discrete_head(
-                DiscreteHead, actor_head_hidden_size, action_shape, **common
-            )
-        else:
-            self.actor_head = ReparameterizationHead(
-                actor_head_hidden_size,
-                _size(action_shape),
-                sigma_type=sigma_type,
-                bound_type=bound_type,
-                **common,
-            )
-
-    def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict:
-        """Runs the method that ``mode`` names, one of `MAVAC.mode`."""
-        return self.run_mode(mode, inputs)
-
-    def compute_actor(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'logit'}``; masked actions have next to no probability."""
-        output = self.actor_head(self.actor_encoder(x["agent_state"]))
-        if self.action_space == "continuous":
-            return {"logit": output}
-        logit = output["logit"]
-        if "action_mask" in x:
-            logit = logit.masked_fill(x["action_mask"] == 0, _MASKED)
-        return {"logit": logit}
-
-    def compute_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'value'}``."""
-        return {"value": self.critic_head(self.critic_encoder(state_of_each(x)))["pred"]}
-
-    def compute_actor_critic(self, x: Mapping[str, torch.Tensor]) -> dict:
-        """``{'logit', 'value'}``."""
-        return {**self.compute_actor(x), **self.compute_critic(x)}
-
-
-def _size(shape: int | Sequence[int]) -> int:
-    return shape if isinstance(shape, int) else math.prod(shape)

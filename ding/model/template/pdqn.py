@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.encoder import build_encoder
-from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead
+from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead, column
 from ding.model.common.old_names import add_other_names, take_other_names
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -94,7 +94,7 @@ class PDQN(nn.Module):
         """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""
         feature = self.cont_encoder(inputs)
         pred = self.cont_head(feature)["pred"]
-        return {"action_args": _column(pred, feature)}
+        return {"action_args": column(pred, feature)}
 
     def compute_discrete(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """``{'logit': [B, N], 'action_args': [B, A]}``: the value of each choice.
@@ -103,7 +103,7 @@ class PDQN(nn.Module):
             inputs: ``state``, observations, and ``action_args`` ``[B, A]``, which come back.
         """
         feature = self.dis_encoder(inputs["state"])
-        action_args = _column(inputs["action_args"], feature)
+        action_args = column(inputs["action_args"], feature)
         if not self.multi_pass:
             logit = self.dis_head(torch.cat([feature, action_args], dim=-1))["logit"]
             return {"logit": logit, "action_args": action_args}
@@ -147,8 +147,3 @@ def _mask(given: Any, types: int, args: int, needed: bool) -> torch.Tensor:
             f"{args} arguments, [{types}, {args}]"
         )
     return mask
-
-
-def _column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Gives a single argument its axis back."""
-    return value.unsqueeze(-1) if value.dim() < like.dim() else value

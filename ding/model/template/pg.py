@@ -1,6 +1,5 @@
 """An actor without a critic."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.encoder import build_encoder
-from ding.model.common.head import DiscreteHead, ReparameterizationHead, build_discrete_head
+from ding.model.common.head import build_policy_head
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -44,21 +43,15 @@ class PG(nn.Module):
                 f"PG: action_space is {action_space!r}; expected one of {self.action_spaces}"
             )
         width = encoder_hidden_size_list[-1]
-        hidden = head_hidden_size or width
         self.action_space = action_space
         self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
-        common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        common["layer_num"] = head_layer_num
-        self.head: nn.Module
-        if action_space == "discrete":
-            self.head = build_discrete_head(
-                DiscreteHead, hidden, action_shape, input_size=width, **common
-            )
-        else:
-            size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
-            self.head = ReparameterizationHead(
-                width, size, sigma_type="independent", hidden_size=hidden, **common
-            )
+        self.head = build_policy_head(
+            *(action_space, action_shape, width, head_hidden_size or width),
+            gaussian={"sigma_type": "independent"},
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
+        )
 
     def forward(self, x: torch.Tensor) -> dict[str, Any]:
         """``{'logit'}``."""

@@ -1,6 +1,5 @@
 """Actor and Q-value critic for off-policy policies."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,8 @@ from ding.model.common.head import (
     RegressionHead,
     ReparameterizationHead,
     build_discrete_head,
+    column,
+    flat_size,
 )
 from ding.model.template.actor_critic import ActorCritic
 from ding.utils.errors import ConfigError
@@ -55,10 +56,6 @@ class _QAC(ActorCritic):
             )
         super().__init__(nn.Identity(), nn.Identity())
         self.actor_size = self.critic_size = shape[0]
-
-    def forward(self, inputs: Any, mode: str) -> dict:
-        """Runs the method that ``mode`` names, ``compute_actor`` or ``compute_critic``."""
-        return self.run_mode(mode, inputs)
 
     def _build_critic(self, make: Callable[[], nn.Module], twin: bool) -> nn.Module:
         return nn.ModuleList([make(), make()]) if twin else make()
@@ -146,14 +143,14 @@ class ContinuousQAC(_QAC):
         ``{'logit': [B, N], 'action_args': [B, A]}``, by action space."""
         x = self.actor_feature(obs)
         if self.action_space == "regression":
-            return {"action": _column(self.actor_head(x)["pred"], x)}
+            return {"action": column(self.actor_head(x)["pred"], x)}
         if self.action_space == "reparameterization":
             gaussian = self.actor_head(x)
             return {"logit": [gaussian["mu"], gaussian["sigma"]]}
         x = self.actor_head["stem"](x)
         return {
             "logit": self.actor_head["logit"](x)["logit"],
-            "action_args": _column(self.actor_head["action_args"](x)["pred"], x),
+            "action_args": column(self.actor_head["action_args"](x)["pred"], x),
         }
 
     def compute_critic(self, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -176,8 +173,8 @@ class ContinuousQAC(_QAC):
         x = self.critic_feature(inputs["obs"])
         action = inputs["action"]
         if self.action_space == "hybrid":
-            action = torch.cat([inputs["logit"], _column(action["action_args"], x)], dim=-1)
-        return torch.cat([x, _column(action, x)], dim=-1)
+            action = torch.cat([inputs["logit"], column(action["action_args"], x)], dim=-1)
+        return torch.cat([x, column(action, x)], dim=-1)
 
 
 @MODEL_REGISTRY.register("discrete_qac")
@@ -234,9 +231,4 @@ class DiscreteQAC(_QAC):
 def _size(action_shape: int | Sequence[int] | Mapping[str, Any]) -> int:
     if isinstance(action_shape, Mapping):
         return action_shape["action_type_shape"] + _size(action_shape["action_args_shape"])
-    return action_shape if isinstance(action_shape, int) else math.prod(action_shape)
-
-
-def _column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Gives a single action dimension its axis back."""
-    return value.unsqueeze(-1) if value.dim() < like.dim() else value
+    return flat_size(action_shape)

@@ -9,7 +9,7 @@ from torch import nn
 
 from ding.model.common.blocks import linear_layers
 from ding.model.common.distributional_head import DistributionHead
-from ding.model.common.head import RegressionHead
+from ding.model.common.head import RegressionHead, column
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -70,7 +70,7 @@ class QACDIST(nn.Module):
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action': [B, A]}``."""
-        return {"action": _column(self.actor(inputs)["pred"], inputs)}
+        return {"action": column(self.actor(inputs)["pred"], inputs)}
 
     def compute_critic(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """``{'q_value': [B], 'distribution': [B, n_atom]}``.
@@ -78,7 +78,7 @@ class QACDIST(nn.Module):
         Args:
             inputs: ``obs``, and ``action`` ``[B, A]`` (or ``[B]`` for a single dimension).
         """
-        action = _column(inputs["action"], inputs["obs"])
+        action = column(inputs["action"], inputs["obs"])
         output = self.critic(torch.cat([inputs["obs"], action], dim=-1))
         return {
             "q_value": output["logit"].squeeze(-1),
@@ -91,8 +91,3 @@ def _size(shape: int | Sequence[int], name: str) -> int:
     if name == "obs_shape" and len(sizes) != 1:
         raise ConfigError(f"QACDIST: obs_shape is {shape!r}; it takes vectors, an int or [n]")
     return math.prod(sizes)
-
-
-def _column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Gives a single action dimension its axis back."""
-    return value.unsqueeze(-1) if value.dim() < like.dim() else value

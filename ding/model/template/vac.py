@@ -1,7 +1,6 @@
 """Actor and critic for on-policy policies."""
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,12 +8,7 @@ import torch
 from torch import nn
 
 from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
-from ding.model.common.head import (
-    DiscreteHead,
-    RegressionHead,
-    ReparameterizationHead,
-    build_discrete_head,
-)
+from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.actor_critic import ActorCritic
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -86,17 +80,20 @@ class VAC(ActorCritic):
         self.action_space = action_space
         width = getattr(encoder, "output_size", sizes[-1])
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        actor_head = _build_actor_head(
-            action_space,
-            action_shape,
-            width,
-            {**common, "layer_num": actor_head_layer_num, "hidden_size": actor_head_hidden_size},
-            {
-                "sigma_type": sigma_type,
-                "fixed_sigma_value": fixed_sigma_value,
-                "bound_type": bound_type,
-            },
-        )
+        gaussian = {
+            "sigma_type": sigma_type,
+            "fixed_sigma_value": fixed_sigma_value,
+            "bound_type": bound_type,
+        }
+        parts = [
+            build_policy_head(
+                *(space, shape, width, actor_head_hidden_size, gaussian),
+                layer_num=actor_head_layer_num,
+                **common,
+            )
+            for space, shape in _parts(action_space, action_shape)
+        ]
+        actor_head = parts[0] if len(parts) == 1 else nn.ModuleList(parts)
         self.critic_head = RegressionHead(
             width, 1, critic_head_layer_num, hidden_size=critic_head_hidden_size, **common
         )
@@ -105,7 +102,7 @@ class VAC(ActorCritic):
 
     def forward(self, x: torch.Tensor | dict, mode: str) -> dict:
         """Runs the method that ``mode`` names, one of `VAC.mode`."""
-        return self.run_mode(mode, x)
+        return super().forward(x, mode)
 
     def compute_actor(self, x: torch.Tensor | dict) -> dict:
         """``{'logit'}``."""
@@ -130,27 +127,16 @@ class VAC(ActorCritic):
         return {"action_type": type_head(feature)["logit"], "action_args": args_head(feature)}
 
 
-def _build_actor_head(
-    action_space: str,
-    action_shape: Any,
-    width: int,
-    common: dict[str, Any],
-    gaussian: dict[str, Any],
-) -> nn.Module:
-    if action_space == "hybrid":
-        if not isinstance(action_shape, Mapping):
-            raise ConfigError(
-                f"VAC: action_shape is {action_shape!r}; a hybrid action space needs a mapping of "
-                "action_type_shape and action_args_shape"
-            )
-        spaces = {"discrete": "action_type_shape", "continuous": "action_args_shape"}
-        return nn.ModuleList(
-            _build_actor_head(space, action_shape[key], width, common, gaussian)
-            for space, key in spaces.items()
+def _parts(action_space: str, action_shape: Any) -> list[tuple[str, Any]]:
+    """Space and shape of an action, or of the parts of a hybrid one."""
+    if action_space != "hybrid":
+        return [(action_space, action_shape)]
+    if not isinstance(action_shape, Mapping):
+        raise ConfigError(
+            f"VAC: action_shape is {action_shape!r}; a hybrid action space needs a mapping of "
+            "action_type_shape and action_args_shape"
         )
-    if action_space == "discrete":
-        return build_discrete_head(
-            DiscreteHead, action_shape=action_shape, input_size=width, **common
-        )
-    size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
-    return ReparameterizationHead(width, size, **gaussian, **common)
+    return [
+        ("discrete", action_shape["action_type_shape"]),
+        ("continuous", action_shape["action_args_shape"]),
+    ]
