@@ -192,6 +192,13 @@ class Carrier(Configurable, ABC, Generic[Handle]):
         the end of the run."""
         return ()
 
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        """Remove all samples whose whole names match and are not to be kept, of `names`."""
+        found = [name for name in self.names() if name not in keep and pattern.fullmatch(name)]
+        for name in found:
+            self.remove(name)
+        return found
+
     def version(self, name: str) -> object:
         """Equal as long as `newest` is the same; ``None`` if there is nothing. The cheaper, the
         more often collectors may look."""
@@ -204,31 +211,6 @@ class Carrier(Configurable, ABC, Generic[Handle]):
 
 
 # ---------------------------------------------------------------------- stores
-
-
-class CarrierSamples:
-    """A carrier's samples as a `SampleStore`."""
-
-    def __init__(self, carrier: Carrier[Any]) -> None:
-        self._carrier = carrier
-
-    def put(self, name: str, samples: Samples) -> int:
-        return self._carrier.put(name, samples)
-
-    def get(self, name: str) -> Samples:
-        return self._carrier.get(name)
-
-    def size(self, name: str) -> int | None:
-        return self._carrier.size(name)
-
-    def remove(self, name: str) -> None:
-        self._carrier.remove(name)
-
-    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        found = [n for n in self._carrier.names() if n not in keep and pattern.fullmatch(n)]
-        for name in found:
-            self._carrier.remove(name)
-        return found
 
 
 class CarrierWeights:
@@ -274,7 +256,7 @@ class Stores:
 
     @classmethod
     def of(cls, carrier: Carrier[Any]) -> "Stores":
-        return cls(CarrierSamples(carrier), CarrierWeights(carrier), carrier)
+        return cls(carrier, CarrierWeights(carrier), carrier)
 
 
 # ---------------------------------------------------------------------- the worker's side
