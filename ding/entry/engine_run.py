@@ -11,7 +11,6 @@ from ding.config.system import (
     aggregator_of,
     kind_of,
     processes_per_learner,
-    rank_of,
     worker_names,
 )
 from ding.entry.part_process import run_part
@@ -67,8 +66,7 @@ def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
         ConfigError: A learner of several processes, where there can be none.
     """
     main, system = config.main, config.system
-    processes = processes_per_learner(system)
-    if processes > 1 and not has_teams:
+    if processes_per_learner(system) > 1 and not has_teams:
         raise ConfigError(
             f"system_config.learner_gpu_num={system.learner_gpu_num}: the engine "
             f"{system.engine.type!r} has no learners of several processes, {DEFAULT_ENGINE!r} and "
@@ -81,7 +79,7 @@ def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
         if team is not None:
             # Where they meet; that the host which they will be on has it free is likely.
             port = ports.setdefault(team, find_free_port(LOOPBACK))
-            environ = rank_environ(rank_of(name, system)[1], processes, port)
+            environ = rank_environ(name, system, port)
         if kind in ("collector", "learner"):
             seed = env_seeds(main.seed, name, 1)[0]
             role: Kind = "collector" if kind == "collector" else "learner"

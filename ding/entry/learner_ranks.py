@@ -7,7 +7,7 @@ from functools import partial
 from easydict import EasyDict
 
 from ding.config.hosts import LOOPBACK
-from ding.config.system import kind_of, processes_per_learner, rank_of, worker_names
+from ding.config.system import kind_of, rank_of, worker_names
 from ding.entry.part_process import Stop
 from ding.entry.part_runs import output_path, rank_environ, run_worker
 from ding.entry.processes import Died, Processes, Said, wait_for_ends
@@ -82,9 +82,8 @@ class _Ranks:
         return ending
 
     def _start(self) -> None:
-        count = processes_per_learner(self._config.system)
-        for rank, name in enumerate(self._names):
-            environ = rank_environ(rank, count, self._port.port)
+        for name in self._names:
+            environ = rank_environ(name, self._config.system, self._port.port)
             self._processes.start(
                 name,
                 partial(run_worker, config=self._config, name=name, key=self._key, environ=environ),

@@ -10,7 +10,7 @@ from easydict import EasyDict
 
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
-from ding.config.system import kind_of
+from ding.config.system import kind_of, processes_per_learner, rank_of
 from ding.entry.part_process import Failed, PartHandle, RunEnded, Up
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
@@ -27,10 +27,9 @@ from ding.worker import (
     create_comm_collector,
     create_comm_learner,
 )
+from ding.worker.comm_worker import settle_process
 from ding.worker.seams import Engine
 
-#: With few cores the learner comes first: samples that nobody has time to learn from are waste.
-COLLECTOR_NICENESS = 5
 #: The end of a worker that has nothing more to do; how the run ended is the coordinator's to say.
 RELEASED = Ending("finished", "the coordinator has let it go")
 
@@ -96,14 +95,10 @@ def run_worker(
     Returns:
         How it ended; `RELEASED` if the coordinator let it go.
     """
-    os.environ.update(environ or {})
     entry = config.system[name]
     entry.run_key = key
     set_logs(config.system.get("logs", {}))
-    # Workers differ in their draws, and draw the same in each run.
-    set_pkg_seed(env_seeds(config.main.seed, name, 1)[0], use_cuda=False)
-    if kind_of(name) == "collector" and hasattr(os, "nice"):
-        os.nice(COLLECTOR_NICENESS)
+    settle_process(kind_of(name), env_seeds(config.main.seed, name, 1)[0], environ or {})
     worker = build_worker(kind_of(name), entry)
     handle.on_stop(lambda status, reason: worker.close())
     try:
@@ -120,12 +115,18 @@ def run_worker(
     return asked or RELEASED
 
 
-def rank_environ(rank: int, world_size: int, port: int) -> dict[str, str]:
-    """What ``torch.distributed`` needs to know of a process on this machine."""
+def rank_environ(name: str, system: Mapping[str, Any], port: int) -> dict[str, str]:
+    """What ``torch.distributed`` needs to know of a learner's process on this machine.
+
+    Args:
+        system: The compiled config's ``system``.
+        port: Where the learner's processes meet.
+    """
+    rank = str(rank_of(name, system)[1])
     return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(world_size),
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": str(processes_per_learner(system)),
         "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(port),
     }

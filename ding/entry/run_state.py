@@ -39,24 +39,15 @@ def rows_path(exp_name: str) -> str:
     return os.path.join(exp_name, ROWS_FOLDER)
 
 
-def save_run_state(parts: Components, journal: RowJournal | None = None) -> None:
-    """Save policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds.
+def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
+    """Policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds, as a copy:
+    training may go on before it is written.
 
-    Episodes that are running are not saved: they start anew.
+    Episodes that are running are not in it: they start anew.
 
     Args:
         journal: The one of the saves before, so that rows that it has are not written again.
-
-    Raises:
-        CheckpointWriteError: The file cannot be written; the previous one is intact.
-        TypeError: A part's state holds something that cannot be stored.
     """
-    journal = journal or RowJournal(rows_path(parts.cfg.exp_name))
-    write_run_state(parts.cfg.exp_name, take_run_state(parts, journal), journal)
-
-
-def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
-    """A copy of what :func:`save_run_state` saves; training may go on before it is written."""
     buffer = parts.replay_buffer
     own = {name: part for name, part in _stateful(parts).items() if part is not buffer}
     state = {
@@ -76,7 +67,12 @@ def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
 
 
 def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -> None:
-    """Write a state that :func:`take_run_state` took; errors as in :func:`save_run_state`."""
+    """Write a state that :func:`take_run_state` took.
+
+    Raises:
+        CheckpointWriteError: The file cannot be written; the previous one is intact.
+        TypeError: A part's state holds something that cannot be stored.
+    """
     journal.write()
     path = state_path(exp_name)
     _keep(path, os.path.join(os.path.dirname(path), PREVIOUS_NAME))
@@ -98,7 +94,7 @@ def load_run_state(
     journal: RowJournal | None = None,
     warn: Callable[[str], None] = logger.warning,
 ) -> list[str]:
-    """Take up the state that :func:`save_run_state` saved in the same run folder.
+    """Take up the state that :func:`write_run_state` wrote into the same run folder.
 
     Args:
         journal: For the saves to come, so that rows that are there are not written again.

@@ -13,8 +13,6 @@ from ding.config.hosts import LOOPBACK, OPEN_PORTS, reachable
 from ding.config.system import (
     aggregator_of,
     kind_of,
-    processes_per_learner,
-    rank_of,
     worker_names,
 )
 from ding.entry.part_process import RunEnded, Stop, Up, WorkerEnded, WorkerStarted
@@ -134,7 +132,7 @@ class Supervisor:
         if group not in self._group_ports:
             self._group_ports[group] = ReservedPort(LOOPBACK)
         port = self._group_ports[group].port
-        return rank_environ(rank_of(name, system)[1], processes_per_learner(system), port)
+        return rank_environ(name, system, port)
 
     def _next_due(self) -> float:
         """The next moment at which something has to be done though nothing has happened."""

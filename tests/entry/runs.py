@@ -11,6 +11,8 @@ import torch
 from easydict import EasyDict
 from gymnasium import spaces
 
+from ding.data.row_journal import RowJournal
+from ding.entry.run_state import rows_path, take_run_state, write_run_state
 from ding.envs import BaseEnv, BaseEnvTimestep
 from ding.policy.dqn import DQNPolicy
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
@@ -211,3 +213,10 @@ def episodes(exp_name="run"):
     """Rows of episodes.csv without their time."""
     with open(os.path.join(exp_name, "episodes.csv")) as file:
         return [{k: v for k, v in row.items() if k != "time"} for row in csv.DictReader(file)]
+
+
+def save_run_state(parts):
+    """Save the state of a serial run as its keeper does."""
+    exp_name = parts.cfg.exp_name
+    journal = RowJournal(rows_path(exp_name))
+    write_run_state(exp_name, take_run_state(parts, journal), journal)

@@ -10,7 +10,7 @@ import torch
 from ding.data.row_journal import RowJournal
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
 from ding.entry.components import build_components, load_config
-from ding.entry.run_state import load_run_state, save_run_state
+from ding.entry.run_state import load_run_state
 from ding.utils import durations, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.log_writer import DistributedWriter
@@ -21,6 +21,7 @@ from tests.entry.runs import (
     episodes,
     metrics,
     run_json,
+    save_run_state,
     untimed_metrics,
     walk_config,
     walk_envs,

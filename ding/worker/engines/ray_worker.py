@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import ray
 
 from ding.interaction.slave import TaskFail
-from ding.utils import durations, set_pkg_seed
+from ding.utils import durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ChunkError
 from ding.utils.log_file import redirect_output
+from ding.worker.comm_worker import settle_process
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
 from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply, RunPath
@@ -36,8 +37,6 @@ from ding.worker.messages import CloseTask, Request, StartTask
 from ding.worker.seams import Samples, Weights
 
 Answer = TypeVar("Answer")
-#: With few cores the learner comes first: samples that nobody has time to learn from are waste.
-COLLECTOR_NICENESS = 5
 #: Objects with samples that stay mapped, as more of what is in them may be needed.
 _MAPPED = 16
 
@@ -62,11 +61,7 @@ class RayWorker:
         remove_orphans()
         self._folder = WorkerFolder(folder_of(run, spec.name))
         redirect_output(os.path.join(self._folder.path, "log", spec.name, "output.txt"))
-        os.environ.update(spec.environ)
-        # Workers differ in their draws, and draw the same in each run.
-        set_pkg_seed(spec.seed, use_cuda=False)
-        if spec.kind == "collector" and hasattr(os, "nice"):
-            os.nice(COLLECTOR_NICENESS)
+        settle_process(spec.kind, spec.seed, spec.environ)
         artifacts = FolderArtifacts(self._folder.path)
         entry = {**spec.entry, "exp_name": self._folder.path}
         try:
