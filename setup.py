@@ -25,7 +25,7 @@ setup(
         "easydict>=1.10",
         "flask>=3.0",
         "requests>=2.31",
-        "tensorboardX>=2.6",
+        "tensorboardX>=2.6.2.2",
         "cloudpickle>=3.0",
         "click>=8.1",
         "pyyaml>=6.0",

@@ -78,6 +78,9 @@ class ACERPolicy(UnrolledPolicy):
 
     # ------------------------------------------------------------------ learn
 
+    _saves_target = True
+    _learned = {"optimizer_actor": "_optimizer_actor", "optimizer_critic": "_optimizer_critic"}
+
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._use_priority()
