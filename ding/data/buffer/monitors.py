@@ -2,7 +2,7 @@
 
 import operator
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,14 +68,12 @@ _REDUCE: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def summarise_samples(samples: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def summarise_samples(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """What `SampledDataAttrMonitor` tells of these samples, each with its columns."""
-    figures: dict[str, list[float]] = {name: [] for name in _ATTRIBUTES}
-    for sample in samples:
-        for name, values in figures.items():
-            column, kind = name.rsplit("_", 1)
-            values.append(float(_OF_ONE[kind](sample[column])))
-    return {name: _REDUCE[_ATTRIBUTES[name]](values) for name, values in figures.items()}
+    columns = {name.rsplit("_", 1)[0] for name in _ATTRIBUTES}
+    values = {name: np.concatenate([sample[name] for sample in samples]) for name in columns}
+    figures = (name.rsplit("_", 1) for name in _ATTRIBUTES)
+    return {f"{name}_{kind}": float(_OF_ONE[kind](values[name])) for name, kind in figures}
 
 
 _OF_ONE: dict[str, Callable[[np.ndarray], Any]] = {"max": np.max, "min": np.min, "avg": np.mean}

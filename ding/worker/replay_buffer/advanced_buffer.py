@@ -199,13 +199,10 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
                 return None
             slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
             distinct = self._priorities.all_equal and size <= available
-            use = self._count_use(slots, distinct)
             has_limit = self._max_use != float("inf")
-            if has_limit and not distinct and use.max() >= self._max_use + 1:
-                np.subtract.at(self._use, slots, 1)
-                slots = self._within_max_use(slots, among)
-                weights = self._priorities.weights(slots, self._beta, among)
-                use = self._count_use(slots, False)
+            if has_limit and not distinct:
+                slots, weights = self._within_max_use(slots, weights, among)
+            use = self._count_use(slots, distinct)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
             facts: Facts = {
@@ -246,18 +243,21 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
         """How often each may still be sampled."""
         return np.ceil(self._max_use - self._use[slots]).astype(np.int64)
 
-    def _within_max_use(self, slots: np.ndarray, among: np.ndarray | None) -> np.ndarray:
+    def _within_max_use(
+        self, slots: np.ndarray, weights: np.ndarray, among: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Other items in the place of those that a batch holds more often than ``max_use`` allows.
 
         There must be as many uses left, in all, as are drawn.
         """
-        all_slots = self._priorities.slots() if among is None else among
         while (over := _repeats(slots) >= self._uses_left(slots)).any():
+            all_slots = self._priorities.slots() if among is None else among
             drawn = np.bincount(slots[~over], minlength=self.replay_buffer_size)
             others = all_slots[self._uses_left(all_slots) > drawn[all_slots]]
             slots = slots.copy()
             slots[over], _ = self._priorities.draw(self._draw, int(over.sum()), 0.0, others)
-        return slots
+            weights = self._priorities.weights(slots, self._beta, among)
+        return slots, weights
 
     def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
         """How often items that are sampled now have been; int64 [n]."""
