@@ -123,6 +123,7 @@ class DingEnvWrapper(BaseEnv):
         self._dynamic_seed = True
         self._seed_rng: np.random.Generator | None = None
         self._seed_is_due = True
+        self._is_plain = self._has_one_stream = False  # as long as there is no environment
         self._stream: Any = None  # where the generator of the environment is to go on
         self._episode_return: Any = 0.0
         self._raw: RawRewards | None = None
@@ -143,7 +144,7 @@ class DingEnvWrapper(BaseEnv):
         env = self._built()
         kwargs: dict[str, Any] = {} if options is None else {"options": options}
         if self._seed is not None and self._seed_api:
-            goes_on = self._dynamic_seed and _is_of_gymnasium(env)
+            goes_on = self._dynamic_seed and self._has_one_stream
             if self._seed_is_due or not goes_on:
                 kwargs["seed"] = self._next_seed()
                 self._seed_is_due = False
@@ -188,10 +189,8 @@ class DingEnvWrapper(BaseEnv):
         Discrete action space and a Box of observations it is the inner environment's own ``step``:
         callers check actions, which are ints, and cast observations to the space's dtype.
         """
-        env = self._built()
-        discrete = isinstance(env.action_space, spaces.Discrete)
-        fits = discrete and isinstance(env.observation_space, spaces.Box)
-        return self._step_env if fits else self._fitted_step
+        self._built()
+        return self._step_env if self._is_plain else self._fitted_step
 
     def _fitted_step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, rew, terminated, truncated, info = self._step_env(self._to_action(action))
@@ -398,6 +397,9 @@ class DingEnvWrapper(BaseEnv):
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._raw = raw_rewards(env)
         self._set_spaces(env, name)
+        discrete = isinstance(env.action_space, spaces.Discrete)
+        self._is_plain = discrete and isinstance(env.observation_space, spaces.Box)
+        self._has_one_stream = type(env.unwrapped).__module__.startswith("gymnasium.envs.")
         if self._wrapper_states:
             self._load_wrappers(env)
         return env
@@ -429,7 +431,7 @@ class DingEnvWrapper(BaseEnv):
         return [wrapper.state_dict() for wrapper in stateful_wrappers(self._env)]
 
     def _stream_state(self) -> Any:
-        if self._stream is not None or self._env is None or not _is_of_gymnasium(self._env):
+        if self._stream is not None or self._env is None or not self._has_one_stream:
             return self._stream
         generator = vars(self._env.unwrapped).get("_np_random")
         return None if generator is None else generator.bit_generator.state
@@ -453,7 +455,3 @@ class DingEnvWrapper(BaseEnv):
 
     def _step_before_reset(self, action: Any) -> Any:
         raise EnvError(f"{self!r} was stepped before its first reset; call reset() first")
-
-
-def _is_of_gymnasium(env: gymnasium.Env) -> bool:
-    return type(env.unwrapped).__module__.startswith("gymnasium.envs.")

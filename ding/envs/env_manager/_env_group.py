@@ -143,7 +143,7 @@ class EnvGroup:
         obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
         if rows and self._is_plain:
             rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
-        ended = [i for i, done in enumerate(dones) if done]
+        ended = [i for i, done in enumerate(dones) if done] if dones else []
         if any(infos):
             reported = [i for i, info in enumerate(infos) if info and is_abnormal(info)]
             failed.extend(position for position in reported if position not in failed)

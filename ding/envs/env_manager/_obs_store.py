@@ -13,7 +13,8 @@ from gymnasium import spaces
 from ding.data.tree import tree_leaves, tree_map
 from ding.utils.errors import DataError
 
-_SMALL = 1024
+# Up to so many numbers, Python adds quicker; up to so many, a product does.
+_FEW, _SMALL = 16, 1024
 
 # What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict.
 Layout = Any
@@ -309,6 +310,8 @@ def has_nan(flat: np.ndarray) -> bool:
 
 def quick_sum(flat: np.ndarray) -> Any:
     """The cheapest reduction that tells of NaN and infinity."""
+    if flat.size <= _FEW:
+        return sum(flat.tolist())
     sum_up, operand = _sum_of(flat)
     return sum_up(operand)
 

@@ -37,7 +37,8 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     n = len(env_ids)
     reward = reward_column(step.rewards, strict)
     if not step.ended and not step.abnormal:
-        return VectorStep(env_ids, obs, reward, _none(n), _none(n))
+        none = _none(n)
+        return VectorStep(env_ids, obs, reward, none, none)
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
     done[step.ended] = True
     for position in step.ended:
