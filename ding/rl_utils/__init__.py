@@ -3,6 +3,7 @@
 Not lazy: ``gae`` is a function here and a module below, and the function must win.
 """
 
+from ding.rl_utils import td
 from ding.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
 from ding.rl_utils.acer import (
     acer_policy_error,
@@ -43,36 +44,7 @@ from ding.rl_utils.ppo import (
     shape_fn_ppo,
 )
 from ding.rl_utils.retrace import compute_q_retraces
-from ding.rl_utils.td import (
-    dist_1step_td_data,
-    dist_1step_td_error,
-    dist_nstep_td_data,
-    dist_nstep_td_error,
-    generalized_lambda_returns,
-    nstep_return,
-    nstep_return_data,
-    q_1step_td_data,
-    q_1step_td_error,
-    q_nstep_sql_td_error,
-    q_nstep_td_data,
-    q_nstep_td_error,
-    q_nstep_td_error_with_rescale,
-    q_v_1step_td_data,
-    q_v_1step_td_error,
-    qrdqn_nstep_td_data,
-    qrdqn_nstep_td_error,
-    shape_fn_dntd,
-    shape_fn_qntd,
-    shape_fn_qntd_rescale,
-    shape_fn_qrdqn,
-    shape_fn_td_lambda,
-    td_lambda_data,
-    td_lambda_error,
-    v_1step_td_data,
-    v_1step_td_error,
-    v_nstep_td_data,
-    v_nstep_td_error,
-)
+from ding.rl_utils.td import *  # noqa: F403
 from ding.rl_utils.value_rescale import inv_symlog, symlog, value_inv_transform, value_transform
 from ding.rl_utils.vtrace import (
     shape_fn_vtrace_continuous_action,
@@ -100,14 +72,9 @@ __all__ = [
     "calculate_kl_div",
     "compute_q_retraces",
     "create_noise_generator",
-    "dist_1step_td_data",
-    "dist_1step_td_error",
-    "dist_nstep_td_data",
-    "dist_nstep_td_error",
     "gae",
     "gae_columns",
     "gae_data",
-    "generalized_lambda_returns",
     "get_epsilon_greedy_fn",
     "get_gae",
     "get_gae_with_default_last_value",
@@ -115,8 +82,6 @@ __all__ = [
     "get_train_sample",
     "inv_symlog",
     "nstep_columns",
-    "nstep_return",
-    "nstep_return_data",
     "ppo_data",
     "ppo_data_continuous",
     "ppo_error",
@@ -130,32 +95,11 @@ __all__ = [
     "ppo_policy_loss",
     "ppo_value_data",
     "ppo_value_error",
-    "q_1step_td_data",
-    "q_1step_td_error",
-    "q_nstep_sql_td_error",
-    "q_nstep_td_data",
-    "q_nstep_td_error",
-    "q_nstep_td_error_with_rescale",
-    "q_v_1step_td_data",
-    "q_v_1step_td_error",
-    "qrdqn_nstep_td_data",
-    "qrdqn_nstep_td_error",
-    "shape_fn_dntd",
     "shape_fn_gae",
     "shape_fn_ppo",
-    "shape_fn_qntd",
-    "shape_fn_qntd_rescale",
-    "shape_fn_qrdqn",
-    "shape_fn_td_lambda",
     "shape_fn_vtrace_continuous_action",
     "shape_fn_vtrace_discrete_action",
     "symlog",
-    "td_lambda_data",
-    "td_lambda_error",
-    "v_1step_td_data",
-    "v_1step_td_error",
-    "v_nstep_td_data",
-    "v_nstep_td_error",
     "value_inv_transform",
     "value_transform",
     "vtrace_advantage",
@@ -165,3 +109,4 @@ __all__ = [
     "vtrace_loss",
     "vtrace_nstep_return",
 ]
+__all__ += td.__all__
