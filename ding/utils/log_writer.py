@@ -8,13 +8,33 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from . import durations
 from .log_file import AppendFile, hold, release
 from .trackers.tensorboard import TensorBoardTracker
 
 METRICS_FILE = "metrics.jsonl"
+
+
+class ScalarWriter(Protocol):
+    """Where scalars go: a TensorBoard writer, or another one of its kind."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
+
+
+class Writer(ScalarWriter, Protocol):
+    """A TensorBoard writer, as far as learners, collectors and evaluators use one."""
+
+    def add_scalars(
+        self, main_tag: str, tag_scalar_dict: Mapping[str, float], global_step: int
+    ) -> object: ...
+
+    def add_histogram(self, tag: str, values: object, global_step: int) -> object: ...
+
+    def flush(self) -> object: ...
+
+    def close(self) -> object: ...
 
 
 class DistributedWriter:

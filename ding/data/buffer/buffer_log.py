@@ -4,15 +4,9 @@ import os
 import re
 from collections.abc import Mapping
 from logging import Logger
-from typing import Protocol
 
 from ding.utils.log_helper import build_logger
-
-
-class ScalarWriter(Protocol):
-    """A TensorBoard writer, as far as buffers use one."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
+from ding.utils.log_writer import ScalarWriter
 
 
 class BufferLog:

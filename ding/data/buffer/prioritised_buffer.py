@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.id_column import IdColumn, id_numbers
 from ding.data.kinds import State
 from ding.data.priorities import Priorities, checked_priorities
 from ding.utils.errors import DataError
+from ding.utils.log_writer import ScalarWriter
 
 _UNKNOWN_ITER = np.array(-1)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import BufferLog, ScalarWriter
+from ding.data.buffer.buffer_log import BufferLog
 from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.draw import Draw
@@ -19,6 +19,7 @@ from ding.data.row_journal import RowJournal
 from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
+from ding.utils.log_writer import ScalarWriter
 
 #: Takes items and says of each whether it leaves; bool [n].
 ItemTest: TypeAlias = Callable[[Items], np.ndarray]

@@ -10,6 +10,7 @@ from easydict import EasyDict
 from ding.envs import BaseEnvManager
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, get_world_size
 from ding.utils.errors import ConfigError
+from ding.utils.log_writer import Writer
 from ding.worker.collector.base_serial_collector import INF, ISerialCollector
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import RunStatistics
@@ -25,7 +26,6 @@ from ding.worker.collector.steps import (
     RowOptions,
     Samples,
     State,
-    Writer,
 )
 from ding.worker.collector.tally import Episode, Tally
 

@@ -18,6 +18,7 @@ from ding.utils import (
 )
 from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError, DataError
+from ding.utils.log_writer import Writer
 from ding.worker.collector.base_serial_evaluator import ISerialEvaluator, VectorEvalMonitor
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import freeze_statistics
@@ -34,7 +35,6 @@ from ding.worker.collector.steps import (
     State,
     Tree,
     VideoWriter,
-    Writer,
 )
 from ding.worker.collector.tally import Tally
 

@@ -10,7 +10,8 @@ from easydict import EasyDict
 
 from ding.utils import build_logger, get_rank
 from ding.utils.errors import ConfigError, EnvError
-from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, State, Writer
+from ding.utils.log_writer import Writer
+from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, State
 from ding.worker.collector.tally import Episode
 
 #: By env manager, who used it last: one that is deleted must not close it for others.

@@ -40,16 +40,6 @@ PlayersKwargs: TypeAlias = Kwargs | Sequence[Kwargs] | None
 NO_SEED = -1
 
 
-class Writer(Protocol):
-    """A TensorBoard writer, as far as all collectors and evaluators use one."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
-
-    def flush(self) -> object: ...
-
-    def close(self) -> object: ...
-
-
 class VideoWriter(Protocol):
     """The part of a TensorBoard writer that takes what evaluators render."""
 

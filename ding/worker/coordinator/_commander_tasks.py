@@ -5,12 +5,13 @@ import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from easydict import EasyDict
 
 from ding.policy import create_policy
+from ding.utils.log_writer import ScalarWriter
 from ding.worker.coordinator._types import Config
 from ding.worker.coordinator.reported_values import mean_return
 from ding.worker.messages import Task
@@ -18,12 +19,6 @@ from ding.worker.messages import Task
 Note = TypeVar("Note")
 #: Settings by ``learner_step``, ``envstep`` and ``greedy``.
 Settings = Callable[[Mapping[str, int]], dict[str, object]]
-
-
-class ScalarWriter(Protocol):
-    """Where scalars go: a TensorBoard writer, or another one of its kind."""
-
-    def add_scalar(self, tag: str, value: float, step: int, /) -> object: ...
 
 
 # ---------------------------------------------------------------------- tasks

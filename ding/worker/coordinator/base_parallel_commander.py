@@ -11,8 +11,8 @@ from easydict import EasyDict
 from ding.utils import COMMANDER_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError
+from ding.utils.log_writer import ScalarWriter
 from ding.worker.coordinator._commander_tasks import (
-    ScalarWriter,
     TaskSpace,
     collector_task,
     command_settings,

@@ -15,7 +15,8 @@ from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size,
 from ding.utils.class_config import class_config
 from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.errors import ConfigError, DataError
-from ding.worker.learner.interfaces import LearnMode, LogVars, State, TrainData, Writer
+from ding.utils.log_writer import Writer
+from ding.worker.learner.interfaces import LearnMode, LogVars, State, TrainData
 from ding.worker.learner.learner_hook import (
     Hook,
     LearnerHook,

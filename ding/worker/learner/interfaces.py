@@ -1,7 +1,6 @@
 """What a learner trains with, and what its hooks see of it."""
 
 import logging
-from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
 from ding.torch_utils import CountVar
@@ -40,22 +39,6 @@ class LearnMode(Protocol):
 
     def load_state_dict(self, state_dict: State) -> None:
         """Go on from a state."""
-
-
-class Writer(Protocol):
-    """A TensorBoard writer, as far as learners use one."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
-
-    def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, float], global_step: int
-    ) -> object: ...
-
-    def add_histogram(self, tag: str, values: object, global_step: int) -> object: ...
-
-    def flush(self) -> object: ...
-
-    def close(self) -> object: ...
 
 
 class HookEngine(Protocol):

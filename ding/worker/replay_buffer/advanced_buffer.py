@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.thruput_control import ThruputController
@@ -17,6 +16,7 @@ from ding.data.kinds import Item, Items, State
 from ding.data.priorities import checked_priorities
 from ding.data.staleness import as_iters, is_stale
 from ding.utils.errors import DataError
+from ding.utils.log_writer import ScalarWriter
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 

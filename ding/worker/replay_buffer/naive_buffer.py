@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from ding.data.buffer.buffer_log import ScalarWriter
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.kinds import Item, Items, State
+from ding.utils.log_writer import ScalarWriter
 from ding.utils.registry_factory import BUFFER_REGISTRY
 from ding.worker.replay_buffer.base_buffer import IBuffer
 
