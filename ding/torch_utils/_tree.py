@@ -4,7 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 
-def map_leaves(fn: Callable[[Any], Any], item: Any, ignore_keys: Collection[str] = ()) -> Any:
+def map_leaves(
+    fn: Callable[[Any], Any],
+    item: Any,
+    ignore_keys: Collection[str] = (),
+    is_leaf: Callable[[list | tuple], bool] | None = None,
+) -> Any:
     """Apply ``fn`` to every leaf of nested dicts, lists, tuples and named tuples.
 
     A container of columns (``ding.data.Columns``) is mapped array by array, never row by row.
@@ -12,18 +17,23 @@ def map_leaves(fn: Callable[[Any], Any], item: Any, ignore_keys: Collection[str]
     Args:
         fn: Takes and returns one leaf.
         ignore_keys: Values under these keys of a mapping are handed on as they are.
+        is_leaf: Whether a list or tuple is a leaf itself.
     """
     if isinstance(item, list):
         if getattr(item, "is_columnar", False):
             return _map_columns(fn, item, ignore_keys)
-        return [map_leaves(fn, value, ignore_keys) for value in item]
+        if is_leaf is not None and is_leaf(item):
+            return fn(item)
+        return [map_leaves(fn, value, ignore_keys, is_leaf) for value in item]
     if isinstance(item, Mapping):
         return {
-            key: value if key in ignore_keys else map_leaves(fn, value, ignore_keys)
+            key: value if key in ignore_keys else map_leaves(fn, value, ignore_keys, is_leaf)
             for key, value in item.items()
         }
     if isinstance(item, tuple):
-        values = [map_leaves(fn, value, ignore_keys) for value in item]
+        if is_leaf is not None and is_leaf(item):
+            return fn(item)
+        values = [map_leaves(fn, value, ignore_keys, is_leaf) for value in item]
         return rebuild_tuple(item, values)
     return fn(item)
 

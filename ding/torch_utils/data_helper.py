@@ -87,25 +87,13 @@ def to_tensor(
             return leaf if dtype is None else leaf.to(dtype)
         if leaf is None or isinstance(leaf, bool | str | bytes):
             return leaf
+        if isinstance(leaf, list | tuple):
+            return _scalar_to_tensor(leaf, dtype)
         if isinstance(leaf, _SCALARS):
             return _scalar_to_tensor(leaf, dtype) if transform_scalar else leaf
         raise TypeError(_cannot(leaf, "to_tensor"))
 
-    def walk(value: Any) -> Any:
-        if isinstance(value, np.ndarray | torch.Tensor):
-            return convert(value)
-        if isinstance(value, Mapping):
-            return {k: v if k in ignore_keys else walk(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            if getattr(value, "is_columnar", False):
-                return map_leaves(convert, value, ignore_keys)
-            if not hasattr(value, "_fields") and _is_numbers(value):
-                return _scalar_to_tensor(value, dtype)
-            values = [walk(v) for v in value]
-            return rebuild_tuple(value, values) if isinstance(value, tuple) else values
-        return convert(value)
-
-    return walk(item)
+    return map_leaves(convert, item, ignore_keys, _is_numbers)
 
 
 def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
@@ -124,23 +112,11 @@ def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
             return np.asarray(leaf, dtype=dtype)
         if leaf is None or isinstance(leaf, bool | str | bytes):
             return leaf
-        if isinstance(leaf, _SCALARS):
+        if isinstance(leaf, (*_SCALARS, list, tuple)):
             return np.array(leaf, dtype=dtype)
         raise TypeError(_cannot(leaf, "to_ndarray"))
 
-    def walk(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {k: walk(v) for k, v in value.items()}
-        if isinstance(value, list | tuple):
-            if getattr(value, "is_columnar", False):
-                return map_leaves(convert, value)
-            if not hasattr(value, "_fields") and _is_numbers(value):
-                return np.array(value, dtype=dtype)
-            values = [walk(v) for v in value]
-            return rebuild_tuple(value, values) if isinstance(value, tuple) else values
-        return convert(value)
-
-    return walk(item)
+    return map_leaves(convert, item, is_leaf=_is_numbers)
 
 
 def to_list(item: Any) -> Any:
@@ -271,7 +247,9 @@ def _scalar_to_tensor(value: Any, dtype: torch.dtype | None) -> torch.Tensor:
 
 
 def _is_numbers(values: Sequence[Any]) -> bool:
-    return len(values) > 0 and all(isinstance(value, _SCALARS) for value in values)
+    """Whether a list or tuple is an array in other words."""
+    is_record = hasattr(values, "_fields")
+    return not is_record and len(values) > 0 and all(isinstance(v, _SCALARS) for v in values)
 
 
 def _items(pairs: Any, ignore_error: bool) -> Any:

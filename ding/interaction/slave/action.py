@@ -8,37 +8,29 @@ from ding.interaction.base.app import ResponsibleException
 from ding.interaction.exception.slave import SlaveErrorCode
 
 
-class ConnectionRefuse(ResponsibleException):
+class _Refusal(ResponsibleException):
+    _refused: tuple[SlaveErrorCode, str]
+
+    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*self._refused, data, HTTPStatus.FORBIDDEN)
+
+
+class ConnectionRefuse(_Refusal):
     """Raise it in ``_before_connection``: this slave does not want that master."""
 
-    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(
-            SlaveErrorCode.SLAVE_CONNECTION_REFUSED,
-            "the slave refuses to connect",
-            data,
-            HTTPStatus.FORBIDDEN,
-        )
+    _refused = SlaveErrorCode.SLAVE_CONNECTION_REFUSED, "the slave refuses to connect"
 
 
-class DisconnectionRefuse(ResponsibleException):
+class DisconnectionRefuse(_Refusal):
     """Raise it in ``_before_disconnection``: this slave wants to stay connected."""
 
-    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(
-            SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED,
-            "the slave refuses to disconnect",
-            data,
-            HTTPStatus.FORBIDDEN,
-        )
+    _refused = SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED, "the slave refuses to disconnect"
 
 
-class TaskRefuse(ResponsibleException):
+class TaskRefuse(_Refusal):
     """Raise it in ``_before_task``: this slave does not take that task."""
 
-    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(
-            SlaveErrorCode.TASK_REFUSED, "the slave refuses the task", data, HTTPStatus.FORBIDDEN
-        )
+    _refused = SlaveErrorCode.TASK_REFUSED, "the slave refuses the task"
 
 
 class TaskFail(Exception):
@@ -51,9 +43,5 @@ class TaskFail(Exception):
 
     def __init__(self, result: Mapping[str, Any] | None = None, message: str | None = None) -> None:
         super().__init__(message or "")
-        self._result = result or {}
+        self.result: Mapping[str, Any] = result or {}
         self.message = message
-
-    @property
-    def result(self) -> Mapping[str, Any]:
-        return self._result
