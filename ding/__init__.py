@@ -1,13 +1,15 @@
 """Reinforcement-learning training systems: collectors, learners, evaluators, buffers, pipelines."""
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> ModuleType:
-    # `ding.plot` is there after `import ding`, which costs nothing.
+def __getattr__(name: str) -> Any:
+    # `ding.plot` and `ding.load` are there after `import ding`, which costs nothing.
     if name == "plot":
         return importlib.import_module("ding.plot")
+    if name == "load":
+        return importlib.import_module("ding.entry.trained_policy").load
     raise AttributeError(f"module 'ding' has no attribute {name!r}")
