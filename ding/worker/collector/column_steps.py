@@ -1,6 +1,7 @@
 """Acting on arrays: one call of each policy and one of the env manager for a step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -81,9 +82,9 @@ class ColumnSteps(Steps):
 
     # ------------------------------------------------------------------ trajectories
 
-    def complete(self, env_ids: np.ndarray, step: VectorStep) -> None:
+    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
         if self._keeps:
-            self._log.end(env_ids, step.env_ids, self._of_players(step.obs))
+            self._log.end(env_ids, self._of_players(tree_take(step.obs, which)))
 
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
         self._log.forget(env_ids)
@@ -97,16 +98,22 @@ class ColumnSteps(Steps):
 
     def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
         harvests: list[Harvest] = [([], []) for _ in self._players]
-        if not self._log.has_ended:
+        ended = self._log.ended()
+        if ended is None:
             return harvests
-        cells, lengths = self._log.ended()
+        at, following, lengths = ended
         given = []
         for index, player in enumerate(self._players):
             if not wanted[index]:
                 continue
             batched = player.mode.batched
             is_given = not train_samples or batched.takes_indexed
-            columns = self._transitions(index, cells, IndexedColumn if is_given else _taken)
+            columns = self._log.columns(index)
+            obs = columns.pop("obs")
+            columns = tree_map(lambda leaf: leaf.take(at, axis=0), columns)
+            for name, cells in (("obs", at), ("next_obs", following)):
+                indexed = tree_map(partial(IndexedColumn, index=cells), obs)
+                columns[name] = indexed if is_given else tree_map(IndexedColumn.gathered, indexed)
             if is_given:
                 given.append(index)
             if train_samples:
@@ -117,20 +124,6 @@ class ColumnSteps(Steps):
             harvests[index] = Columns(as_train_columns(columns)), counts.tolist()
         self._log.drop_ended(given)
         return harvests
-
-    def _transitions(
-        self, player: int, cells: np.ndarray, pick: Callable[[np.ndarray, np.ndarray], Tree]
-    ) -> dict[str, Tree]:
-        stored = self._log.columns(player)
-        obs, following = stored.pop("obs"), cells + self._envs.env_num
-        columns: dict[str, Tree] = tree_map(lambda leaf: _taken(leaf, cells), stored)
-        columns["obs"] = tree_map(lambda leaf: pick(leaf, cells), obs)
-        columns["next_obs"] = tree_map(lambda leaf: pick(leaf, following), obs)
-        return columns
-
-
-def _taken(leaf: np.ndarray, index: np.ndarray) -> np.ndarray:
-    return leaf.take(index, axis=0)
 
 
 def _arrays(value: Tree) -> Tree:

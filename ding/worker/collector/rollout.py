@@ -114,7 +114,7 @@ class Rollout:
             self._steps.reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
-            self._steps.complete(ids, step)
+            self._steps.complete(ids, step, complete)
             self.waiting += int(self._traj_lengths[ids].sum())
             self._traj_lengths[ids] = 0
         if are_long:

@@ -148,7 +148,7 @@ class RowSteps(Steps):
                 for transition in trajectory:
                     transition["seed"] = NO_SEED
 
-    def complete(self, env_ids: np.ndarray, step: VectorStep) -> None:
+    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
         for env_id in env_ids.tolist() if self._keeps else ():
             for completed, trajectory in zip(self._completed, self._running[env_id]):
                 rows = to_tensor_transitions(trajectory, not self._options.deepcopy_obs)

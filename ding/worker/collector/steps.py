@@ -105,8 +105,12 @@ class Steps(ABC):
         """Act in all ready environments, or those `active`; ``obs`` and ``reward`` are optional."""
 
     @abstractmethod
-    def complete(self, env_ids: np.ndarray, step: VectorStep) -> None:
-        """With this step, trajectories of environments are complete."""
+    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
+        """With this step, trajectories of environments are complete.
+
+        Args:
+            which: Where `env_ids` are in the step, bool ``[n]``.
+        """
 
     @abstractmethod
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
