@@ -47,17 +47,14 @@ class ChunkCache:
         self._capacity = int(capacity)
         self._max_bytes = _memory() // 4 if max_bytes is None else max_bytes
         self._ring: ItemRing | None = None
-        self._clear()
+        # Number of the first row in the ring, and rows, of each chunk there.
+        self._at: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
         #: Chunks that could not be read since :meth:`take_bad`: name and cause.
         self.bad: list[tuple[str, str]] = []
         self._known_bad: OrderedDict[str, str] = OrderedDict()
         #: Chunks read so far.
         self.reads = 0
-
-    def _clear(self) -> None:
-        self._at: OrderedDict[str, tuple[int, int, int]] = OrderedDict()
-        self._written = 0
 
     def batch(self, wire: Mapping[str, Any]) -> Columns | list[dict[str, Any]]:
         """The rows of a wire batch, with what the buffer said of them as further columns.
@@ -96,16 +93,17 @@ class ChunkCache:
     # ------------------------------------------------------------------ reading
 
     def _load(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """First slot and length of each chunk that can be read, all of them there at once."""
-        missing = [n for n in names if n not in self._at and n not in self._known_bad]
-        read = self._read(missing)
-        if missing:
-            self._store(read)
-            lost = [n for n in names if n not in self._at and n not in self._known_bad]
-            if lost:
-                # New ones took the place of others that this batch needs as well.
-                self._reload(names)
-        return {name: self._at[name][1:] for name in names if name in self._at}
+        """Number of the first row, and rows, of each chunk that can be read, all there at once."""
+        self._store(
+            self._read([n for n in names if n not in self._at and n not in self._known_bad])
+        )
+        if any(n not in self._at and n not in self._known_bad for n in names):
+            # New ones took the place of others that this batch needs as well.
+            self._reload(names)
+        return {name: self._at[name] for name in names if name in self._at}
+
+    def _missing(self, names: Sequence[str]) -> list[str]:
+        return [n for n in names if n not in self._at and n not in self._known_bad]
 
     def _read(self, names: Sequence[str]) -> dict[str, Columns | list[dict[str, Any]]]:
         found = {}
@@ -129,10 +127,8 @@ class ChunkCache:
         read = self._read([n for n in names if n not in self._known_bad])
         rows = sum(len(data) for data in read.values())
         assert self._ring is not None
-        if rows > self._ring.capacity:
-            self._ring = ItemRing(rows)
-        self._ring.clear()
-        self._clear()
+        self._ring = ItemRing(max(rows, self._ring.capacity))
+        self._at.clear()
         self._store(read)
 
     def _store(self, read: Mapping[str, Columns | list[dict[str, Any]]]) -> None:
@@ -141,11 +137,10 @@ class ChunkCache:
                 self._ring = ItemRing(self._capacity_for(data))
             if len(data) > self._ring.capacity:
                 self._ring = ItemRing(len(data))
-                self._clear()
-            start, n = self._ring.push(data)
-            self._at[name] = (self._written, start, n)
-            self._written += n
-            oldest = self._written - self._ring.capacity
+                self._at.clear()
+            self._at[name] = (self._ring.total, len(data))
+            self._ring.push(data)
+            oldest = self._ring.total - self._ring.capacity
             while next(iter(self._at.values()))[0] < oldest:
                 self._at.popitem(last=False)
 
