@@ -3,8 +3,10 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ding.policy._ppo_setup import init_parameters
+from ding.policy._types import Batch, Output
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils import (
     ppo_info,
@@ -46,7 +48,7 @@ class Clipped(PolicyGradient):
         return self._cfg.learn.epoch_per_collect
 
     def _clipped_error(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
+        self, batch: Batch, output: Output, adv: Tensor
     ) -> tuple[ppo_policy_loss, ppo_info]:
         """What `ppo_policy_error` says of a batch, by the action space."""
         pretrained = None

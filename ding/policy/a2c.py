@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
 from ding.rl_utils import a2c_data, a2c_error, a2c_error_continuous
@@ -43,9 +44,7 @@ class A2CPolicy(AdvantageActorCritic):
         )
         self._init_returns()
 
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         cfg = self._cfg.learn
         discrete = self._cfg.action_space == "discrete"
         error = a2c_error if discrete else a2c_error_continuous

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 from easydict import EasyDict
+from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import tree_map
 from ding.model import model_wrap
+from ding.policy._types import LoggedLoss
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss
 from ding.policy.common_utils import as_batch
@@ -22,7 +24,7 @@ from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
-_LOSSES: dict[str, Callable[..., torch.Tensor]] = {
+_LOSSES: dict[str, Callable[..., Tensor]] = {
     "l1_loss": F.l1_loss,
     "mse_loss": F.mse_loss,
     "smooth_l1_loss": F.smooth_l1_loss,
@@ -179,9 +181,7 @@ class BehaviourCloningPolicy(Policy):
             batch["action"] = action.long()
         return batch
 
-    def _losses(
-        self, output: Mapping[str, Any], action: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, output: Mapping[str, Any], action: Tensor) -> LoggedLoss:
         """The loss of each sample ``[B]``, and what to log besides."""
         if self._cfg.continuous:
             return self._regression(output, action), {}
@@ -199,7 +199,7 @@ class BehaviourCloningPolicy(Policy):
             facts["accuracy"] = torch.stack(same).mean().item()
         return torch.stack(losses).mean(0), facts
 
-    def _regression(self, output: Mapping[str, Any], action: torch.Tensor) -> torch.Tensor:
+    def _regression(self, output: Mapping[str, Any], action: Tensor) -> Tensor:
         if self._gaussian and self._cfg.loss_type is None:
             inner = torch.atanh(action.clamp(-_INNER, _INNER))
             mu, sigma = output["logit"]
@@ -228,7 +228,7 @@ class BehaviourCloningPolicy(Policy):
 
     def _forward_collect_batch(
         self, obs: Any, eps: Any = 0.0, sigma: float | None = None
-    ) -> dict[str, torch.Tensor]:
+    ) -> dict[str, Tensor]:
         """The action; with probability ``eps`` any discrete one, or with noise of ``sigma``."""
         self._train_mode(False)
         if not self._cfg.continuous:
@@ -241,7 +241,7 @@ class BehaviourCloningPolicy(Policy):
             action = (action + noise).clamp_(-1, 1)
         return {"action": action}
 
-    def _mean_action(self, output: Mapping[str, Any]) -> torch.Tensor:
+    def _mean_action(self, output: Mapping[str, Any]) -> Tensor:
         return torch.tanh(output["logit"][0]) if self._gaussian else output["action"]
 
     def _noise_sigma(self, envstep: int) -> float:
@@ -268,7 +268,7 @@ class BehaviourCloningPolicy(Policy):
             self._model, "base" if self._cfg.continuous else "argmax_sample"
         )
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
         self._train_mode(False)
         output = self._eval_model.forward(obs)
         return {"action": self._mean_action(output)} if self._cfg.continuous else one_action(output)

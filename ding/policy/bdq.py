@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import nstep_return, nstep_return_data
 from ding.rl_utils.nstep import weighted_mean
@@ -28,13 +29,7 @@ class BDQPolicy(DQNPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return "bdq", ["ding.model.template.q_learning"]
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         # A single branch's actions come as [B].
         q = _of_action(output["logit"], action.view(len(action), -1))  # [B, D]
         next_value = _of_action(target["logit"], target["next_action"]).mean(-1)
@@ -49,6 +44,6 @@ class BDQPolicy(DQNPolicy):
         return loss, error.detach().abs().sum(-1)
 
 
-def _of_action(q: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+def _of_action(q: Tensor, action: Tensor) -> Tensor:
     """``[B, D, K]`` and ``[B, D]`` to ``[B, D]``."""
     return q.gather(-1, action.unsqueeze(-1)).squeeze(-1)

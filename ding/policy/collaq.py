@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import torch
-
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.qmix import QMIXPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -29,9 +28,7 @@ class CollaQPolicy(QMIXPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return "collaq", ["ding.model.template.collaq"]
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
         judged = self._judge(self._model, online, batch)
         target = self._targets(batch, online)

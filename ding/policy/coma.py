@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -50,9 +52,7 @@ class COMAPolicy(TeamPolicy):
     def _make_optimizer(self) -> Adam:
         return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         cfg, action = self._cfg.learn, batch["action"].unsqueeze(-1)
         logit = self._masked_logit(batch)  # [T + 1, B, agents, N]
         q_value = self._q_values(self._model, during(batch["obs"]), batch["action"])
@@ -76,12 +76,12 @@ class COMAPolicy(TeamPolicy):
         }
         return loss - cfg.entropy_weight * entropy_mean, error.detach().abs().mean(-1), log
 
-    def _masked_logit(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _masked_logit(self, batch: Batch) -> Tensor:
         logit = self._unroll(self._model, batch)["logit"]
         mask = batch["obs"].get("action_mask")
         return logit if mask is None else logit.masked_fill(mask == 0, _MASKED)
 
-    def _policy(self, batch: dict[str, Any], logit: torch.Tensor) -> torch.Tensor:
+    def _policy(self, batch: Batch, logit: Tensor) -> Tensor:
         """Probabilities ``[T, B, agents, N]`` that actions were drawn with, ε among them."""
         mask = batch["obs"].get("action_mask")
         legal = torch.ones_like(logit) if mask is None else (mask[:-1] != 0).to(logit.dtype)
@@ -90,7 +90,7 @@ class COMAPolicy(TeamPolicy):
         return (1 - eps) * logit.softmax(-1) + eps * uniform
 
     @torch.no_grad()
-    def _returns(self, batch: dict[str, Any], logit: torch.Tensor) -> torch.Tensor:
+    def _returns(self, batch: Batch, logit: Tensor) -> Tensor:
         """TD(λ) returns by the target critic, ``[T, B, agents]``."""
         action, mask = batch["action"], batch["mask"].unsqueeze(-1)
         # What was done next is known but at a sequence's end: there, what is most likely.
@@ -102,7 +102,7 @@ class COMAPolicy(TeamPolicy):
         return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
 
     @staticmethod
-    def _q_values(model: Any, obs: dict[str, Any], action: torch.Tensor) -> torch.Tensor:
+    def _q_values(model: Any, obs: dict[str, Any], action: Tensor) -> Tensor:
         return model.compute_critic({"obs": obs, "action": action})["q_value"]
 
     def _monitor_vars_learn(self) -> list[str]:
@@ -111,15 +111,15 @@ class COMAPolicy(TeamPolicy):
 
     def _forward_collect_batch(  # type: ignore[override]
         self, obs: Any, env_ids: list[int], eps: float = 0.0
-    ) -> dict[str, torch.Tensor]:
+    ) -> dict[str, Tensor]:
         """Draws from the policy; see the class."""
         output = self._act(self._collect_model, obs, env_ids, eps=eps)
         return {**output, "eps": torch.full((len(env_ids),), float(eps))}
 
 
 def lambda_returns(
-    batch: dict[str, torch.Tensor], next_value: torch.Tensor, gamma: float, lambda_: float
-) -> torch.Tensor:
+    batch: dict[str, Tensor], next_value: Tensor, gamma: float, lambda_: float
+) -> Tensor:
     """λ-returns (Sutton 1988) of sequences, ``[T, B, agents]``; at an end they bootstrap.
 
     Args:

@@ -4,8 +4,10 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ding.data import tree_map
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
 from ding.torch_utils import Adam
@@ -61,13 +63,11 @@ class CQLPolicy(SACPolicy):
             self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=True)
             self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
 
-    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_critic(self, batch: Batch) -> dict[str, Any]:
         log = super()._update_critic(batch)
         return {**log, "conservative_gap": batch["conservative_gap"].item()}
 
-    def _critic_loss(
-        self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> Loss:
         loss, td_error = super()._critic_loss(batch, q_values, target)
         cfg = self._cfg.learn
         gap = self._soft_maximum(batch).mean(-1) - torch.stack([q.mean() for q in q_values])
@@ -84,7 +84,7 @@ class CQLPolicy(SACPolicy):
         self._optimizer_multiplier.step()
         return loss + (multiplier.detach() * excess).sum(), td_error
 
-    def _soft_maximum(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _soft_maximum(self, batch: dict[str, Any]) -> Tensor:
         """``log ∫ exp Q(s, a) da`` of each critic and state, ``[critics, B]``."""
         with torch.no_grad():
             actions, log_density = self._proposals(batch)
@@ -94,7 +94,7 @@ class CQLPolicy(SACPolicy):
         q_values = torch.stack([value.view(size, number) for value in values])
         return torch.logsumexp(q_values - log_density, -1) - math.log(number)
 
-    def _proposals(self, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _proposals(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """Actions ``[B, 3 num_actions, A]``, and the logarithms of their densities
         ``[B, 3 num_actions]``: uniform ones, the policy's, the policy's at the next state."""
         number, like = self._cfg.learn.num_actions, batch["action"]
@@ -133,13 +133,7 @@ class DiscreteCQLPolicy(QRDQNPolicy):
         learn=dict(update_per_collect=1, min_q_weight=1.0),
     )
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         loss, priority = super()._branch_loss(batch, action, output, target)
         q_value = output["logit"]
         taken = q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)

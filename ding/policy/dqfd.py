@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ding.data import tree_map
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.utils import POLICY_REGISTRY
@@ -59,7 +61,7 @@ class DQFDPolicy(DQNPolicy):
             "is_expert": np.zeros(len(columns["done"]), np.float32),
         }
 
-    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _target_output(self, batch: Batch) -> dict[str, Any]:
         next_obs = tree_map(lambda leaf: leaf.float(), batch["next_obs_1step"])
         one_step = super()._target_output({"next_obs": next_obs})
         return {
@@ -68,22 +70,14 @@ class DQFDPolicy(DQNPolicy):
             "next_action_1step": one_step["next_action"],
         }
 
-    def _value_loss(
-        self, batch: dict[str, Any], output: dict[str, Any], target: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:
         loss, priority = super()._value_loss(batch, output, target)
         weights = torch.stack([p.square().sum() for p in self._model.parameters()])
         own, expert = _PRIORITY_BONUS
         bonus = own + (expert - own) * batch["is_expert"]
         return loss + self._cfg.learn.lambda3 * weights.sum(), priority + bonus
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         learn = self._cfg.learn
         nstep_loss, _ = super()._branch_loss(batch, action, output, target)
         done = batch["done_1step"].float() * (0.0 if learn.ignore_done else 1.0)
@@ -101,9 +95,7 @@ class DQFDPolicy(DQNPolicy):
         total = learn.lambda_one_step_td * loss + learn.lambda1 * nstep_loss
         return total + learn.lambda2 * margin, error.detach().sqrt()
 
-    def _margin_loss(
-        self, batch: dict[str, Any], action: torch.Tensor, q: torch.Tensor
-    ) -> torch.Tensor:
+    def _margin_loss(self, batch: dict[str, Any], action: Tensor, q: Tensor) -> Tensor:
         """How far other actions come within the margin below the expert's, or above it."""
         chosen = action.unsqueeze(-1)
         margin = torch.full_like(q, self._cfg.learn.margin_function).scatter(-1, chosen, 0.0)

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from easydict import EasyDict
+from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import nstep_train_columns, set_noise_mode
@@ -150,11 +152,11 @@ class DQNPolicy(Policy):
             self._optimizer.step()
         return log
 
-    def _update(self, loss: torch.Tensor) -> None:
+    def _update(self, loss: Tensor) -> None:
         """One step down the loss."""
         self._descend(loss, self._optimizer)
 
-    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _target_output(self, batch: Batch) -> dict[str, Any]:
         """What targets are made of: the target network's output for ``next_obs``, and more.
 
         Here ``next_action``, which the online network chooses (van Hasselt et al. 2016). Values
@@ -164,9 +166,7 @@ class DQNPolicy(Policy):
         target = self._target_model.forward(batch["next_obs"])
         return {**target, "next_action": _greedy(next_q_value)}
 
-    def _value_loss(
-        self, batch: dict[str, Any], output: dict[str, Any], target: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:
         """Loss, and the priority of each sample ``[B]``: means over the parts of an action."""
         if not isinstance(output["logit"], list):
             return self._branch_loss(batch, batch["action"], output, target)
@@ -177,13 +177,7 @@ class DQNPolicy(Policy):
         losses, priorities = zip(*pairs)
         return torch.stack(losses).mean(), torch.stack(priorities).mean(0)
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         """Loss of one discrete action, and the priority of each sample ``[B]``.
 
         What subclasses override to learn more of the return than its mean.
@@ -219,11 +213,11 @@ class DQNPolicy(Policy):
         self._nstep = self._cfg.nstep
         self._collect_model = model_wrap(self._model, "eps_greedy_sample")
 
-    def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+    def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         quick = self._act_quickly("collect", self._collect_model, obs, *args, **kwargs)
         return super()._collect_columns(obs, *args, **kwargs) if quick is None else quick
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Tensor]:
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         self._train_mode(False)
         if self._cfg.noisy_net:
@@ -239,11 +233,11 @@ class DQNPolicy(Policy):
     def _init_eval(self) -> None:
         self._eval_model = model_wrap(self._model, "argmax_sample")
 
-    def _eval_columns(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _eval_columns(self, obs: Any) -> dict[str, Tensor]:
         quick = self._act_quickly("eval", self._eval_model, obs)
         return super()._eval_columns(obs) if quick is None else quick
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
         self._train_mode(False)
         if self._cfg.noisy_net:
             set_noise_mode(self._model, False)
@@ -284,13 +278,7 @@ class C51Policy(DQNPolicy):
             )
         self._v_min, self._v_max, self._n_atom = model.v_min, model.v_max, model.n_atom
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         data = dist_nstep_td_data(
             output["distribution"],
             target["distribution"],
@@ -327,7 +315,7 @@ def _target_update(cfg: EasyDict) -> dict[str, Any]:
     )
 
 
-def one_action(output: dict[str, Any]) -> dict[str, torch.Tensor]:
+def one_action(output: dict[str, Any]) -> dict[str, Tensor]:
     """Actions and logits of a multi-discrete space as one tensor each."""
     action = output["action"]
     if isinstance(action, list):
@@ -339,10 +327,10 @@ def _greedy(logit: Any) -> Any:
     return [part.argmax(-1) for part in logit] if isinstance(logit, list) else logit.argmax(-1)
 
 
-def _branches(output: dict[str, Any]) -> list[dict[str, torch.Tensor]]:
+def _branches(output: dict[str, Any]) -> list[dict[str, Tensor]]:
     """The outputs of a network with several heads, head by head."""
     return [dict(zip(output, values)) for values in zip(*output.values())]
 
 
-def _mean(q_value: Any) -> torch.Tensor:
+def _mean(q_value: Any) -> Tensor:
     return torch.cat(q_value, -1).mean() if isinstance(q_value, list) else q_value.mean()

@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, Loss
 from ding.policy.sac import SACPolicy
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
@@ -58,16 +60,14 @@ class EDACPolicy(SACPolicy):
         """What each critic says of actions, ``[E, B]``."""
         return model({"obs": obs, "action": action}, mode="compute_critic")["q_value"]
 
-    def _critic_loss(
-        self, batch: dict[str, Any], q_values: Any, target: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _critic_loss(self, batch: Batch, q_values: Any, target: Tensor) -> Loss:
         error = q_values - target
         loss = weighted_mean(error.pow(2).sum(0), batch["weight"])
         if self._eta > 0 and len(error) > 1:
             loss = loss + self._eta * self._similarity(batch, len(error))
         return loss, error.detach().abs().mean(0)
 
-    def _similarity(self, batch: dict[str, Any], number: int) -> torch.Tensor:
+    def _similarity(self, batch: dict[str, Any], number: int) -> Tensor:
         """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the
         mean over samples."""
         obs, action = (batch[name].expand(number, -1, -1) for name in ("obs", "action"))

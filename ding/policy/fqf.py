@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import _branches
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.torch_utils import Adam
@@ -61,9 +63,7 @@ class FQFPolicy(QRDQNPolicy):
             "fraction_loss": self._fraction_loss_value,
         }
 
-    def _value_loss(
-        self, batch: dict[str, Any], output: dict[str, Any], target: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _value_loss(self, batch: Batch, output: Output, target: Output) -> Loss:
         loss, priority = super()._value_loss(batch, output, target)
         if isinstance(output["logit"], list):
             parts = zip(_branches(output), batch["action"].unbind(1))
@@ -74,7 +74,7 @@ class FQFPolicy(QRDQNPolicy):
         # They have no parameter in common: one backward pass does for both.
         return loss + fraction_loss, priority
 
-    def _fraction_loss(self, output: dict[str, torch.Tensor], action: torch.Tensor) -> torch.Tensor:
+    def _fraction_loss(self, output: dict[str, Tensor], action: Tensor) -> Tensor:
         """What has the distance's gradient by the shares' ends."""
         row = torch.arange(len(action), device=action.device)
         at_ends = output["q_fractions"][row, action]  # [B, Q - 1]
@@ -83,7 +83,7 @@ class FQFPolicy(QRDQNPolicy):
         distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
         return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
 
-    def _update(self, loss: torch.Tensor) -> None:
+    def _update(self, loss: Tensor) -> None:
         self._fraction_optimizer.zero_grad()
         super()._update(loss)
         self._fraction_optimizer.step()

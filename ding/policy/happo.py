@@ -4,10 +4,12 @@ from typing import Any
 
 import torch
 from easydict import EasyDict
+from torch import Tensor
 
 from ding.data import tree_map
 from ding.model import HAVAC
 from ding.policy._ppo_setup import init_parameters
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils._log_prob import categorical_log_prob, normal_log_prob
@@ -112,7 +114,7 @@ class HAPPOPolicy(PPOPolicy):
         self._rounds += 1
         return torch.randperm(self._model.agent_num, generator=generator).tolist()
 
-    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+    def _prepare(self, batch: Batch, epoch: int) -> None:
         if epoch == 0 or self._recompute_adv:
             self._estimate_returns(batch, first=epoch == 0)
 
@@ -121,7 +123,7 @@ class HAPPOPolicy(PPOPolicy):
         own = tree_map(lambda leaf: leaf[:, agent], {name: batch[name] for name in names})
         return {**own, "obs": self._model.seen_by(agent, batch["obs"])}
 
-    def _change(self, own: dict[str, Any]) -> torch.Tensor:
+    def _change(self, own: dict[str, Any]) -> Tensor:
         """How much likelier an agent makes its actions now than when they were taken, ``[N]``."""
         log_prob = categorical_log_prob if self._cfg.action_space == "discrete" else normal_log_prob
         with torch.no_grad():
@@ -133,8 +135,6 @@ class HAPPOPolicy(PPOPolicy):
     def _trained(self) -> torch.nn.Module:
         return self._model.agent_models[self._turn]
 
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         # After normalising: it scales what counts, not what is good.
         return super()._losses(batch, output, adv * batch["factor"])

@@ -3,8 +3,10 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch, LoggedLoss, Loss
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import normal_log_prob
 from ding.rl_utils.nstep import weighted_mean
@@ -67,12 +69,10 @@ class IQLPolicy(QActorCritic):
         if self._cfg.multi_agent:
             raise ConfigError("IQLPolicy is for one agent: set multi_agent to False")
 
-    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _next_value(self, batch: Batch) -> Tensor:
         return self._model(batch["next_obs"], mode="compute_value")["v_value"]
 
-    def _critic_loss(
-        self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> Loss:
         loss, td_error = super()._critic_loss(batch, q_values, target)
         with torch.no_grad():
             judged = least(self._judge(self._target_model, batch["obs"], batch["action"]))
@@ -82,7 +82,7 @@ class IQLPolicy(QActorCritic):
         batch["advantage"] = advantage.detach()
         return loss + weighted_mean(side * advantage.pow(2), batch["weight"]), td_error
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: Batch) -> LoggedLoss:
         mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]
         # Data of one action would make a sigma of 0, and densities without bounds.
         gaussian = {"mu": mu, "sigma": sigma.clamp(min=_LEAST_SIGMA)}

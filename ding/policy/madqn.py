@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.qmix import QMIXPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -32,9 +33,7 @@ class MADQNPolicy(QMIXPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return "madqn", ["ding.model.template.madqn"]
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
         judged = self._judge(self._model, online, batch)
         target = self._targets(batch, online)
@@ -53,6 +52,6 @@ class MADQNPolicy(QMIXPolicy):
         return [*super()._monitor_vars_learn(), "current_loss", "cooperation_loss"]
 
 
-def _of_team(per_agent: torch.Tensor) -> torch.Tensor:
+def _of_team(per_agent: Tensor) -> Tensor:
     """The mean over agents, ``[T, B]``, of what may be one value for each."""
     return per_agent if per_agent.dim() == 2 else per_agent.mean(-1)

@@ -3,7 +3,9 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.utils import POLICY_REGISTRY
@@ -32,17 +34,11 @@ class MDQNPolicy(DQNPolicy):
         if not self._tau > 0:
             raise ConfigError(f"policy.entropy_tau is {self._tau}; it must be > 0")
 
-    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _target_output(self, batch: Batch) -> dict[str, Any]:
         here = self._target_model.forward(batch["obs"])["logit"]
         return {**self._target_model.forward(batch["next_obs"]), "logit_here": here}
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         tau = self._tau
         log_policy = (target["logit_here"] / tau).log_softmax(-1)
         done_log_policy = log_policy.gather(-1, action.unsqueeze(-1)).squeeze(-1)

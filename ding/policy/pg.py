@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
-import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.checks import to_floats
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import categorical, normal
@@ -29,7 +30,7 @@ class MonteCarloPolicyGradient(PolicyGradient):
         returns = gae_columns(none, none, columns["reward"], none, lengths, self._gamma, 1.0)
         return {**columns, "reward": columns["reward"][:, None], "return": returns}
 
-    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+    def _prepare(self, batch: Batch, epoch: int) -> None:
         batch["adv"] = batch["return"]
 
 
@@ -75,9 +76,7 @@ class PGPolicy(MonteCarloPolicyGradient):
             clip_value=cfg.grad_norm,
         )
 
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         density = categorical if self._cfg.action_space == "discrete" else normal
         log_prob, entropy = density(output["logit"], batch["action"])
         assert entropy is not None

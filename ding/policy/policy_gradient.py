@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 from easydict import EasyDict
+from torch import Tensor
 
 from ding.data import tree_take
 from ding.model import model_wrap
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.utils import allreduce_data
@@ -100,11 +102,11 @@ class PolicyGradient(Policy):
     def _batch(self, data: Any) -> dict[str, Any]:
         return one_action(self._preprocess(data))
 
-    def _prepare(self, batch: dict[str, Any], epoch: int) -> None:
+    def _prepare(self, batch: Batch, epoch: int) -> None:
         """Set ``adv`` ``[N]``, how much better than others actions were, before a pass."""
         raise NotImplementedError
 
-    def _minibatches(self, batch: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _minibatches(self, batch: Batch) -> Iterator[dict[str, Any]]:
         """Shuffled parts of nearly equal size, none larger than ``learn.batch_size``."""
         used = {name: batch[name] for name in self._minibatch_columns if _has(batch, name)}
         count = float(len(batch["adv"]))
@@ -115,7 +117,7 @@ class PolicyGradient(Policy):
         for index in order.tensor_split(math.ceil(count / self._cfg.learn.batch_size)):
             yield tree_take(used, index)
 
-    def _update(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update(self, batch: Batch) -> dict[str, Any]:
         output = self._trained(batch["obs"], **self._learn_options)
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
@@ -132,9 +134,7 @@ class PolicyGradient(Policy):
         """The network, or the part of it, that an update is about."""
         return self._model
 
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         """What is to be minimised, and what to log of it.
 
         Args:
@@ -144,9 +144,7 @@ class PolicyGradient(Policy):
         """
         raise NotImplementedError
 
-    def _log_values(
-        self, total_loss: torch.Tensor, output: dict[str, Any], adv: torch.Tensor
-    ) -> dict[str, float]:
+    def _log_values(self, total_loss: Tensor, output: Output, adv: Tensor) -> dict[str, float]:
         values = {"total_loss": total_loss, "adv_max": adv.max(), "adv_mean": adv.mean()}
         if "value" in output:
             value = output["value"].detach()
@@ -173,7 +171,7 @@ class PolicyGradient(Policy):
         # Policies whose samples meet in one batch begin at numbers that are far apart.
         self._next_step_id = int(np.random.randint(1 << 22)) << 40
 
-    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any) -> dict[str, Tensor]:
         """Actions drawn from the policy, with the ``_transition_outputs`` that belong to them."""
         self._train_mode(False)
         return one_action(self._collect_model.forward(obs, **self._learn_options))
@@ -194,7 +192,7 @@ class PolicyGradient(Policy):
         wrappers = _GREEDY if self._cfg.get("deterministic_eval", True) else _SAMPLED
         self._eval_model = model_wrap(self._model, wrappers[self._cfg.action_space])
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
         self._train_mode(False)
         return one_action(self._eval_model.forward(obs, **self._eval_options))
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import torch
 from easydict import EasyDict
+from torch import Tensor
 
 from ding.policy._clipped import Clipped
 from ding.policy._ppo_setup import linear_decay, load_pretrained
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
 from ding.policy.pg import MonteCarloPolicyGradient
@@ -45,9 +47,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
             )
         return super()._create_model(cfg, model)
 
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         cfg = self._cfg.learn
         policy, info = self._clipped_error(batch, output, adv)
         value_data = ppo_value_data(
@@ -214,9 +214,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
             raise ConfigError("policy.multi_agent=True: ppo_pg has no network of agents; use ppo")
         self._init_update()
 
-    def _losses(
-        self, batch: dict[str, Any], output: dict[str, Any], adv: torch.Tensor
-    ) -> tuple[torch.Tensor, dict[str, float]]:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         loss, info = self._clipped_error(batch, output, adv)
         total_loss = loss.policy_loss - self._cfg.learn.entropy_weight * loss.entropy_loss
         policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)

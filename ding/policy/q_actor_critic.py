@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, LoggedLoss, Loss
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import nstep_train_columns
@@ -90,7 +92,7 @@ class QActorCritic(Policy):
         log["total_loss"] = log["critic_loss"] + log.get("actor_loss", 0.0)
         return log
 
-    def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_critic(self, batch: Batch) -> dict[str, Any]:
         with torch.no_grad():
             reward = batch["reward"] if self._nstep > 1 else batch["reward"].unsqueeze(0)
             data = nstep_return_data(reward, self._next_value(batch), batch["done"])
@@ -100,12 +102,7 @@ class QActorCritic(Policy):
         return self._descend_critic(batch, loss, td_error, q_values[0].detach(), target)
 
     def _descend_critic(
-        self,
-        batch: dict[str, Any],
-        loss: torch.Tensor,
-        td_error: torch.Tensor,
-        q_value: torch.Tensor,
-        target: torch.Tensor,
+        self, batch: Batch, loss: Tensor, td_error: Tensor, q_value: Tensor, target: Tensor
     ) -> dict[str, Any]:
         """One step of the critics; returns what to log of it."""
         check_loss(self, loss_value := loss.item(), batch)
@@ -120,7 +117,7 @@ class QActorCritic(Policy):
             "priority": td_error,
         }
 
-    def _update_actor(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _update_actor(self, batch: Batch) -> dict[str, Any]:
         loss, log = self._actor_loss(batch)
         check_loss(self, loss_value := loss.item(), batch)
         # The actor's loss leaves out the critics' parameters.
@@ -131,25 +128,25 @@ class QActorCritic(Policy):
             **log,
         }
 
-    def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
+    def _next_value(self, batch: Batch) -> Tensor:
         """What the state after each sample is worth, ``[B]``."""
         raise NotImplementedError
 
-    def _actor_loss(self, batch: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+    def _actor_loss(self, batch: Batch) -> LoggedLoss:
         """The actor's loss, and what to log besides."""
         raise NotImplementedError
 
-    def _q_values(self, batch: dict[str, Any]) -> list[torch.Tensor]:
+    def _q_values(self, batch: Batch) -> list[Tensor]:
         """What each critic says of the actions that were done, ``[B]`` each."""
         return self._judge(self._model, batch["obs"], batch["action"])
 
-    def _judge(self, model: Any, obs: Any, action: Any) -> list[torch.Tensor]:
+    def _judge(self, model: Any, obs: Any, action: Any) -> list[Tensor]:
         """What each critic says of actions, ``[B]`` each."""
         inputs = self._critic_inputs(obs, action)
         q_value = model(inputs, mode="compute_critic")["q_value"]
         return q_value if isinstance(q_value, list) else [q_value]
 
-    def _first_judge(self, obs: Any, action: Any) -> torch.Tensor:
+    def _first_judge(self, obs: Any, action: Any) -> Tensor:
         """What the first critic says of actions, ``[B]``."""
         first = getattr(self._model, "first_q_value", None)
         if first is None:
@@ -159,9 +156,7 @@ class QActorCritic(Policy):
     def _critic_inputs(self, obs: Any, action: Any) -> dict[str, Any]:
         return {"obs": obs, "action": action}
 
-    def _critic_loss(
-        self, batch: dict[str, Any], q_values: list[torch.Tensor], target: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _critic_loss(self, batch: Batch, q_values: list[Tensor], target: Tensor) -> Loss:
         """The critics' summed losses, and the mean absolute TD error of each sample ``[B]``."""
         errors = [q_value - target for q_value in q_values]
         weight = batch["weight"]
@@ -172,7 +167,7 @@ class QActorCritic(Policy):
         return torch.stack(losses).sum(), td_error if td_error.dim() == 1 else td_error.mean(1)
 
     @staticmethod
-    def _of_team(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    def _of_team(value: Tensor, like: Tensor) -> Tensor:
         """``[B]`` so that it goes with ``[B]`` or with ``[B, agents]``."""
         return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
@@ -191,13 +186,13 @@ class QActorCritic(Policy):
         return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 
 
-def least(q_values: list[torch.Tensor] | torch.Tensor) -> torch.Tensor:
+def least(q_values: list[Tensor] | Tensor) -> Tensor:
     """The least of the critics' values: of two, the one that overestimates less.
 
     Args:
         q_values: One tensor for each critic, or one for all with the critics first.
     """
-    if isinstance(q_values, torch.Tensor):
+    if isinstance(q_values, Tensor):
         return q_values.amin(0)
     if len(q_values) == 1:
         return q_values[0]

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ding.model.template.agents import best_actions
+from ding.policy._types import Batch, Output, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.torch_utils import RMSprop
 from ding.utils import POLICY_REGISTRY
@@ -68,9 +70,7 @@ class QMIXPolicy(TeamPolicy):
             clip_value=cfg.clip_value,
         )
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
         q_value = self._judge(self._model, online, batch)[self._learned_value]
         target = self._targets(batch, online)
@@ -78,19 +78,19 @@ class QMIXPolicy(TeamPolicy):
         log = {"q_value": q_value.mean(), "target_q_value": target.mean()}
         return self._mean(error.pow(2), batch), error, log
 
-    def _judge(self, model: Any, output: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
+    def _judge(self, model: Any, output: Output, batch: Batch) -> dict[str, Any]:
         """What a network thinks of the actions that were done."""
         return model.judge(during(output), during(batch["obs"]), batch["action"])
 
     @torch.no_grad()
-    def _targets(self, batch: dict[str, Any], online: dict[str, Any]) -> torch.Tensor:
+    def _targets(self, batch: Batch, online: Output) -> Tensor:
         """Targets of the joint values, ``[T, B]``: reward, and the value of what comes after."""
         output = self._unroll(self._target_model, batch)
         best = self._best_next(online if self._cfg.learn.double_q else output, batch)
         judged = self._target_model.judge(after(output), after(batch["obs"]), best)
         return nstep_targets(batch, judged[self._target_value], self._gamma, self._nstep)
 
-    def _best_next(self, output: dict[str, Any], batch: dict[str, Any]) -> torch.Tensor:
+    def _best_next(self, output: Output, batch: Batch) -> Tensor:
         """The agents' best actions after each step, int64 ``[T, B, agents]``."""
         mask = batch["obs"].get("action_mask")
         return best_actions(output["logit"][1:], None if mask is None else mask[1:])
@@ -100,8 +100,8 @@ class QMIXPolicy(TeamPolicy):
 
 
 def nstep_targets(
-    batch: Mapping[str, torch.Tensor], next_value: torch.Tensor, gamma: float, nstep: int = 1
-) -> torch.Tensor:
+    batch: Mapping[str, Tensor], next_value: Tensor, gamma: float, nstep: int = 1
+) -> Tensor:
     """Returns of ``nstep`` steps and the value after them, ``[T, B]``; shorter at a sequence's end.
 
     Args:

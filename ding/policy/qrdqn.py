@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from ding.utils import POLICY_REGISTRY
@@ -36,13 +37,7 @@ class QRDQNPolicy(DQNPolicy):
         if not self._kappa > 0:
             raise ConfigError(f"policy.learn.kappa is {self._kappa}; it must be > 0")
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         data = qrdqn_nstep_td_data(
             output["q"],
             target["q"],

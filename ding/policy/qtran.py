@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import torch
-
 from ding.model.template.agents import best_actions
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.qmix import QMIXPolicy
 from ding.policy.team_policy import during
 from ding.utils import POLICY_REGISTRY
@@ -31,9 +30,7 @@ class QTRANPolicy(QMIXPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return "qtran", ["ding.model.template.qtran"]
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         cfg = self._cfg.learn
         online = self._unroll(self._model, batch)
         output, obs = during(online), during(batch["obs"])

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch, Loss
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.sequences import (
@@ -160,7 +162,7 @@ class R2D2Policy(Policy):
             "priority": priority,
         }
 
-    def _q_values(self, network: Any, batch: dict[str, Any]) -> torch.Tensor:
+    def _q_values(self, network: Any, batch: Batch) -> Tensor:
         """A network's values from the first learned step to the one after the last."""
         obs, burnin = batch["obs"], self._burnin_step
         states = unstack_states(batch["prev_state"])
@@ -172,9 +174,7 @@ class R2D2Policy(Policy):
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
         return network({"obs": _steps(obs, burnin, None), "prev_state": states})["logit"]
 
-    def _sequence_loss(
-        self, batch: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _sequence_loss(self, batch: Batch, q: Tensor, target_q: Tensor) -> Loss:
         """Loss, and the priority of each sequence ``[B]``."""
         mask = batch["mask"][self._burnin_step :]
         error = self._td_errors(batch, q, target_q, self._nstep)
@@ -185,19 +185,11 @@ class R2D2Policy(Policy):
         distance = error.detach().sqrt() * mask
         return loss.mean(), _ETA * distance.amax(0) + (1 - _ETA) * distance.sum(0) / steps
 
-    def _step_losses(
-        self,
-        batch: dict[str, Any],
-        q: torch.Tensor,
-        target_q: torch.Tensor,
-        td_error: torch.Tensor,
-    ) -> torch.Tensor:
+    def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
         """What is learned from each step ``[L, B]``; here the squared error that it is given."""
         return td_error
 
-    def _td_errors(
-        self, batch: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor, nstep: int
-    ) -> torch.Tensor:
+    def _td_errors(self, batch: Batch, q: Tensor, target_q: Tensor, nstep: int) -> Tensor:
         """Squared n-step errors ``[L, B]``; those of padding, which comes last, say nothing.
 
         A target reaches as far as the sequence does: its value is then that of the observation
@@ -245,9 +237,7 @@ class R2D2Policy(Policy):
         )
         self._collect_model = model_wrap(self._collect_states, "eps_greedy_sample")
 
-    def _forward_collect_batch(
-        self, obs: Any, eps: Any, env_ids: list[int]
-    ) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         self._train_mode(False)
         output = self._collect_model.forward({"obs": obs}, data_id=env_ids, inference=True, eps=eps)
@@ -269,7 +259,7 @@ class R2D2Policy(Policy):
         self._eval_states = model_wrap(self._model, "hidden_state", state_num=None)
         self._eval_model = model_wrap(self._eval_states, "argmax_sample")
 
-    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
         self._train_mode(False)
         return self._eval_model.forward({"obs": obs}, data_id=env_ids, inference=True)
 
@@ -283,7 +273,7 @@ def _steps(obs: Any, start: int, stop: int | None) -> Any:
     return obs[start:stop]
 
 
-def _windows(per_step: torch.Tensor, nstep: int) -> torch.Tensor:
+def _windows(per_step: Tensor, nstep: int) -> Tensor:
     """``[nstep, L, B]``: each step's value and those after it, zeros beyond the end."""
     padded = torch.cat([per_step, per_step.new_zeros(nstep - 1, *per_step.shape[1:])])
     return torch.stack([padded[k : k + len(per_step)] for k in range(nstep)])

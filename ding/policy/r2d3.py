@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from ding.policy._types import Batch, Loss
 from ding.policy.r2d2 import R2D2Policy
 from ding.utils import POLICY_REGISTRY
 
@@ -47,20 +49,12 @@ class R2D3Policy(R2D2Policy):
         samples = super()._get_train_columns(columns, lengths)
         return {**samples, "is_expert": np.zeros(len(samples["null"]), np.float32)}
 
-    def _sequence_loss(
-        self, batch: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _sequence_loss(self, batch: Batch, q: Tensor, target_q: Tensor) -> Loss:
         loss, priority = super()._sequence_loss(batch, q, target_q)
         weights = torch.stack([p.square().sum() for p in self._model.parameters()])
         return loss + self._cfg.learn.lambda3 * weights.sum(), priority
 
-    def _step_losses(
-        self,
-        batch: dict[str, Any],
-        q: torch.Tensor,
-        target_q: torch.Tensor,
-        td_error: torch.Tensor,
-    ) -> torch.Tensor:
+    def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
         learn = self._cfg.learn
         one_step = self._td_errors(batch, q, target_q, 1)
         chosen = batch["action"][self._burnin_step :].unsqueeze(-1)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy, one_action
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.utils import POLICY_REGISTRY
@@ -26,17 +27,11 @@ class SQLPolicy(DQNPolicy):
         super()._init_learn()
         self._alpha = _temperature(self._cfg)
 
-    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _target_output(self, batch: Batch) -> dict[str, Any]:
         # The soft value takes all actions: none has to be chosen.
         return self._target_model.forward(batch["next_obs"])
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, torch.Tensor],
-        target: dict[str, torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         data = q_nstep_td_data(
             output["logit"],
             target["logit"],
@@ -56,7 +51,7 @@ class SQLPolicy(DQNPolicy):
         self._alpha = _temperature(self._cfg)
         self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Tensor]:
         self._train_mode(False)
         return one_action(self._collect_model.forward(obs, eps=eps, alpha=self._alpha))
 

@@ -7,8 +7,10 @@ of two networks' values), Haarnoja et al. 2018b (the temperature).
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy, one_action
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.torch_utils import Adam
@@ -74,17 +76,11 @@ class SQNPolicy(DQNPolicy):
         log = super()._forward_learn(data)
         return {**log, "alpha": self._log_alpha.exp().item(), "entropy": self._entropy}
 
-    def _target_output(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def _target_output(self, batch: Batch) -> dict[str, Any]:
         # The soft value takes all actions: none has to be chosen.
         return self._target_model.forward(batch["next_obs"])
 
-    def _branch_loss(
-        self,
-        batch: dict[str, Any],
-        action: torch.Tensor,
-        output: dict[str, Any],
-        target: dict[str, Any],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         alpha = self._log_alpha.detach().exp()
         parts = []
         for q in output["q_value"]:
@@ -109,7 +105,7 @@ class SQNPolicy(DQNPolicy):
         priority = torch.stack(errors).detach().sqrt().mean(0)
         return torch.stack(losses).sum() + alpha_loss, priority
 
-    def _update(self, loss: torch.Tensor) -> None:
+    def _update(self, loss: Tensor) -> None:
         self._alpha_optimizer.zero_grad()
         super()._update(loss)
         self._alpha_optimizer.step()
@@ -130,15 +126,15 @@ class SQNPolicy(DQNPolicy):
         super()._init_collect()
         self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Tensor]:
         self._train_mode(False)
         alpha = self._log_alpha.detach().exp()
         return _without_pairs(self._collect_model.forward(obs, eps=eps, alpha=alpha))
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
         return _without_pairs(super()._forward_eval_batch(obs))
 
 
-def _without_pairs(output: dict[str, Any]) -> dict[str, torch.Tensor]:
+def _without_pairs(output: dict[str, Any]) -> dict[str, Tensor]:
     """The output without that of each network, which is no tensor of the batch."""
     return one_action({name: part for name, part in output.items() if name != "q_value"})

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
+from torch import Tensor
 
 from ding.model import model_wrap
 from ding.model.template.agents import AgentsModel, first_state
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
@@ -107,9 +108,7 @@ class TeamPolicy(Policy):
             "priority": (td_error.detach().abs() * batch["mask"]).sum(0) / batch["mask"].sum(0),
         }
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         """The loss, the TD errors ``[T, B]``, and what to log.
 
         Args:
@@ -117,11 +116,11 @@ class TeamPolicy(Policy):
         """
         raise NotImplementedError
 
-    def _unroll(self, model: Any, batch: dict[str, Any]) -> dict[str, Any]:
+    def _unroll(self, model: Any, batch: Batch) -> dict[str, Any]:
         """What a network says of all T + 1 observations."""
         return model.unroll(batch["obs"], batch["prev_state"])
 
-    def _mean(self, loss: torch.Tensor, batch: dict[str, Any]) -> torch.Tensor:
+    def _mean(self, loss: Tensor, batch: Batch) -> Tensor:
         """The mean of ``[T, B]`` over all that is no padding."""
         mask = batch["mask"]
         if batch["weight"] is not None:
@@ -144,9 +143,7 @@ class TeamPolicy(Policy):
         """The state of one environment whose episode begins."""
         return first_state(self._model.initial_state(1))
 
-    def _forward_collect_batch(
-        self, obs: Any, eps: Any, env_ids: list[int]
-    ) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
         """ε-greedy actions, each agent for itself; ``eps`` is one number."""
         return self._act(self._collect_model, obs, env_ids, eps=eps)
 
@@ -192,7 +189,7 @@ class TeamPolicy(Policy):
         )
         self._eval_model = model_wrap(self._eval_states, "argmax_sample")
 
-    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, torch.Tensor]:
+    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
         return self._act(self._eval_model, obs, env_ids)
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
@@ -201,9 +198,9 @@ class TeamPolicy(Policy):
 
 def during(tree: Mapping[str, Any]) -> dict[str, Any]:
     """The first T of T + 1 steps; states, which are of no step, are left out."""
-    return {name: part[:-1] for name, part in tree.items() if isinstance(part, torch.Tensor)}
+    return {name: part[:-1] for name, part in tree.items() if isinstance(part, Tensor)}
 
 
 def after(tree: Mapping[str, Any]) -> dict[str, Any]:
     """The last T of T + 1 steps."""
-    return {name: part[1:] for name, part in tree.items() if isinstance(part, torch.Tensor)}
+    return {name: part[1:] for name, part in tree.items() if isinstance(part, Tensor)}

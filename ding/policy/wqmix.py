@@ -3,8 +3,10 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ding.model.template.agents import best_actions
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.qmix import QMIXPolicy
 from ding.policy.team_policy import during
 from ding.utils import POLICY_REGISTRY
@@ -35,9 +37,7 @@ class WQMIXPolicy(QMIXPolicy):
         if not 0 <= self._alpha <= 1:
             raise ConfigError(f"policy.learn.alpha is {self._alpha}; expected a weight, 0 to 1")
 
-    def _losses(
-        self, batch: dict[str, Any]
-    ) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
         judged = self._judge(self._model, online, batch)
         target = self._targets(batch, online)
@@ -60,9 +60,7 @@ class WQMIXPolicy(QMIXPolicy):
         }
         return loss + free_loss, error, log
 
-    def _is_good(
-        self, batch: dict[str, Any], online: dict[str, Any], target: torch.Tensor
-    ) -> torch.Tensor:
+    def _is_good(self, batch: dict[str, Any], online: dict[str, Any], target: Tensor) -> Tensor:
         """Where the joint action is the best one, or is worth more than that, ``[T, B]``."""
         output, obs = during(online), during(batch["obs"])
         best = best_actions(output["logit"], obs.get("action_mask"))
