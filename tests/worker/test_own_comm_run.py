@@ -23,7 +23,7 @@ def test_it_converges_and_nothing_is_in_the_shared_folders(tmp_path, engine):
         run.wait_for("50 updates", learns)
         assert run.end() == 0, run.output
         assert run.last_line.startswith("converged: mean return")
-        run.wait_until_alone(0.5)
+        run.wait_until_alone()
     assert not files
     # What nobody needs any more is removed, as of any run.
     assert [path.name for path in (tmp_path / "own").iterdir()] == ["weights.sqlite"]

@@ -82,7 +82,8 @@ def test_a_hang_is_told_when_the_task_is_closed(driver, monkeypatch):
     _works_again(driver)
 
 
-def test_a_hanging_process_of_an_env_fails_the_task_in_time(driver):
+def test_a_hanging_process_of_an_env_fails_the_task_in_time(driver, monkeypatch):
+    monkeypatch.setattr(durations, "ENV_PROCESS_LIMIT", 1.0)
     driver.begin(env=env_cfg(hang_at=10, manager=dict(type="subprocess")))
     failure, seconds = driver.fail()
     assert failure["type"].startswith("Env")

@@ -12,7 +12,7 @@ from easydict import EasyDict
 
 from ding.policy.dqn import DQNPolicy
 from ding.torch_utils.weights_file import read_weights
-from ding.utils import POLICY_REGISTRY, read_file
+from ding.utils import POLICY_REGISTRY, durations, read_file
 from ding.worker.engines.run_master import RunMaster
 from ding.worker.learner.comm.base_comm_learner import create_comm_learner
 from tests.worker.learner.comm.rig import Failed, Rig, until, wire
@@ -107,16 +107,17 @@ class TestTraining:
                 rig.begin(policy=dict(type="no_such_policy"))
             rig.begin()
 
-    def test_endless_update_is_named_when_the_task_is_closed(self, tmp_path, slow_policy):
+    def test_endless_update_is_named_when_the_task_is_closed(
+        self, tmp_path, slow_policy, monkeypatch
+    ):
+        monkeypatch.setattr(durations, "LEARNER_STOP", 0.5)
         with Rig(tmp_path) as rig:
             rig.leaves_threads = True
             rig.begin(policy=dict(type="slow_dqn"))
             rig.learn(wire([rig.chunk()]))
             until(lambda: rig.learn()["iteration_seconds"] > 0)
-            start = time.monotonic()
             with pytest.raises(Failed, match=r"iteration 0 .* did not end .*threading\.py") as told:
                 rig.close_task()
-            assert time.monotonic() - start < 5
             assert "_forward_learn" in told.value.result["traceback"]
             assert "did not end" in rig.learner.failed
             assert rig.learner.join(0)
