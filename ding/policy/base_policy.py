@@ -72,7 +72,7 @@ class Policy(RowAdapter):
         model=dict(),
         # Compile the networks: True, or one of torch.compile's modes ('reduce-overhead' makes CUDA
         # graphs). Pays on GPUs; measure it (`benchmarks/compile.py`).
-        learn=dict(resume_training=False, compile=False),
+        learn=dict(resume_training=False, compile=None),
         collect=dict(),
         eval=dict(),
         other=dict(),
@@ -159,13 +159,13 @@ class Policy(RowAdapter):
         modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
         if mode is not True and mode not in modes:
             raise ConfigError(
-                f"policy.learn.compile is {mode!r}; expected True, False or one of {modes}"
+                f"policy.learn.compile is {mode!r}; expected True, None or one of {modes}"
             )
         compilers = [os.environ.get("CXX", "g++"), "clang++", "cl"]
         if not self._cuda and not any(map(shutil.which, compilers)):
             raise ConfigError(
                 f"policy.learn.compile={mode!r} needs a C++ compiler, and there is none of "
-                f"{compilers}: install one, or set the key to False, which computes the same"
+                f"{compilers}: install one, or set the key to None, which computes the same"
             )
         networks = [self._model, getattr(self, "_target_model", None)]
         for network in networks:

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import torch
 
+from ding.config.compile import compile_run_config
 from ding.utils.errors import ConfigError
 
 
@@ -47,6 +48,18 @@ def test_unknown_modes_are_refused(make_dqn, compiled):
 
 def test_no_compiler_is_told(make_dqn, compiled, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(ConfigError, match=r"needs a C\+\+ compiler.*set the key to False"):
+    with pytest.raises(ConfigError, match=r"needs a C\+\+ compiler.*set the key to None"):
         make_dqn(learn=dict(compile=True))
     assert compiled == []
+
+
+@pytest.mark.parametrize("mode", [True, False, None, "reduce-overhead"])
+def test_configs_may_name_a_mode(mode):
+    main = dict(
+        env=dict(env_id="CartPole-v1", collector_env_num=1, evaluator_env_num=1, stop_value=1),
+        policy=dict(model=dict(obs_shape=4, action_shape=2), learn=dict(compile=mode)),
+    )
+    types = dict(env="gymnasium", env_manager="base", policy="dqn")
+    create = {part: dict(type=name) for part, name in types.items()}
+    cfg = compile_run_config(main, create, save_cfg=False, strict=True)
+    assert cfg.policy.learn.compile == mode

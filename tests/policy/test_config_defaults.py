@@ -12,7 +12,7 @@ BASE = {
     "bp_update_sync": True,
     "traj_len_inf": False,
     "learn.resume_training": False,
-    "learn.compile": False,
+    "learn.compile": None,
 }
 DQN = {
     "type": "dqn",
