@@ -127,6 +127,8 @@ def _with_dashes(arg: str) -> str:
               help="Set a key of the config; may be given several times.")  # fmt: skip
 @click.option("--strict", is_flag=True,
               help="Refuse keys of the config that are not known.")  # fmt: skip
+@click.option("--dry-run", is_flag=True,
+              help="Print the whole config as a run would have it, and run nothing.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
 @cli_options.parallel_options
 @click.option("--profile", type=click.Path(file_okay=False), metavar="FOLDER",
@@ -280,6 +282,8 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
         raise click.UsageError("--plain and --quiet exclude each other")
     if options["jobs"] > 1 and options["resume"]:
         raise click.UsageError("--jobs is for new runs, not --resume")
+    if options["dry_run"] and options["mode"] in ("eval", "dist"):
+        raise click.UsageError(f"--dry-run is not for -m {options['mode']}")
     if options["jobs"] > 1 and options["mode"] in ("eval", "dist"):
         raise click.UsageError(f"--jobs is not for -m {options['mode']}")
     if options["mode"] == "eval":

@@ -4,6 +4,7 @@ import copy
 import os
 import statistics
 import sys
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,17 +14,19 @@ from easydict import EasyDict
 from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import at
 from ding.config.compile import Strict
-from ding.config.compile_parallel import move_folders
+from ding.config.compile_parallel import complete_parallel, move_folders
 from ding.config.engines import choose_engine
+from ding.config.notes import Notes
 from ding.config.parts import default_config, find_parts
+from ding.config.save import save_config_formatted
 from ding.config.source import plain
 from ding.entry.application_entry import evaluate
 from ding.entry.components import OFFLINE_MODES
 from ding.entry.overrides import apply_overrides
-from ding.entry.parallel_entry import parallel_pipeline
+from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
-from ding.entry.serial_entry import serial_pipeline
+from ding.entry.serial_entry import load_training, serial_pipeline
 from ding.entry.serial_entry_offline import serial_pipeline_bc, serial_pipeline_offline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
 from ding.utils.console import Console
@@ -75,6 +78,9 @@ def run(options: Mapping[str, Any]) -> int:
     if mode == "serial_bc":
         limits = {"max_iter": train_iter}
     limits["strict"] = options["strict"] or written
+    if options["dry_run"]:
+        _print_config(mode, configs, seeds[0], limits["strict"])
+        return 0
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
         return 0
@@ -155,6 +161,24 @@ def _pipeline(mode: str) -> Any:
         "parallel": parallel_pipeline,
     }
     return pipelines.get(mode, serial_pipeline)
+
+
+def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> None:
+    """Print the whole config as a run would have it: a script that runs as it is."""
+    if mode == "parallel":
+        main, create, system = configs
+        notes = Notes()
+        cfg = complete_parallel(main, create, system, seed, notes, strict)
+    else:
+        on_policy, collects = mode == "serial_onpolicy", mode not in OFFLINE_MODES
+        pair = (configs[0], configs[1])
+        cfg, notes = load_training(pair, seed, None, None, strict, on_policy, collects)
+    with tempfile.TemporaryDirectory(prefix="ding-") as folder:
+        path = os.path.join(folder, "config.py")
+        save_config_formatted(cfg, path)
+        with open(path, encoding="utf-8") as file:
+            click.echo(file.read().rstrip())
+    print_notes(notes)
 
 
 def _evaluate(

@@ -17,6 +17,7 @@ from ding import __version__
 from ding.config import read_config
 from ding.entry.cli import main as ding
 from tests.children import start_ding
+from tests.docs.fences import ROOT
 
 CONFIG = """
 main_config = dict(
@@ -384,3 +385,35 @@ def test_short_names_of_environments_and_a_profile():
 def test_options_without_an_effect_are_refused(config, options, words):
     status, _, err = run("-c", config, *options)
     assert (status, words in err) == (2, True), err
+
+
+def test_dry_run_prints_a_config_that_runs_and_makes_nothing(config):
+    text = pathlib.Path(config).read_text()
+    pathlib.Path(config).write_text(text.replace("policy=dict(\n", "policy=dict(\n mine=1,\n", 1))
+    before = set(os.listdir())
+    options = ("--seed", 3, "--set", "policy.learn.batch_size=7")
+    status, out, err = run("-m", "serial", "-c", config, "--dry-run", *options)
+    assert status == 0
+    assert set(os.listdir()) == before
+    assert "policy.mine" in err
+    pathlib.Path("whole.py").write_text(out)
+    main, _ = read_config("whole.py")
+    assert main.policy.learn.batch_size == 7
+    assert main.policy.learn.target_update_freq > 0  # a default
+    status, *_ = run("-m", "serial", "-c", "whole.py", "--train-iter", 1)
+    assert status == 0
+
+
+def test_dry_run_of_a_parallel_config():
+    path = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"
+    status, out, _ = run("-c", path, "--dry-run")
+    assert status == 0
+    assert "system_config = " in out
+    assert os.listdir() == []
+
+
+def test_dry_run_finds_what_is_wrong(config):
+    status, _, err = run("-c", config, "--dry-run", "--set", "policy.learn.batchsize=7")
+    assert status == 1
+    assert "did you mean policy.learn.batch_size?" in err
+    assert run("-c", config, "-m", "eval", "--dry-run")[0] == 2
