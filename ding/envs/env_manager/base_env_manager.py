@@ -1,6 +1,7 @@
 """Many environments stepped as one, in this process; the base of all env managers."""
 
-from collections.abc import Callable, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,6 @@ from ding.envs.env_manager._settings import (
     merged_config,
     spread,
 )
-from ding.envs.env_manager._stacked import (
-    EnvIdTimestep,
-    actions_by_id,
-    stacked_ready_obs,
-    with_env_ids,
-)
 from ding.envs.env_manager._steps import check_step, timesteps
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import PlayerActions, VectorStep
@@ -42,6 +37,8 @@ __all__ = [
     "get_env_manager_cls",
     "timeout_wrapper",
 ]
+
+EnvIdTimestep = namedtuple("EnvIdTimestep", ["obs", "reward", "done", "info", "env_id"])
 
 
 @ENV_MANAGER_REGISTRY.register("base")
@@ -321,16 +318,17 @@ class BaseEnvManager(EnvRequests):
         return runner
 
 
-@ENV_MANAGER_REGISTRY.register("base_v2")
-class BaseEnvManagerV2(BaseEnvManager, columns_fit_rows=True):
-    """The base manager with stacked observations and lists of timesteps."""
+class StackedEnvManager(BaseEnvManager, columns_fit_rows=True):
+    """The dict API of the second version: stacked observations, and lists of timesteps."""
 
     @property
     def ready_obs(self) -> np.ndarray:  # type: ignore[override]
         """Stacked observations of the environments in ``ready_obs_id``."""
-        return stacked_ready_obs(super().ready_obs)
+        return obs_store.stack(list(super().ready_obs.values()))
 
-    def step(self, actions: list[np.ndarray]) -> list[EnvIdTimestep]:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, actions: Sequence[np.ndarray] | Mapping[int, Any]
+    ) -> list[EnvIdTimestep]:
         """Step the environments in ``ready_obs_id``.
 
         Args:
@@ -338,8 +336,25 @@ class BaseEnvManagerV2(BaseEnvManager, columns_fit_rows=True):
 
         Returns:
             Timesteps with ``env_id``.
+
+        Raises:
+            DataError: Not one action for each ready environment.
         """
-        return with_env_ids(super().step(actions_by_id(actions, self.ready_obs_id)))
+        if not isinstance(actions, Mapping):
+            ids = self.ready_obs_id
+            if len(actions) != len(ids):
+                raise DataError(
+                    f"{len(actions)} actions came for the {len(ids)} ready environments {ids}"
+                )
+            actions = dict(zip(ids, actions))
+        return [
+            EnvIdTimestep(*step, env_id) for env_id, step in super().step(dict(actions)).items()
+        ]
+
+
+@ENV_MANAGER_REGISTRY.register("base_v2")
+class BaseEnvManagerV2(StackedEnvManager, columns_fit_rows=True):
+    """The base manager with stacked observations and lists of timesteps."""
 
 
 def create_env_manager(manager_cfg: EasyDict, env_fn: list[Callable]) -> BaseEnvManager:

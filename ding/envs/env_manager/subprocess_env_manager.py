@@ -10,8 +10,6 @@ from functools import partial
 from multiprocessing import connection
 from typing import Any
 
-import numpy as np
-
 from ding.data.shm_buffer import ShmBuffer
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager._env_types import (
@@ -19,15 +17,9 @@ from ding.envs.env_manager._env_types import (
 )
 from ding.envs.env_manager._pool_runner import PoolRunner
 from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._stacked import (
-    EnvIdTimestep,
-    actions_by_id,
-    stacked_ready_obs,
-    with_env_ids,
-)
 from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
-from ding.envs.env_manager.base_env_manager import BaseEnvManager
+from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.child_process import close_inherited_ends
 
@@ -73,13 +65,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
 
     in_lockstep = False
     config: dict[str, Any] = {
-        "episode_num": float("inf"),
-        "max_retry": 1,
-        "step_timeout": None,
-        "auto_reset": True,
-        "retry_type": "reset",
-        "reset_timeout": None,
-        "retry_waiting_time": 0.1,
+        **BaseEnvManager.config,
         "shared_memory": True,
         "copy_on_get": True,
         "context": "spawn" if platform.system().lower() == "windows" else "fork",
@@ -209,21 +195,9 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
 
     in_lockstep = True
     config: dict[str, Any] = {
-        "episode_num": float("inf"),
-        "max_retry": 1,
-        "step_timeout": None,
-        "auto_reset": True,
-        "reset_timeout": None,
-        "retry_type": "reset",
-        "retry_waiting_time": 0.1,
-        "shared_memory": True,
-        "copy_on_get": True,
-        "context": "spawn" if platform.system().lower() == "windows" else "fork",
+        **AsyncSubprocessEnvManager.config,
         "wait_num": float("inf"),
         "step_wait_timeout": None,
-        "connect_timeout": 60,
-        "reset_inplace": False,
-        "envs_per_worker": None,
     }
 
     def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
@@ -237,24 +211,10 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
 
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
-class SubprocessEnvManagerV2(SyncSubprocessEnvManager, columns_fit_rows=True):
+class SubprocessEnvManagerV2(  # type: ignore[misc]
+    StackedEnvManager, SyncSubprocessEnvManager, columns_fit_rows=True
+):
     """The synchronous manager with stacked observations and lists of timesteps."""
-
-    @property
-    def ready_obs(self) -> np.ndarray:  # type: ignore[override]
-        """Stacked observations of the environments in ``ready_obs_id``."""
-        return stacked_ready_obs(super().ready_obs)
-
-    def step(self, actions: list[np.ndarray] | np.ndarray) -> list[EnvIdTimestep]:  # type: ignore[override]
-        """Step the environments in ``ready_obs_id``.
-
-        Args:
-            actions: One for each of them, in their order; or a dict by env id.
-
-        Returns:
-            Timesteps with ``env_id``.
-        """
-        return with_env_ids(super().step(actions_by_id(actions, self.ready_obs_id)))
 
 
 def _cores() -> int:

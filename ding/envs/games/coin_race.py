@@ -1,13 +1,12 @@
 """Two players on a grid race for a coin."""
 
-import copy
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 from gymnasium import spaces
 
-from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
+from ding.envs.env._seeded_env import SeededEnv
+from ding.envs.env.base_env import BaseEnvTimestep
 from ding.utils.errors import ActionError, ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -20,7 +19,7 @@ Cell = tuple[int, int]
 
 
 @ENV_REGISTRY.register("coin_race")
-class CoinRaceEnv(BaseEnv):
+class CoinRaceEnv(SeededEnv):
     """Both players move at once; who stands on the coin alone takes it, and a new one appears.
 
     A coin is worth 1 to its taker and -1 to the other, so that the return is the difference of the
@@ -45,19 +44,13 @@ class CoinRaceEnv(BaseEnv):
         player_num=_PLAYERS, eval_opponent=None, size=7, goal=5, max_episode_steps=100
     )
 
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = cls.__name__ + "Dict"
-        return cfg
-
     def __init__(self, cfg: dict) -> None:
         """
         Raises:
             ConfigError: A grid of less than two cells a side, not two players, or an opponent that
                 there is not.
         """
-        self._cfg = {**self.config, **cfg}
+        super().__init__(cfg)
         if self._cfg["player_num"] != _PLAYERS:
             raise ConfigError(f"env.player_num is {self._cfg['player_num']}; CoinRaceEnv takes 2")
         if self._cfg["size"] < 2:
@@ -80,24 +73,9 @@ class CoinRaceEnv(BaseEnv):
             self.observation_space = spaces.Box(-1.0, 1.0, (8,), np.float32)
             self.action_space = spaces.Discrete(len(_MOVES))
             self.reward_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self._seed: int | None = None
-        self._dynamic_seed = True
-        self._rng = np.random.default_rng()
-
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        """Seed the episodes to come.
-
-        Args:
-            seed: Of the coins' cells.
-            dynamic_seed: If false, every episode has the same ones.
-        """
-        self._seed, self._dynamic_seed = int(seed), dynamic_seed
-        self._rng = np.random.default_rng(self._seed)
-        self.action_space.seed(self._seed)
 
     def reset(self) -> np.ndarray:  # type: ignore[override]
-        if self._seed is not None and not self._dynamic_seed:
-            self._rng = np.random.default_rng(self._seed)
+        self._begin_episode()
         last = self._size - 1
         self._players: list[Cell] = [(0, 0), (last, last)]
         self._coins = [0, 0]
@@ -130,21 +108,6 @@ class CoinRaceEnv(BaseEnv):
         if self._opponent is not None:
             return BaseEnvTimestep(self._seen(self._obs()), reward[:1], done, infos[0])
         return BaseEnvTimestep(self._obs(), reward, done, infos)
-
-    def close(self) -> None:
-        pass
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the next episode depends on."""
-        return {
-            "seed": self._seed,
-            "dynamic_seed": self._dynamic_seed,
-            "rng": self._rng.bit_generator.state,
-        }
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
-        self._rng.bit_generator.state = state_dict["rng"]
 
     def _seen(self, obs: np.ndarray) -> np.ndarray:
         return obs if self._opponent is None else obs[0]

@@ -1,18 +1,17 @@
 """What games of a team have in common: one reward for all, and observations by part."""
 
-import copy
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 from gymnasium import spaces
 
-from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
+from ding.envs.env._seeded_env import SeededEnv
+from ding.envs.env.base_env import BaseEnvTimestep
 from ding.utils.errors import ActionError
 
 
-class CooperativeGame(BaseEnv):
+class CooperativeGame(SeededEnv):
     """Agents who act at once and share a reward, float32 ``[1]``.
 
     The observation is a dict of float32 arrays: ``agent_state`` ``[agents, n]``, what each agent
@@ -26,21 +25,10 @@ class CooperativeGame(BaseEnv):
     limit of steps, ``_max_steps``.
     """
 
-    config: dict[str, Any] = {}
-
     _max_steps: int
 
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = cls.__name__ + "Dict"
-        return cfg
-
     def __init__(self, cfg: dict) -> None:
-        self._cfg = {**self.config, **cfg}
-        self._seed: int | None = None
-        self._dynamic_seed = True
-        self._rng = np.random.default_rng()
+        super().__init__(cfg)
         self._set_up()
         self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
 
@@ -70,20 +58,8 @@ class CooperativeGame(BaseEnv):
         self.agent_num = len(obs["agent_state"])
         self.action_space = spaces.MultiDiscrete([actions] * self.agent_num)
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        """Seed the episodes to come.
-
-        Args:
-            seed: Of what the game draws.
-            dynamic_seed: If false, every episode draws the same.
-        """
-        self._seed, self._dynamic_seed = int(seed), dynamic_seed
-        self._rng = np.random.default_rng(self._seed)
-        self.action_space.seed(self._seed)
-
     def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
-        if self._seed is not None and not self._dynamic_seed:
-            self._rng = np.random.default_rng(self._seed)
+        self._begin_episode()
         self._steps, self._return = 0, 0.0
         self._begin()
         return self._obs()
@@ -108,21 +84,6 @@ class CooperativeGame(BaseEnv):
                 "truncated": not terminated,
             }
         return BaseEnvTimestep(self._obs(), np.array([reward], np.float32), done, info)
-
-    def close(self) -> None:
-        pass
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the next episode depends on."""
-        return {
-            "seed": self._seed,
-            "dynamic_seed": self._dynamic_seed,
-            "rng": self._rng.bit_generator.state,
-        }
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
-        self._rng.bit_generator.state = state_dict["rng"]
 
     def _checked(self, action: Any) -> list[int]:
         counts = self.action_space.nvec  # type: ignore[attr-defined]

@@ -1,17 +1,16 @@
 """Teams in PettingZoo's parallel environments, such as the particle worlds of MPE."""
 
-import copy
 import importlib
 import pkgutil
 import re
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 from gymnasium import spaces
 
 from ding.envs.env._ids import Simulator
-from ding.envs.env.base_env import BaseEnv, BaseEnvTimestep
+from ding.envs.env._seeded_env import SeededEnv
+from ding.envs.env.base_env import BaseEnvTimestep
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -23,7 +22,7 @@ _VERSION = re.compile(r"(\w+?)_v\d+")
 
 
 @ENV_REGISTRY.register("petting_zoo")
-class PettingZooEnv(BaseEnv):
+class PettingZooEnv(SeededEnv):
     """All agents act at once and share a reward, the sum of theirs, float32 ``[1]``.
 
     The observation is a dict of float32 arrays: ``agent_state`` ``[agents, n]``, what each agent
@@ -69,26 +68,17 @@ class PettingZooEnv(BaseEnv):
         kwargs=None,
     )
 
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        cfg = EasyDict(copy.deepcopy(cls.config))
-        cfg.cfg_type = cls.__name__ + "Dict"
-        return cfg
-
     def __init__(self, cfg: dict) -> None:
         """
         Raises:
             ConfigError: An environment that there is not, or numbers that it cannot have.
             EnvError: The package is not installed.
         """
-        self._cfg = {**self.config, **cfg}
+        super().__init__(cfg)
         self._is_spread = self._cfg["env_id"].startswith(_SPREAD)
         self._env = _make(self._cfg, self._arguments())
         self._agents = list(self._env.possible_agents)
         self.agent_num = len(self._agents)
-        self._seed: int | None = None
-        self._dynamic_seed = True
-        self._rng = np.random.default_rng()
         self._set_spaces()
 
     def _arguments(self) -> dict[str, Any]:
@@ -136,15 +126,8 @@ class PettingZooEnv(BaseEnv):
             else spaces.Dict({name: _box(part) for name, part in obs.items()})
         )
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        """Seed the episodes to come; if not dynamic, every episode starts alike."""
-        self._seed, self._dynamic_seed = int(seed), dynamic_seed
-        self._rng = np.random.default_rng(self._seed)
-        self.action_space.seed(self._seed)
-
     def reset(self) -> Any:  # type: ignore[override]
-        if self._seed is not None and not self._dynamic_seed:
-            self._rng = np.random.default_rng(self._seed)
+        self._begin_episode()
         seen, _ = self._env.reset(seed=int(self._rng.integers(2**31)))
         self._return = 0.0
         return self._observed(seen)
@@ -171,18 +154,6 @@ class PettingZooEnv(BaseEnv):
 
     def close(self) -> None:
         self._env.close()
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the next episode depends on."""
-        return {
-            "seed": self._seed,
-            "dynamic_seed": self._dynamic_seed,
-            "rng": self._rng.bit_generator.state,
-        }
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._seed, self._dynamic_seed = state_dict["seed"], state_dict["dynamic_seed"]
-        self._rng.bit_generator.state = state_dict["rng"]
 
     def _actions(self, action: Any) -> dict[str, Any]:
         array, space = np.asarray(action), self._action
