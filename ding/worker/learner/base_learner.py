@@ -43,7 +43,26 @@ class BaseLearner:
 
     Attributes:
         checkpoint_facts: Further entries for checkpoints, such as the result of an evaluation.
+        ckpt_name: Name of the next checkpoint; its iteration's number when ``None``.
+        collector_envstep: Environment steps collected when the newest batch was trained on.
+        last_iter: Counts the updates.
+        log_buffer: What the newest update logged: ``scalar``, ``scalars`` and ``histogram``.
+        logger: ``None`` on ranks that do not log.
+        priority_info: Priorities of the newest batch and which items they belong to, for the
+            buffer.
     """
+
+    ckpt_name: str | None
+    collector_envstep: int
+    exp_name: str
+    instance_name: str
+    last_iter: CountVar
+    log_buffer: dict[str, LogVars]
+    logger: logging.Logger
+    priority_info: LogVars
+    rank: int
+    tb_logger: Writer | None
+    world_size: int
 
     config: ClassVar[dict[str, Any]] = dict(
         train_iterations=int(1e9),
@@ -75,19 +94,19 @@ class BaseLearner:
         instance_name: str | None = "learner",
     ) -> None:
         self._cfg = cfg
-        self._exp_name = exp_name
-        self._instance_name = instance_name
+        self.exp_name = exp_name  # type: ignore[assignment]
+        self.instance_name = instance_name  # type: ignore[assignment]
         self._end_flag = False
         self._dataloader: IDataLoader | None = None
-        self._rank, self._world_size = dist_info or (get_rank(), get_world_size())
-        self._last_iter = CountVar(0)
+        self.rank, self.world_size = dist_info or (get_rank(), get_world_size())
+        self.last_iter = CountVar(0)
         self._batch_count = 0
-        self._collector_envstep = 0
-        self._ckpt_name: str | None = None
+        self.collector_envstep = 0
+        self.ckpt_name = None
         self.checkpoint_facts: State = {}
         self._learner_done = False
-        self._priority_info: LogVars = {}
-        self._log_buffer: dict[str, LogVars] = {
+        self.priority_info = {}
+        self.log_buffer = {
             "scalar": build_log_buffer(),
             "scalars": build_log_buffer(),
             "histogram": build_log_buffer(),
@@ -101,14 +120,16 @@ class BaseLearner:
     def _set_up_logging(self, tb_logger: Writer | None) -> None:
         self._feed: MonitorFeed | None = None
         self._train_time = self._data_time = 0.0
-        self._logger: logging.Logger | None = None
+        self.logger = None  # type: ignore[assignment]
         self._owns_writer = tb_logger is None
-        self._tb_logger = tb_logger
-        if self._rank == 0 or not self.only_monitor_rank0:
-            name = self._instance_name if self._rank == 0 else f"{self._instance_name}_{self._rank}"
-            path = os.path.join(self._exp_name or ".", "log", name or "learner")
-            self._logger, writer = build_logger(path, name, need_tb=self._owns_writer)
-            self._tb_logger = writer if self._owns_writer else tb_logger
+        self.tb_logger = tb_logger
+        if self.rank == 0 or not self.only_monitor_rank0:
+            name = self.instance_name if self.rank == 0 else f"{self.instance_name}_{self.rank}"
+            path = os.path.join(self.exp_name or ".", "log", name or "learner")
+            self.logger, writer = build_logger(  # type: ignore[assignment]
+                path, name, need_tb=self._owns_writer
+            )
+            self.tb_logger = writer if self._owns_writer else tb_logger
 
     def register_hook(self, hook: LearnerHook) -> None:
         """Add a hook at its position."""
@@ -139,11 +160,11 @@ class BaseLearner:
             DataError: A loss that the policy returned is NaN.
         """
         if self._policy is None:
-            raise ConfigError(f"{self._instance_name} has no policy: set learner.policy first")
+            raise ConfigError(f"{self.instance_name} has no policy: set learner.policy first")
         if envstep >= 0:
-            self._collector_envstep = envstep
+            self.collector_envstep = envstep
         # Those of the batch before must not pass for this one's.
-        self._priority_info = {}
+        self.priority_info = {}
         self.call_hook("before_iter")
         start = time.perf_counter()
         # Asked before the policy can turn columns into rows.
@@ -154,19 +175,19 @@ class BaseLearner:
         for log_vars in logged:
             self._take_log(log_vars, identity)
             self.call_hook("after_iter")
-            self._last_iter.add(1)
+            self.last_iter.add(1)
         return [_without_priority(log_vars) for log_vars in logged]
 
     def _take_log(self, log_vars: LogVars, identity: LogVars) -> None:
-        scalar = self._log_buffer["scalar"]
+        scalar = self.log_buffer["scalar"]
         for name, value in log_vars.items():
             if name == "priority":
                 if value is not None:
-                    self._priority_info = {"priority": value, **identity}
+                    self.priority_info = {"priority": value, **identity}
             elif name.startswith("[scalars]"):
-                self._log_buffer["scalars"][name.partition("]")[2]] = value
+                self.log_buffer["scalars"][name.partition("]")[2]] = value
             elif name.startswith("[histogram]"):
-                self._log_buffer["histogram"][name.partition("]")[2]] = value
+                self.log_buffer["histogram"][name.partition("]")[2]] = value
             else:
                 scalar[name] = value
                 if "loss" in name and type(seen := scalar[name]) is float and seen != seen:
@@ -174,8 +195,8 @@ class BaseLearner:
 
     def _nan_error(self, name: str) -> DataError:
         return DataError(
-            f"{self._instance_name}: the policy returned {name} = NaN at iteration "
-            f"{self._last_iter.val}: look for NaN in rewards and observations, lower "
+            f"{self.instance_name}: the policy returned {name} = NaN at iteration "
+            f"{self.last_iter.val}: look for NaN in rewards and observations, lower "
             "learn.learning_rate or clip gradients, and go on from a checkpoint before it"
         )
 
@@ -216,7 +237,7 @@ class BaseLearner:
             self._dataloader = loader
             return
         if not hasattr(self, "get_data"):
-            raise ConfigError(f"{self._instance_name}: set learner.get_data first")
+            raise ConfigError(f"{self.instance_name}: set learner.get_data first")
         cfg = self._cfg.dataloader
         batch_size = self.policy.get_attribute("batch_size")
         device = self.policy.get_attribute("device")
@@ -232,7 +253,7 @@ class BaseLearner:
     def _next_data(self) -> TrainData:
         if self._dataloader is None:
             raise ConfigError(
-                f"{self._instance_name} has nothing to fetch batches with: set learner.get_data "
+                f"{self.instance_name} has nothing to fetch batches with: set learner.get_data "
                 "and call setup_dataloader() before start()"
             )
         start = time.perf_counter()
@@ -247,9 +268,9 @@ class BaseLearner:
         self._end_flag = True
         if self._dataloader is not None:
             self._dataloader.close()
-        if self._owns_writer and self._tb_logger is not None:
-            self._tb_logger.flush()
-            self._tb_logger.close()
+        if self._owns_writer and self.tb_logger is not None:
+            self.tb_logger.flush()
+            self.tb_logger.close()
 
     # ------------------------------------------------------------------ hooks and logs
 
@@ -260,13 +281,13 @@ class BaseLearner:
 
     def info(self, s: str) -> None:
         """Write a line to the log."""
-        if self._logger is not None:
-            self._logger.info(s)
+        if self.logger is not None:
+            self.logger.info(s)
 
     def debug(self, s: str) -> None:
         """Write a line to the log if it shows details."""
-        if self._logger is not None:
-            self._logger.debug(s)
+        if self.logger is not None:
+            self.logger.debug(s)
 
     def save_checkpoint(self, ckpt_name: str | None = None) -> None:
         """Save now, as ``<exp_name>/ckpt/<ckpt_name>`` or under the iteration's number.
@@ -280,17 +301,17 @@ class BaseLearner:
         hook = next(named, None)
         if hook is None:
             hook = SaveCkptHook("save_ckpt_after_run", 20, position="after_run")
-        self._ckpt_name, before = ckpt_name, self._ckpt_name
+        self.ckpt_name, before = ckpt_name, self.ckpt_name
         try:
             hook(self)
         finally:
-            self._ckpt_name = before
+            self.ckpt_name = before
 
     def update_monitor(self) -> None:
         """Move the newest log values into the monitor and its clock on by one iteration."""
         if self._feed is not None:
             times = {"train_time": self._train_time, "data_time": self._data_time}
-            self._feed.add({**self._log_buffer["scalar"], **times})
+            self._feed.add({**self.log_buffer["scalar"], **times})
 
     def log_monitor(self) -> None:
         """Write the monitor's averages to the log and the writer."""
@@ -302,17 +323,17 @@ class BaseLearner:
         names = [*self._feed.names(), *times]
         averages = {f"{name}_avg": monitor.avg[name]() for name in names}
         shown = ", ".join(f"{name}={value:.6g}" for name, value in averages.items())
-        self.info(f"iteration {self._last_iter.val}: {shown}")
-        writer = self._tb_logger
+        self.info(f"iteration {self.last_iter.val}: {shown}")
+        writer = self.tb_logger
         if writer is None:
             return
-        for axis, at in (("iter", self._last_iter.val), ("step", self._collector_envstep)):
-            tag = f"{self._instance_name}_{axis}"
+        for axis, at in (("iter", self.last_iter.val), ("step", self.collector_envstep)):
+            tag = f"{self.instance_name}_{axis}"
             for name, value in averages.items():
                 writer.add_scalar(f"{tag}/{name}", value, at)
-            for name, values in self._log_buffer["scalars"].items():
+            for name, values in self.log_buffer["scalars"].items():
                 writer.add_scalars(f"{tag}/{name}", values, at)
-            for name, values in self._log_buffer["histogram"].items():
+            for name, values in self.log_buffer["histogram"].items():
                 writer.add_histogram(f"{tag}/{name}", values, at)
 
     # ------------------------------------------------------------------ state
@@ -320,17 +341,17 @@ class BaseLearner:
     def state_dict(self) -> State:
         """Counters and the window of the monitor; the policy has its own state."""
         return {
-            "last_iter": self._last_iter.val,
+            "last_iter": self.last_iter.val,
             "batch_count": self._batch_count,
-            "collector_envstep": self._collector_envstep,
+            "collector_envstep": self.collector_envstep,
             "monitor": {} if self._feed is None else self._feed.monitor.window(),
         }
 
     def load_state_dict(self, state_dict: State) -> None:
         """Go on counting and averaging."""
-        self._last_iter.update(state_dict["last_iter"])
+        self.last_iter.update(state_dict["last_iter"])
         self._batch_count = state_dict.get("batch_count", 0)
-        self._collector_envstep = state_dict["collector_envstep"]
+        self.collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
             self._feed.load_window(state_dict["monitor"])
 
@@ -340,28 +361,15 @@ class BaseLearner:
     def learn_info(self) -> LogVars:
         """What a commander asks: ``learner_step``, ``priority_info``, ``learner_done``."""
         return {
-            "learner_step": self._last_iter.val,
-            "priority_info": self._priority_info,
+            "learner_step": self.last_iter.val,
+            "priority_info": self.priority_info,
             "learner_done": self._learner_done,
         }
 
     @property
-    def collector_envstep(self) -> int:
-        """Environment steps collected when the newest batch was trained on."""
-        return self._collector_envstep
-
-    @collector_envstep.setter
-    def collector_envstep(self, value: int) -> None:
-        self._collector_envstep = value
-
-    @property
-    def last_iter(self) -> CountVar:
-        return self._last_iter
-
-    @property
     def train_iter(self) -> int:
         """Updates so far."""
-        return self._last_iter.val
+        return self.last_iter.val
 
     @property
     def monitor(self) -> TickMonitor:
@@ -374,68 +382,17 @@ class BaseLearner:
         return bool(self._cfg.get("only_monitor_rank0", True))
 
     @property
-    def log_buffer(self) -> dict[str, LogVars]:
-        """What the newest update logged: ``scalar``, ``scalars`` and ``histogram``."""
-        return self._log_buffer
-
-    @log_buffer.setter
-    def log_buffer(self, _log_buffer: dict[str, LogVars]) -> None:
-        self._log_buffer = _log_buffer
-
-    @property
-    def logger(self) -> logging.Logger:
-        return self._logger  # type: ignore[return-value]
-
-    @property
-    def tb_logger(self) -> Writer | None:
-        return self._tb_logger
-
-    @property
-    def exp_name(self) -> str:
-        return self._exp_name  # type: ignore[return-value]
-
-    @property
-    def instance_name(self) -> str:
-        return self._instance_name  # type: ignore[return-value]
-
-    @property
-    def rank(self) -> int:
-        return self._rank
-
-    @property
-    def world_size(self) -> int:
-        return self._world_size
-
-    @property
     def policy(self) -> LearnMode:
         return self._policy  # type: ignore[return-value]
 
     @policy.setter
     def policy(self, _policy: LearnMode) -> None:
         self._policy = _policy
-        if self._rank == 0 or not self.only_monitor_rank0:
+        if self.rank == 0 or not self.only_monitor_rank0:
             names = dict.fromkeys(_policy.monitor_vars())
             self._feed = MonitorFeed(list(names), every_number=_declares_nothing(_policy))
             if self._cfg.get("log_policy", True):
                 self.info(f"policy: {_policy.info()}")
-
-    @property
-    def priority_info(self) -> LogVars:
-        """Priorities of the newest batch and which items they belong to, for the buffer."""
-        return self._priority_info
-
-    @priority_info.setter
-    def priority_info(self, _priority_info: LogVars) -> None:
-        self._priority_info = _priority_info
-
-    @property
-    def ckpt_name(self) -> str | None:
-        """Name of the next checkpoint; its iteration's number when ``None``."""
-        return self._ckpt_name
-
-    @ckpt_name.setter
-    def ckpt_name(self, _ckpt_name: str | None) -> None:
-        self._ckpt_name = _ckpt_name
 
 
 def _declares_nothing(policy: LearnMode) -> bool:

@@ -46,28 +46,18 @@ class HookEngine(Protocol):
 
     ckpt_name: str | None
     collector_envstep: int
+    exp_name: str
+    instance_name: str
+    last_iter: CountVar
     log_buffer: dict[str, LogVars]
+    logger: logging.Logger
+    rank: int
 
     @property
     def policy(self) -> LearnMode: ...
 
     @property
-    def last_iter(self) -> CountVar: ...
-
-    @property
-    def exp_name(self) -> str: ...
-
-    @property
-    def instance_name(self) -> str: ...
-
-    @property
-    def rank(self) -> int: ...
-
-    @property
     def only_monitor_rank0(self) -> bool: ...
-
-    @property
-    def logger(self) -> logging.Logger: ...
 
     def info(self, s: str) -> None: ...
 
