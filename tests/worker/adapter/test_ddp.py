@@ -32,7 +32,7 @@ STATE = "exp/ckpt/state.pth.tar"
 SCRIPT = Path(__file__).with_name("ddp_learner.py")
 
 
-pytestmark = [
+pytestmark = [pytest.mark.slow, []
     pytest.mark.timeout(180),
     pytest.mark.leaves_threads(
         "http-client", "callbacks-", "ask-learner", reason="the team's, which lives longer"

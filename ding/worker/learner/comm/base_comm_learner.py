@@ -357,7 +357,7 @@ class BaseCommLearner(CommWorker):
             task.stop(abandon)
 
     def _give_up_if_hung(self, task: TrainingTask) -> None:
-        hung = task.join()
+        hung = task.join(durations.LEARNER_STOP)
         if hung is not None:
             self._fail(str(hung))
             raise hung.task_fail()

@@ -303,7 +303,7 @@ class TrainingTask:
         self._publisher.poke()
         self.feed.close(drain=self._in_group and not abandon)
 
-    def join(self, timeout: float = durations.LEARNER_STOP) -> ErrorReport | None:
+    def join(self, timeout: float) -> ErrorReport | None:
         """Wait until it has ended; the failure that it has not ended in time, if so."""
         if self._thread is threading.current_thread():
             return None
