@@ -76,22 +76,18 @@ class ItemRing:
             self._claimed = self.total + 1
             if self._store is not None and self._store.write_row(self.head, data):
                 return self._advance(1)
+        elif isinstance(data, Columns) and (windows := data.windows()) is not None:
+            if len(windows) > 1 and len(data) > self.capacity:
+                windows = [(data.columns, range(len(data)))]
+            if len(windows) == 1:
+                return self.push_columns(*windows[0])
+            start = self.head
+            for columns, rows in windows:
+                self.push_columns(columns, rows)
+            return start, len(data)
         elif isinstance(data, list):
-            return self._push_parts(data) if isinstance(data, Columns) else self._push_list(data)
-        return self._push_list([data])
-
-    def _push_parts(self, data: Columns) -> tuple[int, int]:
-        windows = data.windows()
-        if windows is None:
             return self._push_list(data)
-        if len(windows) > 1 and len(data) > self.capacity:
-            windows = [(data.columns, range(len(data)))]
-        if len(windows) == 1:
-            return self.push_columns(*windows[0])
-        start = self.head
-        for columns, rows in windows:
-            self.push_columns(columns, rows)
-        return start, len(data)
+        return self._push_list([data])
 
     def push_columns(self, columns: Mapping[str, AnyColumn], rows: range) -> tuple[int, int]:
         """:meth:`push` of these rows of columns; a range in steps of one."""
