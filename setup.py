@@ -50,6 +50,7 @@ setup(
         "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.25"],
         "browser": ["playwright>=1.45"],
         "plot": ["matplotlib>=3.8"],
+        "sweep": ["optuna>=4.0"],
         "onnx": ["onnx>=1.16"],
         "video": ["moviepy>=2.0", "pygame>=2.5", "pillow>=10.0"],
         "box2d": ["box2d>=2.3"],

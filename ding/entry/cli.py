@@ -265,6 +265,42 @@ def plot(runs: tuple[str, ...], output: str, x: Any) -> None:
     click.echo(f"\n{os.path.abspath(output)}")
 
 
+@main.command()
+@click.option("-c", "--config", required=True, type=click.Path(exists=True, dir_okay=False),
+              help="Config file.")  # fmt: skip
+@click.option("--space", required=True, type=click.Path(exists=True, dir_okay=False),
+              help="YAML file of what to try.")  # fmt: skip
+@click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
+@click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
+@click.option("--folder", default="exp/sweep", show_default=True,
+              help="Of the runs; what is there is gone on with.")  # fmt: skip
+@click.option("-s", "--seed", default=0, type=click.IntRange(0), help="Seed of all trials.")
+@click.option("--train-iter", type=_Count(), help="Updates after which a trial stops.")
+@click.option("--env-step", type=_Count(), help="Environment steps after which a trial stops.")
+def sweep(
+    config: str,
+    space: str,
+    trials: int,
+    jobs: int,
+    folder: str,
+    seed: int,
+    train_iter: int | None,
+    env_step: int | None,
+) -> None:
+    """Look for the settings of a config that return most."""
+    from ding.entry.sweep import read_space, sweep
+
+    args = ["-c", config, "--seed", str(seed)]
+    for name, value in (("--train-iter", train_iter), ("--env-step", env_step)):
+        args += [] if value is None else [name, str(value)]
+    try:
+        click.echo("\n" + sweep(read_space(space), args, folder, trials, jobs))
+    except DingError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
 def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
     config, env_id, policy = options["config"], options["env_id"], options["policy"]
     if config and (env_id or policy):

@@ -25,6 +25,8 @@ _COUNTS = ("envstep", "train_iter")
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
 #: Of the output of a run that failed, what is shown.
 _TAIL = 2000
+#: Seconds between looks at a run that may be ended early.
+_LOOK = 1.0
 
 
 def train_in_turn(
@@ -72,7 +74,7 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
     """
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
     rest = _without(args, _OWN_OPTIONS)
-    processes = _Processes(jobs)
+    processes = Processes(jobs)
 
     def train(seed: int) -> int:
         own = ["--seed", str(seed), "--exp-name", folders[seed]]
@@ -98,7 +100,7 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
     return next(filter(None, statuses), 0)
 
 
-class _Processes:
+class Processes:
     """Runs of the command that end with this process."""
 
     def __init__(self, jobs: int) -> None:
@@ -107,15 +109,19 @@ class _Processes:
         threads = max(1, (os.cpu_count() or 1) // jobs)
         self._env = {"OMP_NUM_THREADS": str(threads), **os.environ, "DING_CONSOLE": "quiet"}
 
-    def __enter__(self) -> "_Processes":
+    def __enter__(self) -> "Processes":
         self._before = signal.signal(signal.SIGTERM, _raise_exit)
         return self
 
     def __exit__(self, *exc: object) -> None:
         signal.signal(signal.SIGTERM, self._before)
 
-    def run(self, args: list[str]) -> tuple[int, str]:
-        """Exit status, and what was printed."""
+    def run(self, args: list[str], is_enough: Callable[[], bool] | None = None) -> tuple[int, str]:
+        """Exit status, and what was printed.
+
+        Args:
+            is_enough: Asked every second whether the run is to be ended.
+        """
         if self._ending:
             return 1, ""
         with tempfile.TemporaryFile() as output:
@@ -124,7 +130,7 @@ class _Processes:
                 command, env=self._env, stdout=output, stderr=subprocess.STDOUT
             )
             self._running.add(process)
-            status = process.wait()
+            status = _wait(process, is_enough)
             self._running.discard(process)
             output.seek(0)
             return status, output.read().decode(errors="replace")
@@ -139,6 +145,17 @@ class _Processes:
                 process.wait(2 * durations.END_PROMISE)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None) -> int:
+    while is_enough is not None:
+        try:
+            return process.wait(_LOOK)
+        except subprocess.TimeoutExpired:
+            if is_enough():
+                process.terminate()
+                break
+    return process.wait()
 
 
 def _raise_exit(*_: object) -> None:

@@ -25,8 +25,8 @@ COMMANDS = [(page, tuple(words)) for page, words in commands()]
 DING = [words for _, words in COMMANDS if words[0] == "ding"]
 # Processes, which are tried together below.
 TOGETHER = ("-m parallel", "-m dist", "status")
-# They serve until Ctrl-C; tests/board starts and ends them.
-ENDLESS = ("ding board",)
+# They take until Ctrl-C, or hours; tests/board and tests/entry/test_sweep.py try them.
+ENDLESS = ("ding board", "ding sweep")
 ALONE = sorted(
     {words for words in DING if not any(one in " ".join(words) for one in TOGETHER + ENDLESS)}
 )

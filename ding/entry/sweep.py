@@ -1,0 +1,183 @@
+"""``ding sweep``: look for good settings with Optuna (Akiba et al. 2019)."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import yaml
+
+from ding.board.run_list import Curve
+from ding.entry.run_report import table
+from ding.entry.seed_runs import Processes
+from ding.plot import last_returns
+from ding.utils.errors import ConfigError, RunError
+
+STORAGE = "sweep.db"
+#: So many failures without one success are the fault of the config.
+MAX_FAILURES = 3
+_LOOK = 1.0
+_NUMBER_KEYS = {"low", "high", "log", "step"}
+
+
+def read_space(path: str) -> dict[str, Any]:
+    """What may be tried: by path in the config, a list of values or a range.
+
+    Raises:
+        ConfigError: It is no such file; names the entry.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            space = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    if not isinstance(space, dict) or not space:
+        raise ConfigError(f"{path} must map paths such as policy.nstep to values to try")
+    for key, entry in space.items():
+        is_range = isinstance(entry, dict) and {"low", "high"} <= set(entry) <= _NUMBER_KEYS
+        numbers = [_number(entry[name]) for name in ("low", "high")] if is_range else []
+        if isinstance(entry, list) and entry:
+            continue
+        if not is_range or None in numbers or not numbers[0] < numbers[1]:
+            raise ConfigError(
+                f"{path}: {key} is {entry!r}, expected a list of values, or low and high "
+                "(low < high), and perhaps log: true or step"
+            )
+    return space
+
+
+def sweep(
+    space: Mapping[str, Any], args: Sequence[str], folder: str, trials: int, jobs: int = 1
+) -> str:
+    """Train with settings that promise most until there are so many trials, those that the folder
+    has already included.
+
+    Each trial is a run of its own below the folder. It is ended early if its evaluations are worse
+    than the median of earlier trials at that step. Its value is the mean return of its last five
+    evaluations.
+
+    Args:
+        space: See `read_space`.
+        args: The command line of a run, without its folder.
+        folder: Where runs and the study's database lie.
+        trials: How many there are to be.
+        jobs: How many at a time.
+
+    Returns:
+        A report: the best trials, and how much each setting matters.
+
+    Raises:
+        ConfigError: Optuna is not installed.
+        RunError: No trial works.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise ConfigError("a sweep needs Optuna: pip install 'ding[sweep]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    os.makedirs(folder, exist_ok=True)
+    study = optuna.create_study(
+        storage=f"sqlite:///{os.path.abspath(os.path.join(folder, STORAGE))}",
+        study_name="sweep",
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=0, multivariate=False),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
+        load_if_exists=True,
+    )
+    ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+    outputs: list[str] = []
+
+    def objective(trial: Any) -> float:
+        values = {key: _suggest(trial, key, entry) for key, entry in space.items()}
+        run = os.path.join(folder, f"trial{trial.number}")
+        curve = Curve(run)
+        reported, hopeless = -math.inf, False
+
+        def is_hopeless() -> bool:
+            nonlocal reported, hopeless
+            curve.read(time.monotonic() + _LOOK)
+            for step, value in curve.points:
+                if step > reported:
+                    trial.report(value, int(step))
+                    reported = step
+            hopeless = bool(trial.should_prune())
+            return hopeless
+
+        settings = [
+            word for key, value in values.items() for word in ("--set", _setting(key, value))
+        ]
+        status, output = processes.run([*args, *settings, "--exp-name", run], is_hopeless)
+        value = last_returns(run)
+        told = ", ".join(f"{key}={value}" for key, value in values.items())
+        if hopeless:
+            click.echo(f"trial {trial.number}: ended early  {told}")
+            raise optuna.TrialPruned
+        if status or value is None:
+            outputs.append(output)
+            click.echo(f"trial {trial.number}: failed  {told}")
+            raise RunError(f"trial {trial.number} ended with status {status}")
+        click.echo(f"trial {trial.number}: {value:.4g}  {told}")
+        return value
+
+    def stop_if_none_works(study: Any, _: Any) -> None:
+        if len(outputs) >= MAX_FAILURES and not study.get_trials(states=ended):
+            study.stop()
+
+    left = trials - len(study.get_trials(states=ended))
+    with Processes(jobs) as processes:
+        try:
+            if left > 0:
+                study.optimize(
+                    objective, left, n_jobs=jobs, catch=(RunError,), callbacks=[stop_if_none_works]
+                )
+        except BaseException:
+            processes.end()
+            raise
+    if not study.get_trials(states=ended):
+        raise RunError(f"no trial worked; the last one said: {outputs[-1][-2000:].strip()}")
+    return _report(optuna, study, list(space), folder)
+
+
+def _report(optuna: Any, study: Any, keys: list[str], folder: str) -> str:
+    complete = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+    ranked = sorted(complete, key=lambda trial: -trial.value)[:10]
+    rows = [("trial", "last return", *keys, "folder")]
+    for trial in ranked:
+        values = (str(trial.params.get(key, "-")) for key in keys)
+        name = os.path.join(folder, f"trial{trial.number}")
+        rows.append((str(trial.number), f"{trial.value:.4g}", *values, name))
+    lines = table(rows)
+    if len(complete) > 1 and len({trial.value for trial in complete}) > 1:
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+        shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+        lines += ["", "how much each setting matters:"]
+        lines += [f"  {share:>4.0%}  {key}" for key, share in shares.items()]
+    return "\n".join(lines)
+
+
+def _suggest(trial: Any, key: str, entry: Any) -> Any:
+    if isinstance(entry, list):
+        # Lists and dicts are no values to Optuna: their text is.
+        return json.loads(trial.suggest_categorical(key, [json.dumps(value) for value in entry]))
+    low, high = _number(entry["low"]), _number(entry["high"])
+    log, step = bool(entry.get("log")), _number(entry.get("step"))
+    if isinstance(low, int) and isinstance(high, int):
+        return trial.suggest_int(key, low, high, log=log, step=1 if step is None else int(step))
+    return trial.suggest_float(key, low, high, log=log, step=step)
+
+
+def _setting(key: str, value: Any) -> str:
+    return f"{key}={value!r}"
+
+
+def _number(value: Any) -> Any:
+    """YAML takes 1e-5 for a text."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
