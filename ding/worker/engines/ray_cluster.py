@@ -10,12 +10,14 @@ import socket
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ding.utils import durations
+from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
+from ding.utils.log_file import flush_all
 
 try:
     import ray
@@ -96,10 +98,12 @@ class RayCluster:
             raise ConfigError(
                 f"system_config.engine: {what}: {type(error).__name__}: {error}"
             ) from error
-        except BaseException:  # a signal
+        except BaseException as error:  # a signal
             self._joined, self._processes = True, _children() - before
-            self.leave()
-            self._kill_processes()  # those that Ray had not noted yet
+            started = self._started()  # Ray itself has not noted all of them yet
+            if not self.leave(durations.PART_STOP):
+                atexit.register(_end_process, error)
+            _kill(started)
             raise
         self._joined = True
         self._processes = _children() - before
@@ -126,28 +130,46 @@ class RayCluster:
     def head(self) -> str:
         return "Ray" if self._head is None else f"{self._head[0]}:{self._head[1]}"
 
-    def leave(self) -> bool:
+    def leave(self, seconds: float = durations.RAY_LEAVE) -> bool:
         """Disconnect, and end a cluster that was started for the run; whether that was done within
-        `durations.RAY_LEAVE`."""
+        so many seconds."""
         if not self._joined:
             return True
         self._joined = False
         # Without a head, Ray waits for it far longer than a run may take for its end.
         leaving = threading.Thread(target=ray.shutdown, name="leave-ray", daemon=True)
         leaving.start()
-        leaving.join(durations.RAY_LEAVE)
+        leaving.join(seconds)
         if not leaving.is_alive():
             return True
         atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
-        self._kill_processes()
+        _kill(self._started())
         return False
 
-    def _kill_processes(self) -> None:
-        """Kill what Ray has started here, and what that has started."""
+    def _started(self) -> set[int]:
+        """The processes that Ray has started here, and those that they have started."""
         parents = _parents()
-        for pid in [pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        return {pid for pid in parents if self._processes & {pid, *_ancestors(pid, parents)}}
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _end_process(error: BaseException) -> None:
+    """End at once: at an ordinary end, Ray's threads crash a process that is half connected.
+
+    Args:
+        error: What ended the run; a signal's has the run's ``ending``.
+    """
+    flush_all()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    ending = getattr(error, "ending", None)
+    os._exit(ending.exit_status if isinstance(ending, Ending) else 1)
 
 
 def _parents() -> dict[int, int]:
