@@ -13,7 +13,7 @@ from .progress import Progress
 
 MODES = ("auto", "live", "plain", "quiet")
 MODE_VARIABLE = "DING_CONSOLE"
-COST_SHARE = 0.005  # of the run's time, at most, goes into drawing
+COST_SHARE = 0.002  # of the run's time, at most, goes into drawing
 
 _open: "list[Console]" = []
 
@@ -23,7 +23,7 @@ class Console:
 
     Live on a terminal; elsewhere a plain line every few seconds and at evaluations. The environment
     variable ``DING_CONSOLE`` (``live``, ``plain`` or ``quiet``) overrules ``mode='auto'``. Drawing
-    happens in the caller's thread, at most four times a second and within half a percent of the
+    happens in the caller's thread, at most four times a second and within 0.2 percent of the
     run's time. A terminal that goes away ends the display, not the run.
 
     Args:

@@ -65,8 +65,12 @@ class AppendFile:
                 self._warn(error)
 
     def _append(self, data: bytes) -> None:
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        try:
+            fd = os.open(self.path, flags, 0o644)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            fd = os.open(self.path, flags, 0o644)
         try:
             size = os.fstat(fd).st_size
             if size == 0:
