@@ -32,7 +32,8 @@ STATE = "exp/ckpt/state.pth.tar"
 SCRIPT = Path(__file__).with_name("ddp_learner.py")
 
 
-pytestmark = [pytest.mark.slow, []
+pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(180),
     pytest.mark.leaves_threads(
         "http-client", "callbacks-", "ask-learner", reason="the team's, which lives longer"
