@@ -10,7 +10,7 @@ import torch
 from ding.data.row_journal import RowJournal
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
 from ding.entry.components import build_components, load_config
-from ding.entry.run_state import load_run_state
+from ding.entry.run_state import load_run_state, take_run_state, write_run_state
 from ding.utils import durations, read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.utils.log_writer import DistributedWriter
@@ -317,10 +317,11 @@ def test_rows_are_there_when_the_state_is(monkeypatch):
     taken = []
     for _ in range(30):
         learn(parts, collect(parts, 2))
-        save_run_state(parts, journal)
+        state = take_run_state(parts, journal)
+        write_run_state(parts.cfg.exp_name, state, journal)
         taken.append(parts.learner.train_iter)
         # The next save gets no further than its rows.
-        state_keeper.take_run_state(parts, journal)
+        take_run_state(parts, journal)
         journal.write()
         other = build("dqn")
         load_run_state(other)
