@@ -22,7 +22,7 @@ def _no_leaks(request):
     allowed = [name for mark in request.node.iter_markers("leaves_threads") for name in mark.args]
     threads = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         left_threads = [
             t for t in threading.enumerate() if t not in threads and _is_left(t, tuple(allowed))
