@@ -215,8 +215,8 @@ def episodes(exp_name="run"):
         return [{k: v for k, v in row.items() if k != "time"} for row in csv.DictReader(file)]
 
 
-def save_run_state(parts):
-    """Save the state of a serial run as its keeper does."""
+def save_run_state(parts, journal=None):
+    """Save the state of a serial run as its keeper does, which keeps one journal."""
     exp_name = parts.cfg.exp_name
-    journal = RowJournal(rows_path(exp_name))
+    journal = journal or RowJournal(rows_path(exp_name))
     write_run_state(exp_name, take_run_state(parts, journal), journal)
