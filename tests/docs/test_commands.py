@@ -66,7 +66,12 @@ def _environment(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
-@pytest.mark.parametrize("words", ALONE, ids=" ".join)
+def _slow_if_in_processes(words):
+    marks = [pytest.mark.slow] if "--jobs" in words else []
+    return pytest.param(words, id=" ".join(words), marks=marks)
+
+
+@pytest.mark.parametrize("words", [_slow_if_in_processes(words) for words in ALONE])
 def test_command(words, workplace, monkeypatch):
     if words[1] == "plot":
         library = "plotly" if ".html" in words[-1] else "matplotlib"

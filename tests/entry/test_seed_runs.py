@@ -96,6 +96,7 @@ def _start(config, *options):
     return subprocess.Popen(command, env=env, stdout=pipe, stderr=both, text=True)
 
 
+@pytest.mark.slow
 def test_side_by_side(config):
     with _start(config, "--train-iter", "1", "--set", "policy.learn.batch_size=4") as process:
         output, _ = process.communicate(timeout=50)
@@ -115,6 +116,7 @@ def test_failure_of_one_shows_its_cause(config):
     assert "seed 0: not started" in output
 
 
+@pytest.mark.slow
 def test_all_end_with_a_signal(config):
     with _start(config) as process:
         records = {}
