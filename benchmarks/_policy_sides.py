@@ -85,7 +85,7 @@ def ding(name: str) -> Act:
 
 
 def ding_frames(name: str) -> Act:
-    """As :func:`ding`, with the network and sizes that Atari is learned with."""
+    """As `ding`, with the network and sizes that Atari is learned with."""
     return updates(*frames_config(name), name, frames=True)
 
 

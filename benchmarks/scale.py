@@ -32,6 +32,7 @@ from ding.worker.messages import (
     CollectProgress,
     Demand,
     DemandRequest,
+    ResourceRequest as _ResourceRequest,
     Resources,
     SamplesAnswer,
     SamplesRequest,
@@ -40,7 +41,6 @@ from ding.worker.messages import (
     TrainAnswer,
     TrainRequest,
 )
-from ding.worker.messages import ResourceRequest as _ResourceRequest
 from ding.worker.seams import Arrival
 
 BATCH, BATCHES = 64, 64

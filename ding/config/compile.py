@@ -141,7 +141,7 @@ def compile_run_config(
     strict: Strict = False,
     collects: bool = True,
 ) -> EasyDict:
-    """:func:`compile_config` for a run that is built from the config, and whose gaps are errors.
+    """`compile_config` for a run that is built from the config, and whose gaps are errors.
 
     Args:
         main_config: What the user wrote.
@@ -151,8 +151,8 @@ def compile_run_config(
         env: Class of the given environments, for its defaults.
         own_model: A network is given; ``policy.model`` need not describe one.
         on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
-        save_cfg: As for :func:`compile_config`.
-        renew_dir: As for :func:`compile_config`.
+        save_cfg: As for `compile_config`.
+        renew_dir: As for `compile_config`.
         notes: Told of unknown keys and the like.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
         collects: Whether the run collects, so that it has to be said how much.

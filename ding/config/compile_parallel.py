@@ -103,7 +103,7 @@ def place_parts(
     Args:
         config: ``main`` and ``system``.
         platform: ``local``, ``slurm`` or ``k8s``.
-        hosts: Of coordinator, learners and collectors, as for :func:`compile_config_parallel`.
+        hosts: Of coordinator, learners and collectors, as for `compile_config_parallel`.
         ports: Of them.
         joining: Let workers without a port choose one when they start, and join by themselves.
 
@@ -134,7 +134,7 @@ def compile_joining(
     notes: Notes | None = None,
     strict: Strict = False,
 ) -> EasyDict:
-    """:func:`compile_config_parallel` for workers that choose their ports and join by themselves.
+    """`compile_config_parallel` for workers that choose their ports and join by themselves.
 
     Args:
         cfg: ``main_config``.

@@ -220,9 +220,9 @@ def place_joining(
     Args:
         cfg: ``main`` and ``system``, with entries for the workers.
         slurm: Whether hosts are nodes of Slurm, by default those of the job.
-        coordinator_host: As for :func:`set_host_port`.
-        learner_host: As for :func:`set_host_port`.
-        collector_host: As for :func:`set_host_port`.
+        coordinator_host: As for `set_host_port`.
+        learner_host: As for `set_host_port`.
+        collector_host: As for `set_host_port`.
     """
     if slurm:
         coordinator_host = coordinator_host or get_ip()

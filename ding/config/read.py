@@ -140,7 +140,7 @@ def read_config(path: str) -> tuple[dict, dict]:
     """``main_config`` and ``create_config`` of a config file.
 
     Raises:
-        ConfigError: As :func:`read_config_directly`, or one of the two is not defined.
+        ConfigError: As `read_config_directly`, or one of the two is not defined.
     """
     main, create = _named(path, ("main_config", "create_config"))
     return main, create
@@ -150,7 +150,7 @@ def read_config_with_system(path: str) -> tuple[dict, dict, dict]:
     """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
 
     Raises:
-        ConfigError: As :func:`read_config_directly`, or one of the three is not defined.
+        ConfigError: As `read_config_directly`, or one of the three is not defined.
     """
     main, create, system = _named(path, ("main_config", "create_config", "system_config"))
     return main, create, system
@@ -179,7 +179,7 @@ def read_compiled(path: str) -> EasyDict:
     """The compiled parallel config (``main`` and ``system``) that a file holds.
 
     Raises:
-        ConfigError: As :func:`read_config_directly`, or it holds something else.
+        ConfigError: As `read_config_directly`, or it holds something else.
     """
     names = read_config_directly(path)
     config = names.get("exp_config")

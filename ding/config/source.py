@@ -27,7 +27,7 @@ class Source:
         self._lost: list[str] = []
 
     def header(self) -> str:
-        """Imports, and the refusal if something was lost; to be asked for after :meth:`of`."""
+        """Imports, and the refusal if something was lost; to be asked for after `of`."""
         lines = []
         if self._folders:
             lines += ["import sys", "", *(f"sys.path.append({one!r})" for one in self._folders), ""]

@@ -3,17 +3,11 @@ from .buffer.deque_buffer import (
 )
 from .columns import (
     Columns as Columns,
-)
-from .columns import (
     as_columns as as_columns,
 )
 from .dataset import (
     create_dataset as create_dataset,
-)
-from .dataset import (
     describe_dataset as describe_dataset,
-)
-from .dataset import (
     offline_data_save_type as offline_data_save_type,
 )
 from .id_column import (
@@ -24,16 +18,10 @@ from .indexed_column import (
 )
 from .shm_buffer import (
     ShmBuffer as ShmBuffer,
-)
-from .shm_buffer import (
     ShmBufferContainer as ShmBufferContainer,
 )
 from .tree import (
     tree_length as tree_length,
-)
-from .tree import (
     tree_map as tree_map,
-)
-from .tree import (
     tree_take as tree_take,
 )

@@ -237,7 +237,7 @@ class ColumnStore:
         return out
 
     def write_raw(self, start: int, raw: Mapping[str, np.ndarray], n: int, skipped: int) -> None:
-        """Write the n rows that :meth:`raw` gave, but the first `skipped`, from `start` on."""
+        """Write the n rows that `raw` gave, but the first `skipped`, from `start` on."""
         arrays: dict[int, np.ndarray] = {}
         for i in self._plain:
             field = self._fields[i]

@@ -32,7 +32,7 @@ def describe_dataset(cfg: str | Mapping[str, Any]) -> str:
     """What is in a data set, as text to be printed: counts, returns, shapes, ranges.
 
     Args:
-        cfg: A config as for :func:`create_dataset`; or a path, of the type ``hdf5`` if it ends in
+        cfg: A config as for `create_dataset`; or a path, of the type ``hdf5`` if it ends in
             ``.hdf5`` or ``.h5``, otherwise ``naive``.
     """
     if isinstance(cfg, str):

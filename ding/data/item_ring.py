@@ -90,7 +90,7 @@ class ItemRing:
         return self._push_list([data])
 
     def push_columns(self, columns: Mapping[str, AnyColumn], rows: range) -> tuple[int, int]:
-        """:meth:`push` of these rows of columns; a range in steps of one."""
+        """`push` of these rows of columns; a range in steps of one."""
         n = len(rows)
         if n == 0:
             return self.head, 0
@@ -227,7 +227,7 @@ class ItemRing:
         return 0 if self._store is None else self._store.row_bytes
 
     def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """A copy of rows by their numbers, as :meth:`ColumnStore.write_raw` takes it."""
+        """A copy of rows by their numbers, as `ColumnStore.write_raw` takes it."""
         store = self._store
         if store is None:
             raise DataError("the ring was cleared")
@@ -239,7 +239,7 @@ class ItemRing:
         return self._claimed - self.capacity
 
     def load_state_dict(self, state: State) -> np.ndarray:
-        """Put back what :meth:`state_dict` gave; of more items than fit the newest are kept.
+        """Put back what `state_dict` gave; of more items than fit the newest are kept.
 
         Returns:
             For each slot that is filled now, from 0 on, the slot of its item in the state.
@@ -266,7 +266,7 @@ class ItemRing:
         return order
 
     def _load_rows(self, state: State) -> np.ndarray:
-        """:meth:`load_state_dict` of a state whose rows are in the journal."""
+        """`load_state_dict` of a state whose rows are in the journal."""
         if self.journal is None:
             raise DataError("the rows of this state are in files of their own")
         same = state["capacity"] == self.capacity

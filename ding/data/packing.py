@@ -22,7 +22,7 @@ def packed(item: Any) -> Any:
 
 
 def unpacked(item: Any) -> Any:
-    """What :func:`packed` was given."""
+    """What `packed` was given."""
     if isinstance(item, Mapping) and _IDS in item:
         return IdColumn(item[_IDS], item["numbers"])
     if isinstance(item, Mapping) and _COLUMNS in item:

@@ -146,7 +146,7 @@ class Priorities(Slots):
     def all_equal(self) -> bool:
         """Whether all priorities are the same.
 
-        Then :meth:`draw` gives no slot twice, unless it is asked for more than there are.
+        Then `draw` gives no slot twice, unless it is asked for more than there are.
         """
         return self._sum is None
 
@@ -184,7 +184,7 @@ class Priorities(Slots):
     def weights(
         self, slots: np.ndarray, beta: float, among: np.ndarray | None = None
     ) -> np.ndarray:
-        """Importance weights of occupied slots, as :meth:`draw` gives them; float32."""
+        """Importance weights of occupied slots, as `draw` gives them; float32."""
         if self._sum is None:
             return self._ones_of(len(slots))
         assert self._min is not None

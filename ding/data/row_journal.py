@@ -101,7 +101,7 @@ class RowJournal:
     # ------------------------------------------------------------------ out
 
     def extend(self, rows: NumberedRows) -> list[dict[str, Any]]:
-        """Take what is new, to be written by :meth:`write`; the segments of all rows."""
+        """Take what is new, to be written by `write`; the segments of all rows."""
         if rows.generation != self._generation:
             self._segments, self._generation = [], rows.generation
         oldest = rows.total - rows.filled

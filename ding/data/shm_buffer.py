@@ -19,8 +19,8 @@ class ShmBuffer:
     Args:
         dtype: Of the elements.
         shape: Of the array.
-        copy_on_get: Whether :meth:`get` copies, so that what it gave outlives the next
-            :meth:`fill`.
+        copy_on_get: Whether `get` copies, so that what it gave outlives the next
+            `fill`.
         ctype: Accepted for old scripts; bytes hold every dtype.
     """
 
@@ -61,12 +61,12 @@ class ShmBuffer:
 
 
 class ShmBufferContainer:
-    """A :class:`ShmBuffer`, or a (nested) dict of them for dict observations.
+    """A `ShmBuffer`, or a (nested) dict of them for dict observations.
 
     Args:
         dtype: Of the elements, one for all or a mapping of the same keys as `shape`.
         shape: A shape, or a (nested) mapping of names to shapes.
-        copy_on_get: As for :class:`ShmBuffer`.
+        copy_on_get: As for `ShmBuffer`.
     """
 
     def __init__(self, dtype: Any, shape: Any, copy_on_get: bool = True) -> None:

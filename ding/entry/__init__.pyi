@@ -1,16 +1,8 @@
 from .application_entry import (
     collect_demo_data as collect_demo_data,
-)
-from .application_entry import (
     collect_episodic_demo_data as collect_episodic_demo_data,
-)
-from .application_entry import (
     episode_to_transitions as episode_to_transitions,
-)
-from .application_entry import (
     episode_to_transitions_filter as episode_to_transitions_filter,
-)
-from .application_entry import (
     eval as eval,
 )
 from .export_checkpoint import (
@@ -24,31 +16,19 @@ from .serial_entry import (
 )
 from .serial_entry_dqfd import (
     serial_pipeline_dqfd as serial_pipeline_dqfd,
-)
-from .serial_entry_dqfd import (
     serial_pipeline_r2d3 as serial_pipeline_r2d3,
 )
 from .serial_entry_offline import (
     serial_pipeline_bc as serial_pipeline_bc,
-)
-from .serial_entry_offline import (
     serial_pipeline_offline as serial_pipeline_offline,
 )
 from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy as serial_pipeline_onpolicy,
-)
-from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
 )
 from .utils import (
     AccMetric as AccMetric,
-)
-from .utils import (
     mark_not_expert as mark_not_expert,
-)
-from .utils import (
     mark_warm_up as mark_warm_up,
-)
-from .utils import (
     random_collect as random_collect,
 )

@@ -90,7 +90,7 @@ def evaluate(
     replay_path: str | None = None,
     strict: Strict = False,
 ) -> Evaluation:
-    """:func:`eval` with the return of each episode; ``strict`` as for ``serial_pipeline``."""
+    """`eval` with the return of each episode; ``strict`` as for ``serial_pipeline``."""
     cfg = _compile(input_cfg, seed, env_setting, model, strict)
     state = _find_weights(cfg, model, state_dict, load_path)
     with contextlib.ExitStack() as stack:
@@ -145,7 +145,7 @@ def collect_demo_data(
         env_setting: Env class or function, the collectors' env configs, the evaluators'.
         model: Network instead of the one that the config describes.
         state_dict: State of the policy's collect mode.
-        state_dict_path: Checkpoint; see :func:`eval` for what counts without.
+        state_dict_path: Checkpoint; see `eval` for what counts without.
 
     Raises:
         ConfigError: The config is wrong, or says nothing of weights or file.
@@ -180,7 +180,7 @@ def collect_episodic_demo_data(
     Args:
         collect_count: Number of episodes.
 
-    The other arguments and the errors are those of :func:`collect_demo_data`.
+    The other arguments and the errors are those of `collect_demo_data`.
     """
     cfg = _compile(input_cfg, seed, env_setting, model)
     cfg.policy.collect.collector.get_train_sample = False
@@ -201,7 +201,7 @@ def episode_to_transitions(
     """Turn a file of episodes into one of n-step transitions, a list of rows.
 
     Args:
-        data_path: What :func:`collect_episodic_demo_data` saved.
+        data_path: What `collect_episodic_demo_data` saved.
         expert_data_path: File to write.
         nstep: Steps that a transition spans; those at an episode's end span fewer.
         gamma: Discount factor; by default the one of the policy that collected the episodes, or

@@ -17,7 +17,7 @@ from ding.entry.parallel_entry import print_notes
 
 
 def run_dist(options: Mapping[str, Any]) -> int:
-    """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
+    """Do what the options of `ding.entry.cli.main` say; returns the exit status.
 
     Raises:
         DingError: What is wrong, for one line on the terminal.

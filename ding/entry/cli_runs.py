@@ -37,7 +37,7 @@ _Configs = list[dict[str, Any]]
 
 
 def run(options: Mapping[str, Any]) -> int:
-    """Do what the options of :func:`ding.entry.cli.main` say; returns the exit status.
+    """Do what the options of `ding.entry.cli.main` say; returns the exit status.
 
     Raises:
         DingError: What is wrong, for one line on the terminal.

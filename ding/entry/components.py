@@ -86,7 +86,7 @@ def load_config(
         env_setting: Environments that are used instead of those that the config names.
         model: Network that is used instead of the one that the config describes.
         command: Use the policy's command-mode variant.
-        options: Passed to :func:`ding.config.compile.compile_run_config`.
+        options: Passed to `ding.config.compile.compile_run_config`.
     """
     if isinstance(input_cfg, str | os.PathLike):
         main, create = read_config(os.fspath(input_cfg))
@@ -145,7 +145,7 @@ def seed_envs(manager: Any, seed: int, role: str, dynamic_seed: bool | None = Tr
 
 
 def make_env_manager(cfg: EasyDict, env_setting: list[Any] | None, evaluate: bool) -> Any:
-    """One of the two env managers; arguments as for :func:`make_envs`."""
+    """One of the two env managers; arguments as for `make_envs`."""
     if env_setting is None:
         env_fn, *cfgs = get_vec_env_setting(cfg.env, collect=not evaluate, eval_=evaluate)
     else:

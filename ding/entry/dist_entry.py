@@ -127,7 +127,7 @@ def dist_launch_coordinator(
     One that was killed is started again in the same way: it goes on where it was.
 
     Args:
-        filename: What :func:`dist_prepare_config` returned.
+        filename: What `dist_prepare_config` returned.
         seed: Seed of its draws.
         coordinator_port: Port instead of the config's.
         disable_flask_log: Whether the server keeps single requests out of the log.
@@ -144,7 +144,7 @@ def dist_launch_coordinator(
 
 
 def lead(config: EasyDict) -> None:
-    """Run a coordinator in this process; the rest as :func:`dist_launch_coordinator`."""
+    """Run a coordinator in this process; the rest as `dist_launch_coordinator`."""
     run_in_folders(
         config, "dist", lambda key: run_part(partial(run_coordinator, config=config, key=key))
     ).raise_if_bad()
@@ -160,7 +160,7 @@ def dist_launch_learner(
     """Run a learner of a compiled config until the coordinator lets it go.
 
     Args:
-        filename: What :func:`dist_prepare_config` returned.
+        filename: What `dist_prepare_config` returned.
         seed: Seed of its draws.
         learner_port: Port instead of the config's.
         name: Which one, such as ``learner1``; the first if not given.
@@ -181,7 +181,7 @@ def dist_launch_collector(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Run a collector of a compiled config; arguments as for :func:`dist_launch_learner`."""
+    """Run a collector of a compiled config; arguments as for `dist_launch_learner`."""
     config = read_part(filename, seed, False, disable_flask_log)
     work(config, "collector", name, port=collector_port)
 
@@ -197,7 +197,7 @@ def dist_launch_learner_aggregator(
     """Run the aggregator before a learner of several processes.
 
     Args:
-        filename: What :func:`dist_prepare_config` returned.
+        filename: What `dist_prepare_config` returned.
         seed: Seed of its draws.
         aggregator_host: Host instead of the config's.
         aggregator_port: Port instead of the config's.
@@ -218,7 +218,7 @@ def dist_launch_spawn_learner(
     """Run all processes of a learner on this machine: one for each GPU that the config names.
 
     Args:
-        filename: What :func:`dist_prepare_config` returned.
+        filename: What `dist_prepare_config` returned.
         seed: Seed of their draws.
         learner_port: Port of the first one, and so on upwards; else free ones.
         name: The learner's first process, such as ``learner0``, or its aggregator.
@@ -228,7 +228,7 @@ def dist_launch_spawn_learner(
 
 
 def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
-    """Run all processes of a learner; the rest as :func:`dist_launch_spawn_learner`."""
+    """Run all processes of a learner; the rest as `dist_launch_spawn_learner`."""
     _find_own_address(config)
     ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
     say(f"{name or 'learner'}: {ending}")

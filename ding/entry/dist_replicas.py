@@ -48,7 +48,7 @@ def dist_add_replicas(
 def dist_delete_replicas(
     replicas_type: str, kubeconfig: str, replicas: int, coordinator_name: str, namespace: str
 ) -> None:
-    """Ask the operator to end workers; arguments and errors as for :func:`dist_add_replicas`."""
+    """Ask the operator to end workers; arguments and errors as for `dist_add_replicas`."""
     wanted = {"replicas": replicas}
     _ask("delete", "replicas", replicas_type, kubeconfig, coordinator_name, namespace, wanted)
     print(f"asked to end {replicas} of {replicas_type}")
@@ -64,7 +64,7 @@ def dist_restart_replicas(
     """Report a worker's pod as failed, so that the operator replaces it.
 
     Args:
-        replicas_type: As for :func:`dist_add_replicas`, like the others.
+        replicas_type: As for `dist_add_replicas`, like the others.
         restart_pod_name: The pod.
     """
     failed = [restart_pod_name]

@@ -142,7 +142,7 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
 
 
 def run_learner(config: EasyDict, seed: int, start_learner_event: Any, close_learner_event: Any):
-    """Run one learner until it has to close; what :func:`launch_learner` starts.
+    """Run one learner until it has to close; what `launch_learner` starts.
 
     Args:
         config: The learner's entry in a compiled config (``config.system.learner0``).
@@ -176,7 +176,7 @@ def launch_learner(
 def run_collector(
     config: EasyDict, seed: int, start_collector_event: Any, close_collector_event: Any
 ):
-    """Run one collector until it has to close; arguments as for :func:`run_learner`."""
+    """Run one collector until it has to close; arguments as for `run_learner`."""
     _run_worker("collector", config, seed, start_collector_event, close_collector_event)
 
 
@@ -186,7 +186,7 @@ def launch_collector(
     filename: str | None = None,
     name: str | None = None,
 ) -> list:
-    """Start a collector's process; arguments and result as for :func:`launch_learner`."""
+    """Start a collector's process; arguments and result as for `launch_learner`."""
     return _launch("collector", run_collector, seed, config, filename, name)
 
 
@@ -203,7 +203,7 @@ def launch_coordinator(
         seed: Seed of its draws.
         config: A compiled config (``main`` and ``system``).
         filename: File with one, instead of ``config``.
-        learner_handle: What :func:`launch_learner` returned, for each learner: the coordinator
+        learner_handle: What `launch_learner` returned, for each learner: the coordinator
             begins when they listen, and ends them when it ends.
         collector_handle: The same for collectors.
 

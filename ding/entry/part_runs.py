@@ -90,7 +90,7 @@ def run_worker(
         config: ``main`` and ``system``.
         name: Such as ``learner0``.
         key: The run's key.
-        environ: Set in the environment, such as by :func:`rank_environ`.
+        environ: Set in the environment, such as by `rank_environ`.
 
     Returns:
         How it ended; `RELEASED` if the coordinator let it go.

@@ -67,7 +67,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> dict[str, Any]:
 
 
 def write_run_state(exp_name: str, state: dict[str, Any], journal: RowJournal) -> None:
-    """Write a state that :func:`take_run_state` took.
+    """Write a state that `take_run_state` took.
 
     Raises:
         CheckpointWriteError: The file cannot be written; the previous one is intact.
@@ -94,7 +94,7 @@ def load_run_state(
     journal: RowJournal | None = None,
     warn: Callable[[str], None] = logger.warning,
 ) -> list[str]:
-    """Take up the state that :func:`write_run_state` wrote into the same run folder.
+    """Take up the state that `write_run_state` wrote into the same run folder.
 
     Args:
         journal: For the saves to come, so that rows that are there are not written again.

@@ -133,7 +133,7 @@ class RunWatch:
     """A thread that knows what the main thread is at, and since when.
 
     A signal ends a run within seconds whatever it is at: a step or an update that does not come
-    back is left by an :class:`Interrupt`; a main thread that cannot be reached, in code that never
+    back is left by an `Interrupt`; a main thread that cannot be reached, in code that never
     returns to the interpreter, is done without: the state is saved and the process ended from
     here. If that code keeps the interpreter's lock not even this thread runs: then another process
     ends this one, with the last state that was saved. An environment that takes longer than it may

@@ -54,7 +54,7 @@ def serial_pipeline_dqfd(
         expert_model: The expert's network; with it a checkpoint is not needed.
 
     The other arguments, the return value and the errors are those of
-    :func:`ding.entry.serial_pipeline`.
+    `ding.entry.serial_pipeline`.
     """
     cfg, notes = load_training(input_cfg, seed, env_setting, model, strict)
     _check(cfg.policy)

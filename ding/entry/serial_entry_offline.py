@@ -37,7 +37,7 @@ def serial_pipeline_offline(
     which serve evaluation alone.
 
     The other arguments, the return value and the errors are those of
-    :func:`ding.entry.serial_pipeline`.
+    `ding.entry.serial_pipeline`.
 
     Raises:
         DataError: The data set is empty, or not of what the policy learns from.
@@ -59,11 +59,11 @@ def serial_pipeline_bc(
     """Train a policy to act as the demonstrator of a data set did.
 
     Args:
-        data_path: The data set: see :func:`ding.entry.serial_pipeline_offline`. By default that of
+        data_path: The data set: see `ding.entry.serial_pipeline_offline`. By default that of
             the config.
         max_iter: Updates after which the run ends, if ``policy.learn.train_epoch`` allows as many.
 
-    The other arguments and the errors are those of :func:`ding.entry.serial_pipeline`.
+    The other arguments and the errors are those of `ding.entry.serial_pipeline`.
 
     Returns:
         The policy, and whether it has reached ``env.stop_value``.

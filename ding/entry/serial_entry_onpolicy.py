@@ -22,7 +22,7 @@ def serial_pipeline_onpolicy(
 ) -> Policy:
     """Train a policy on what it has just collected, until it is good enough or a limit is reached.
 
-    Arguments, return value and errors are those of :func:`ding.entry.serial_pipeline`.
+    Arguments, return value and errors are those of `ding.entry.serial_pipeline`.
     """
     cfg, notes = load_training(input_cfg, seed, env_setting, model, strict, on_policy=True)
     return train_to_end(
@@ -40,7 +40,7 @@ def serial_pipeline_onpolicy_ppg(
     max_env_step: int | None = int(1e10),
     strict: Strict = False,
 ) -> Policy:
-    """:func:`serial_pipeline_onpolicy`: the policy keeps what its auxiliary phases need itself."""
+    """`serial_pipeline_onpolicy`: the policy keeps what its auxiliary phases need itself."""
     return serial_pipeline_onpolicy(
         input_cfg, seed, env_setting, model, max_train_iter, max_env_step, strict
     )

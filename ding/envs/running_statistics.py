@@ -1,7 +1,7 @@
 """Moments of what environments see, which all of a run's environments share.
 
-A wrapper that normalises has a :class:`RunningStatistics`. Those of one process share one, and a
-collector adds up what the processes have seen (``take``, :func:`merged`) and tells all of them
+A wrapper that normalises has a `RunningStatistics`. Those of one process share one, and a
+collector adds up what the processes have seen (``take``, `merged`) and tells all of them
 (``load``); an evaluator's are frozen. By name of the wrapper, such a state is
 ``{name: {count, mean, m2}}``.
 """

@@ -1,16 +1,20 @@
-from .base_league import BaseLeague as BaseLeague
-from .base_league import create_league as create_league
-from .metric import LeagueMetricEnv as LeagueMetricEnv
-from .metric import PlayerRating as PlayerRating
+from .base_league import BaseLeague as BaseLeague, create_league as create_league
+from .metric import LeagueMetricEnv as LeagueMetricEnv, PlayerRating as PlayerRating
 from .one_vs_one_league import OneVsOneLeague as OneVsOneLeague
-from .player import ActivePlayer as ActivePlayer
-from .player import HistoricalPlayer as HistoricalPlayer
-from .player import NaiveSpPlayer as NaiveSpPlayer
-from .player import Player as Player
-from .player import create_player as create_player
-from .shared_payoff import BattleRecordDict as BattleRecordDict
-from .shared_payoff import BattleSharedPayoff as BattleSharedPayoff
-from .shared_payoff import create_payoff as create_payoff
-from .starcraft_player import LeagueExploiter as LeagueExploiter
-from .starcraft_player import MainExploiter as MainExploiter
-from .starcraft_player import MainPlayer as MainPlayer
+from .player import (
+    ActivePlayer as ActivePlayer,
+    HistoricalPlayer as HistoricalPlayer,
+    NaiveSpPlayer as NaiveSpPlayer,
+    Player as Player,
+    create_player as create_player,
+)
+from .shared_payoff import (
+    BattleRecordDict as BattleRecordDict,
+    BattleSharedPayoff as BattleSharedPayoff,
+    create_payoff as create_payoff,
+)
+from .starcraft_player import (
+    LeagueExploiter as LeagueExploiter,
+    MainExploiter as MainExploiter,
+    MainPlayer as MainPlayer,
+)

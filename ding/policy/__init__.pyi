@@ -6,14 +6,8 @@ from .acer import (
 )
 from .base_policy import (
     CommandModePolicy as CommandModePolicy,
-)
-from .base_policy import (
     Policy as Policy,
-)
-from .base_policy import (
     create_policy as create_policy,
-)
-from .base_policy import (
     get_policy_cls as get_policy_cls,
 )
 from .bc import (
@@ -33,29 +27,17 @@ from .coma import (
 )
 from .command_mode_policy_instance import (
     DQNCommandModePolicy as DQNCommandModePolicy,
-)
-from .command_mode_policy_instance import (
     DummyCommandModePolicy as DummyCommandModePolicy,
-)
-from .command_mode_policy_instance import (
     EpsCommandModePolicy as EpsCommandModePolicy,
-)
-from .command_mode_policy_instance import (
     PPOCommandModePolicy as PPOCommandModePolicy,
 )
 from .common_utils import (
     default_preprocess_learn as default_preprocess_learn,
-)
-from .common_utils import (
     set_noise_mode as set_noise_mode,
-)
-from .common_utils import (
     single_env_forward_wrapper as single_env_forward_wrapper,
 )
 from .cql import (
     CQLPolicy as CQLPolicy,
-)
-from .cql import (
     DiscreteCQLPolicy as DiscreteCQLPolicy,
 )
 from .d4pg import (
@@ -69,8 +51,6 @@ from .dqfd import (
 )
 from .dqn import (
     C51Policy as C51Policy,
-)
-from .dqn import (
     DQNPolicy as DQNPolicy,
 )
 from .edac import (
@@ -99,8 +79,6 @@ from .mdqn import (
 )
 from .modes import (
     BatchedCollect as BatchedCollect,
-)
-from .modes import (
     BatchedEval as BatchedEval,
 )
 from .old_form import (
@@ -114,23 +92,15 @@ from .pg import (
 )
 from .policy_factory import (
     PolicyFactory as PolicyFactory,
-)
-from .policy_factory import (
     get_random_policy as get_random_policy,
 )
 from .ppg import (
     PPGOffPolicy as PPGOffPolicy,
-)
-from .ppg import (
     PPGPolicy as PPGPolicy,
 )
 from .ppo import (
     PPOOffPolicy as PPOOffPolicy,
-)
-from .ppo import (
     PPOPGPolicy as PPOPGPolicy,
-)
-from .ppo import (
     PPOPolicy as PPOPolicy,
 )
 from .qmix import (
@@ -153,8 +123,6 @@ from .rainbow import (
 )
 from .sac import (
     DiscreteSACPolicy as DiscreteSACPolicy,
-)
-from .sac import (
     SACPolicy as SACPolicy,
 )
 from .sql import (
@@ -174,8 +142,6 @@ from .team_policy import (
 )
 from .train_columns import (
     as_train_columns as as_train_columns,
-)
-from .train_columns import (
     flatten_numbers as flatten_numbers,
 )
 from .wqmix import (

@@ -466,7 +466,7 @@ class Policy(RowAdapter):
         return self._get_unroll_len() == 1 or self._overrides("_count_train_samples")
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
-        """How many samples :meth:`_get_train_columns` makes of each trajectory."""
+        """How many samples `_get_train_columns` makes of each trajectory."""
         return lengths
 
     def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
@@ -492,7 +492,7 @@ class Policy(RowAdapter):
         """Set up what evaluation needs: a greedy wrapper of the model."""
 
     def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        """Act on a batch, greedily; arguments as of :meth:`_forward_collect_batch`."""
+        """Act on a batch, greedily; arguments as of `_forward_collect_batch`."""
         raise NotImplementedError(f"{type(self).__name__} cannot evaluate: no _forward_eval")
 
     def _eval_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""CQL for discrete actions, under the name of its type; see :mod:`ding.policy.cql`."""
+"""CQL for discrete actions, under the name of its type; see `ding.policy.cql`."""
 
 from ding.policy.cql import DiscreteCQLPolicy
 

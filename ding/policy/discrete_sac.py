@@ -1,4 +1,4 @@
-"""SAC for discrete actions, under the name of its type; see :mod:`ding.policy.sac`."""
+"""SAC for discrete actions, under the name of its type; see `ding.policy.sac`."""
 
 from ding.policy.sac import DiscreteSACPolicy
 

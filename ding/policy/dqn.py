@@ -185,7 +185,7 @@ class DQNPolicy(Policy):
         Args:
             action: int64 ``[B]``, what was done.
             output: What the network says of ``obs``.
-            target: See :meth:`_target_output`.
+            target: See `_target_output`.
         """
         data = q_nstep_td_data(
             output["logit"],

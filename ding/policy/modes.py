@@ -20,10 +20,10 @@ class BatchedCollect:
         forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: array or CPU
             tensor [n, ...] or a tree of them}`` with at least ``action``.
         transition_outputs: Policy outputs, beside ``action``, that belong to a transition.
-        get_train_columns: See :meth:`Policy._get_train_columns`.
+        get_train_columns: See `Policy._get_train_columns`.
         resets: Whether ``reset`` does anything; without, collectors need not call it.
         recurrent: Whether ``forward`` takes ``env_ids``, those of the observations, besides.
-        count_samples: See :meth:`Policy._count_train_samples`.
+        count_samples: See `Policy._count_train_samples`.
         takes_indexed: Whether `get_train_columns` takes observations as `IndexedColumn`.
     """
 
@@ -38,7 +38,7 @@ class BatchedCollect:
 
 @dataclass(frozen=True, slots=True)
 class BatchedEval:
-    """The columnar side of an eval mode; see :class:`BatchedCollect`."""
+    """The columnar side of an eval mode; see `BatchedCollect`."""
 
     forward: Callable[..., dict[str, Any]]
     resets: bool

@@ -1,4 +1,4 @@
-"""PPG with a replay buffer, under the name of its type; see :mod:`ding.policy.ppg`."""
+"""PPG with a replay buffer, under the name of its type; see `ding.policy.ppg`."""
 
 from ding.policy.ppg import PPGOffPolicy
 

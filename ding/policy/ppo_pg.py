@@ -1,4 +1,4 @@
-"""PPO without a critic, under the name of its type; see :mod:`ding.policy.ppo`."""
+"""PPO without a critic, under the name of its type; see `ding.policy.ppo`."""
 
 from ding.policy.ppo import PPOPGPolicy
 

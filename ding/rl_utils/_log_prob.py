@@ -30,7 +30,7 @@ def categorical_log_prob(logit: Logits, action: torch.Tensor) -> torch.Tensor:
 def categorical(
     logit: Logits, action: torch.Tensor, need_entropy: bool = True
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """:func:`categorical_log_prob`, and the entropy ``[*]``."""
+    """`categorical_log_prob`, and the entropy ``[*]``."""
     if not isinstance(logit, torch.Tensor):
         parts = [categorical(part, action[..., k], need_entropy) for k, part in enumerate(logit)]
         entropies = [entropy for _, entropy in parts if entropy is not None]

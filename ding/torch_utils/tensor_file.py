@@ -92,7 +92,7 @@ def write_tensors(
 
 
 def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
-    """Read what :func:`write_tensors`, or another writer of the format, wrote.
+    """Read what `write_tensors`, or another writer of the format, wrote.
 
     Returns:
         The tensors by name (arrays where arrays were written), in memory of their own; and the
@@ -131,7 +131,7 @@ def looks_like_tensors(content: bytearray) -> bool:
 
 
 def parse_tensors(content: bytearray) -> tuple[dict[str, Leaf], dict[str, Any]]:
-    """:func:`read_tensors` of what :func:`read_content` gave; the tensors are views of it."""
+    """`read_tensors` of what `read_content` gave; the tensors are views of it."""
     size = len(content)
     if size < 10:
         raise DataError(f"it is cut short or no data file: {size} bytes")

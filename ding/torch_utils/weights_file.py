@@ -64,7 +64,7 @@ def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, A
 
 
 def weight_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Leaf], list[list[Any]]]:
-    """Weights as named tensors and arrays, and the tree, plain JSON, to :func:`grow_weights` from.
+    """Weights as named tensors and arrays, and the tree, plain JSON, to `grow_weights` from.
 
     Raises:
         DataError: Something else is in there; names it.
@@ -108,7 +108,7 @@ def _flat(state: Mapping[str, Any], path: tuple) -> Iterator[tuple[tuple, Any]]:
 
 
 def grow_weights(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
-    """The weights that :func:`weight_tensors` was given."""
+    """The weights that `weight_tensors` was given."""
     state: dict[str, Any] = {}
     for path, key, *plain in tree:
         home = state

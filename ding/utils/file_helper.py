@@ -138,7 +138,7 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
 
 
 def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) -> None:
-    """:func:`write_atomically` into a folder that is there, with the system's own errors.
+    """`write_atomically` into a folder that is there, with the system's own errors.
 
     Raises:
         OSError: It cannot be written; a previous file is unchanged.
@@ -165,7 +165,7 @@ def replace_text(path: str | os.PathLike, text: str) -> None:
     """Replace a small text file in one move, so that a reader never sees half of it.
 
     Raises:
-        OSError: As for :func:`replace_file`.
+        OSError: As for `replace_file`.
     """
     content = text.encode()
     replace_file(os.fspath(path), lambda stream: stream.write(content), durable=False)

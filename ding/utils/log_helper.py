@@ -70,7 +70,7 @@ class LoggerFactory:
     ) -> "TextLogger":
         """The logger for ``<path>/<name>_logger.txt``, the same one as long as somebody holds it.
 
-        Lines also go to the terminal: all of them while no :class:`~ding.utils.console.Console`
+        Lines also go to the terminal: all of them while no `ding.utils.console.Console`
         is open, warnings and errors while one is.
         """
         file = os.path.abspath(os.path.join(path, f"{name}_logger.txt"))

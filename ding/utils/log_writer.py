@@ -52,7 +52,7 @@ class DistributedWriter:
     Args:
         logdir: Folder of the event file.
         metrics_path: The JSON-lines file; by default the one of the run folder that holds
-            ``logdir`` (see :func:`run_folder`).
+            ``logdir`` (see `run_folder`).
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class RunLog:
         <exp_name>/episodes.csv             one row per finished episode
         <exp_name>/log/serial/              TensorBoard events and the text log
 
-    The ``trackers`` of the config get every scalar as well (:class:`~ding.utils.trackers.Tracker`).
+    The ``trackers`` of the config get every scalar as well (`ding.utils.trackers.Tracker`).
     A run that goes on in the same folder appends; ``run.json`` keeps its earlier runs in a list.
     A disk that fills up later is reported once and does not end the run. On ranks other than 0 of
     a distributed run only the text log is written.
@@ -45,7 +45,7 @@ class RunLog:
         exp_name: The run's folder.
         quiet: Whether to keep the text log off the terminal.
         name: Folder under ``log/``.
-        starts: Whether the run has yet to begin (:meth:`begin`). Until then the record of an
+        starts: Whether the run has yet to begin (`begin`). Until then the record of an
             earlier run in the folder stays as it is, and a new one says that nothing has begun.
         config: The run's config: for TensorBoard and the trackers that it names.
         facts: More entries for ``run.json``, such as the seed.
@@ -130,7 +130,7 @@ class RunLog:
         self._show_config()
 
     def note(self, **facts: Any) -> None:
-        """Set entries of ``run.json``, such as ``best_return``; written at :meth:`flush`."""
+        """Set entries of ``run.json``, such as ``best_return``; written at `flush`."""
         self._record.update(facts)
 
     def flush(self) -> None:

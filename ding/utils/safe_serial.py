@@ -80,7 +80,7 @@ def load(source: IO[bytes]) -> Any:
 
 
 def load_columns(source: IO[bytes]) -> Any:
-    """:func:`load`, but a long list of uniform dicts comes as `UniformRows`."""
+    """`load`, but a long list of uniform dicts comes as `UniformRows`."""
     check_sealed(source)
     content = torch.load(source, map_location="cpu", weights_only=True)
     return _whole_column(content) if _is_tagged(content, "rows") else _decode(content)
@@ -151,7 +151,7 @@ def _encode_column(values: list[Any], place: str) -> Any:
 
 
 def _encode_whole(column: Any, place: str) -> Any:
-    """A column of `UniformRows`, as :func:`_encode_column` encodes the values of its rows."""
+    """A column of `UniformRows`, as `_encode_column` encodes the values of its rows."""
     if isinstance(column, torch.Tensor):
         return {_TAG: "column", "values": _own_storage(column).cpu()}
     if isinstance(column, np.ndarray):

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch.utils.data import DataLoader, default_collate
 
 from ding.data import Columns, IdColumn, as_columns

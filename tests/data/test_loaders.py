@@ -12,8 +12,11 @@ from ding.data import create_dataset
 from ding.data.model_loader import FileModelLoader
 from ding.data.storage_loader import FileStorageLoader
 from ding.utils import DATASET_REGISTRY, save_file
-from ding.utils.data import NaiveRLDataset, offline_data_save_type
-from ding.utils.data import create_dataset as create_dataset_too
+from ding.utils.data import (
+    NaiveRLDataset,
+    create_dataset as create_dataset_too,
+    offline_data_save_type,
+)
 from ding.utils.errors import CheckpointError, ConfigError, DataError, DingError
 
 

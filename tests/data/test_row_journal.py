@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ding.data import Columns
-from ding.data import row_journal as module
+from ding.data import Columns, row_journal as module
 from ding.data.item_ring import ItemRing
 from ding.data.row_journal import RowJournal
 from ding.utils.errors import CheckpointError, CheckpointWriteError

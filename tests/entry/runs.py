@@ -143,7 +143,7 @@ class FaultyDQNCommand(FaultyDQN):
 
 
 def walk_config(exp_name="run", manager="base", policy="dqn", **changes):
-    """``(main_config, create_config)`` of a run on :class:`WalkEnv`; see :func:`walk_envs`."""
+    """``(main_config, create_config)`` of a run on `WalkEnv`; see `walk_envs`."""
     main = dict(
         exp_name=str(exp_name),
         env=dict(
@@ -183,7 +183,7 @@ def walk_config(exp_name="run", manager="base", policy="dqn", **changes):
 
 
 def walk_envs(evaluator=None, number=2, **collector):
-    """``env_setting`` of :class:`WalkEnv`; keyword arguments go to collecting environment 1."""
+    """``env_setting`` of `WalkEnv`; keyword arguments go to collecting environment 1."""
     cfgs = [{} for _ in range(number)]
     cfgs[-1] = collector
     return [WalkEnv, cfgs, [evaluator or {} for _ in range(number)]]

@@ -48,7 +48,7 @@ def test_random_opponents_draw_from_their_own_part_of_the_space(space, own):
 
 def test_a_policy_may_play_itself():
     _, modes = battle(spaces.MultiDiscrete([2, 2]), opponent="self")
-    assert modes[1:] == [modes[0]] * 2
+    assert [mode.forward for mode in modes[1:]] == [modes[0].forward] * 2
 
 
 def test_there_is_no_such_opponent():

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ding.utils.default_helper import (
     LimitedSpaceContainer,

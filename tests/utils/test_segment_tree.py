@@ -2,8 +2,7 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.utils import MinSegmentTree, SegmentTree, SumSegmentTree
 from ding.utils.errors import DataError

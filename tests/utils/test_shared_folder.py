@@ -4,8 +4,7 @@ import os
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.utils import ConfigError, DataError
 from ding.utils.errors import CheckpointWriteError

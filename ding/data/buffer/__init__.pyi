@@ -1,7 +1,5 @@
 from .deque_buffer import (
     BufferedData as BufferedData,
-)
-from .deque_buffer import (
     DequeBuffer as DequeBuffer,
 )
 from .deque_buffer_wrapper import (

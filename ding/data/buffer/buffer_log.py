@@ -32,7 +32,7 @@ class BufferLog:
         self._logger().debug(line)
 
     def refuse(self, what: str, reason: str) -> None:
-        """Say why something was not done, once until :meth:`served`, whoever asks again."""
+        """Say why something was not done, once until `served`, whoever asks again."""
         if self._refused != what:
             self._refused = what
             self._logger().warning("%s: %s refused: %s", self._name, what, reason)

@@ -185,7 +185,7 @@ class DequeBuffer:
         save_file(file_name, [(item.data, item.meta) for item in self._items.values()])
 
     def load_data(self, file_name: str) -> None:
-        """Store the items of a file that :meth:`save_data` wrote."""
+        """Store the items of a file that `save_data` wrote."""
         self.import_data(read_file(file_name))
 
     # ---- drawing ------------------------------------------------------------------------------

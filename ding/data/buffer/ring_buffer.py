@@ -28,7 +28,7 @@ _LOAD_CHUNK = 1024
 
 
 class RingBuffer:
-    """Base of thread-safe buffers over an :class:`~ding.data.item_ring.ItemRing`.
+    """Base of thread-safe buffers over an `ding.data.item_ring.ItemRing`.
 
     Args:
         cfg: Config; what it leaves out is as in the class's defaults.
@@ -223,7 +223,7 @@ class RingBuffer:
         save_file(file_name, {"items": items})
 
     def load_data(self, file_name: str) -> None:
-        """Push the items of a file that :meth:`save_data` wrote, or of a plain list.
+        """Push the items of a file that `save_data` wrote, or of a plain list.
 
         Raises:
             CheckpointError: The file is missing, damaged or not plain data.

@@ -50,7 +50,7 @@ class ChunkCache:
         # Number of the first row in the ring, and rows, of each chunk there.
         self._at: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
-        #: Chunks that could not be read since :meth:`take_bad`: name and cause.
+        #: Chunks that could not be read since `take_bad`: name and cause.
         self.bad: list[tuple[str, str]] = []
         self._known_bad: OrderedDict[str, str] = OrderedDict()
         #: Chunks read so far.

@@ -80,7 +80,7 @@ def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, 
 
 
 def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]]:
-    """Read what :func:`write_chunk` wrote, or a file of tensors of ``torch.save``.
+    """Read what `write_chunk` wrote, or a file of tensors of ``torch.save``.
 
     The memory of columns is the reader's own to write to.
 
@@ -111,7 +111,7 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
 
 
 def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
-    """Columns as named tensors and arrays, big observations once; and what :func:`chunk_columns`
+    """Columns as named tensors and arrays, big observations once; and what `chunk_columns`
     has to know beside them, plain JSON.
 
     Raises:
@@ -173,7 +173,7 @@ def _leaves(columns: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
 
 
 def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
-    """The columns that :func:`chunk_tensors` was given.
+    """The columns that `chunk_tensors` was given.
 
     Raises:
         DataError: The parts do not fit each other.

@@ -22,7 +22,7 @@ def items_of_ring(state: State, rows_folder: str | None = None) -> Columns | lis
     """The items of a saved ring, the oldest first.
 
     Args:
-        state: What :meth:`ItemRing.state_dict` gave.
+        state: What `ItemRing.state_dict` gave.
         rows_folder: Where its rows are if they are not in the state.
     """
     ring = ItemRing(max(int(state["filled"]), 1), columnar=state["objects"] is None)

@@ -1,22 +1,14 @@
 from .common_function import (
     div_func as div_func,
-)
-from .common_function import (
     div_one_hot as div_one_hot,
 )
 from .env_element import (
     EnvElement as EnvElement,
-)
-from .env_element import (
     EnvElementInfo as EnvElementInfo,
-)
-from .env_element import (
     IEnvElement as IEnvElement,
 )
 from .env_element_runner import (
     EnvElementRunner as EnvElementRunner,
-)
-from .env_element_runner import (
     IEnvElementRunner as IEnvElementRunner,
 )
 from .scaling import (

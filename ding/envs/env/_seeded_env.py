@@ -12,7 +12,7 @@ from .base_env import BaseEnv
 class SeededEnv(Configurable, BaseEnv):
     """Holds the generator ``self._rng``, seeds it, and tells where it stands.
 
-    Subclasses call :meth:`_begin_episode` when they are reset.
+    Subclasses call `_begin_episode` when they are reset.
     """
 
     def __init__(self, cfg: dict) -> None:

@@ -1,4 +1,4 @@
-"""Any single-agent gymnasium environment, or old gym one, as a :class:`BaseEnv`."""
+"""Any single-agent gymnasium environment, or old gym one, as a `BaseEnv`."""
 
 import copy
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class DingEnvWrapper(BaseEnv):
 
     ``reset()`` returns the observation alone, ``step()`` a ``BaseEnvTimestep`` with ``reward``
     float32 ``[1]`` and ``done = terminated or truncated``. Observations are float32, or uint8 for
-    images (:func:`ding.envs.env._observations.observation_adapter`); an array may be the inner
+    images (`ding.envs.env._observations.observation_adapter`); an array may be the inner
     environment's own, so whoever keeps it over a step copies it (env managers do).
 
     At an episode's end ``info`` holds ``eval_episode_return`` (the undiscounted sum of the rewards
@@ -58,7 +58,7 @@ class DingEnvWrapper(BaseEnv):
         replay_path: A folder for videos of the episodes. (``save_replay_path``)
         is_train: If false, collectors' environments are wrapped as evaluators' are.
         norm_obs, norm_reward, delay_reward_step, rew_clip, frame_stack,
-            obs_plus_prev_action_reward: See :mod:`ding.envs.env._config_wrappers`.
+            obs_plus_prev_action_reward: See `ding.envs.env._config_wrappers`.
         caller: ``collector`` or ``evaluator``; set in the configs made by
             ``create_collector_env_cfg`` and ``create_evaluator_env_cfg``.
     """
@@ -136,7 +136,7 @@ class DingEnvWrapper(BaseEnv):
     # ---- episodes -----------------------------------------------------------------------------
 
     def reset(self, *, options: dict | None = None) -> np.ndarray:  # type: ignore[override]
-        """Start an episode; after :meth:`seed`, one that follows from that.
+        """Start an episode; after `seed`, one that follows from that.
 
         Args:
             options: Passed on to the environment's own ``reset``.
@@ -184,8 +184,8 @@ class DingEnvWrapper(BaseEnv):
     def plain_step(self) -> Callable[[Any], tuple[Any, Any, bool, bool, dict[str, Any]]]:
         """What steps the environment until the next reset, with gymnasium's five results.
 
-        Env managers take it in place of :meth:`step`, unless a subclass overrides that alone. They
-        add up the rewards, as the environment gave them, and ask for :meth:`final_info`. With a
+        Env managers take it in place of `step`, unless a subclass overrides that alone. They
+        add up the rewards, as the environment gave them, and ask for `final_info`. With a
         Discrete action space and a Box of observations it is the inner environment's own ``step``:
         callers check actions, which are ints, and cast observations to the space's dtype.
         """
@@ -225,7 +225,7 @@ class DingEnvWrapper(BaseEnv):
             self._action_space.seed(self._seed)
 
     def random_action(self) -> np.ndarray:
-        """An action that :meth:`step` takes: int64 ``(1,)`` for Discrete, else of its shape.
+        """An action that `step` takes: int64 ``(1,)`` for Discrete, else of its shape.
 
         With ``act_scale`` it is uniform in ``[-1, 1]``.
         """

@@ -1,4 +1,4 @@
-"""Checks that an environment of one's own keeps to what :class:`BaseEnv` promises."""
+"""Checks that an environment of one's own keeps to what `BaseEnv` promises."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -15,7 +15,7 @@ from .ding_env_wrapper import DingEnvWrapper
 class GymnasiumEnv(DingEnvWrapper):
     """``create_config.env = dict(type='gymnasium')`` with ``main_config.env.env_id``.
 
-    The other keys are those of :class:`DingEnvWrapper`. Subclasses are presets: they say in
+    The other keys are those of `DingEnvWrapper`. Subclasses are presets: they say in
     ``gymnasium_id``, ``make_kwargs`` and ``inner_wrappers`` what their own keys mean.
 
     Attributes:

@@ -23,7 +23,7 @@ def generator_states(env: Any) -> dict[str, Any]:
 
 
 def load_generator_states(env: Any, states: Mapping[str, Any]) -> None:
-    """Put back what :func:`generator_states` gave; generators that are not there are left out."""
+    """Put back what `generator_states` gave; generators that are not there are left out."""
     for path, generator in _generators(env):
         if path in states:
             _load(generator, states[path])
@@ -35,7 +35,7 @@ def process_generator_states() -> dict[str, Any]:
 
 
 def load_process_generator_states(states: Mapping[str, Any]) -> None:
-    """Put back what :func:`process_generator_states` gave."""
+    """Put back what `process_generator_states` gave."""
     _load(random, states["python"])
     np.random.set_state(states["numpy"])
 

@@ -31,7 +31,7 @@ def layout_of(obs: Any) -> Layout | None:
 
 
 def layout_bytes(layout: Layout, env_num: int) -> int:
-    """Size of the buffer that :class:`ObsColumns` needs."""
+    """Size of the buffer that `ObsColumns` needs."""
     return sum(_aligned(2 * env_num * _row_bytes(leaf)) for leaf in _leaves(layout))
 
 
@@ -42,9 +42,9 @@ class ObsColumns:
     handed out before a step still holds while the step's outcome is worked on.
 
     Args:
-        layout: See :func:`layout_of`.
+        layout: See `layout_of`.
         env_num: Number of environments.
-        buffer: Memory of :func:`layout_bytes` to live in; the store's own if ``None``.
+        buffer: Memory of `layout_bytes` to live in; the store's own if ``None``.
     """
 
     def __init__(self, layout: Layout, env_num: int, buffer: Any = None) -> None:

@@ -85,7 +85,7 @@ class EnvRunner:
         return {"envs": [states[env_id] for env_id in sorted(states)]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` gave; the environments are to be reset afterwards."""
+        """Take up what `state_dict` gave; the environments are to be reset afterwards."""
         for group in self.groups if state["envs"] else ():
             group.ask("load_state_dict", state["envs"])
 

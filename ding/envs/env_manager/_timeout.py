@@ -9,7 +9,7 @@ from typing import Any
 
 
 class CallTimeoutError(TimeoutError):
-    """A call under :func:`timeout_wrapper` did not come back in time."""
+    """A call under `timeout_wrapper` did not come back in time."""
 
 
 def timeout_wrapper(func: Callable | None = None, timeout: float | None = None) -> Callable:

@@ -122,7 +122,7 @@ class SharedBlock:
 
 
 def receive_memory(connection: Connection, size: int) -> mmap.mmap:
-    """The other end of :meth:`SharedBlock.send_to`."""
+    """The other end of `SharedBlock.send_to`."""
     fd = reduction.recv_handle(connection)
     try:
         return mmap.mmap(fd, size)

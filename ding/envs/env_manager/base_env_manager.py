@@ -118,7 +118,7 @@ class BaseEnvManager(EnvRequests):
         """Make the environments and reset them.
 
         Args:
-            reset_param: As for :meth:`reset`.
+            reset_param: As for `reset`.
 
         Raises:
             EnvError: An environment cannot be made or reset; everything is closed again.
@@ -266,7 +266,7 @@ class BaseEnvManager(EnvRequests):
             The timesteps by env id; observations and rewards are the caller's own.
 
         Raises:
-            As :meth:`step_columns`.
+            As `step_columns`.
         """
         runner = self._launched()
         if not actions and not runner.in_flight:

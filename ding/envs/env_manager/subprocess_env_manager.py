@@ -201,7 +201,7 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
     }
 
     def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
-        """Step environments that wait for an action, as :meth:`BaseEnvManager.step`."""
+        """Step environments that wait for an action, as `BaseEnvManager.step`."""
         return super().step(actions)
 
     def _envs_per_worker(self) -> int:

@@ -50,12 +50,12 @@ class BitFlipTask(gymnasium.Env):
 
 @ENV_REGISTRY.register("bitflip")
 class BitFlipEnv(DingEnvWrapper):
-    """Bits to be flipped until they are those of the goal; see :class:`BitFlipTask`.
+    """Bits to be flipped until they are those of the goal; see `BitFlipTask`.
 
     Config keys:
         n_bits: How many bits there are; also how many actions, and the limit of steps.
 
-    The others are those of :class:`DingEnvWrapper`.
+    The others are those of `DingEnvWrapper`.
     """
 
     config: dict[str, Any] = {**DingEnvWrapper.config, "n_bits": 4}

@@ -89,7 +89,7 @@ class MovingTask(gymnasium.Env):
 
 
 class SlidingTask(MovingTask):
-    """:class:`MovingTask` on ice: turning changes where a thrust pushes, not where it goes."""
+    """`MovingTask` on ice: turning changes where a thrust pushes, not where it goes."""
 
     def _move(self, kind: int, args: np.ndarray) -> None:
         if kind == _ACCELERATE:
@@ -103,7 +103,7 @@ class SlidingTask(MovingTask):
 
 
 class HardMoveTask(MovingTask):
-    """:class:`MovingTask` with `num_actuators` fixed pushers in place of thrust and wheel.
+    """`MovingTask` with `num_actuators` fixed pushers in place of thrust and wheel.
 
     The type says which of them work, a bit each; the arguments, -1 to 1, how much each one pushes.
     The pushers point to all sides evenly, and nothing goes on moving by itself: it is enough to be
@@ -144,7 +144,7 @@ class GymHybridEnv(DingEnvWrapper):
         num_actuators: Of ``HardMove-v0``: then there are as many arguments, and 2 to the power of
             it types.
 
-    The others are those of :class:`DingEnvWrapper`.
+    The others are those of `DingEnvWrapper`.
     """
 
     config: dict[str, Any] = {**DingEnvWrapper.config, "env_id": "Moving-v0", "num_actuators": 4}

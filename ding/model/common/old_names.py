@@ -3,7 +3,7 @@
 The layers here are named as in checkpoints of DI-engine, so that most of those load as they are.
 What is left are parameters that stand in them twice, and entries that the models here do without. A
 module that knows of such in its part of a state dict takes them out when it loads
-(:func:`take_other_names` helps), and has a method ``add_old_names(state, prefix)``.
+(`take_other_names` helps), and has a method ``add_old_names(state, prefix)``.
 """
 
 from collections.abc import Mapping

@@ -15,7 +15,7 @@ Window = tuple[tuple[int | float, int | float], Any]
 class LoggedModel(Generic[_TimeObjectType]):
     """Remembers what its properties were during the last ``expire`` ticks or seconds.
 
-    Properties are declared with :class:`LoggedValue`; statistics over them are registered::
+    Properties are declared with `LoggedValue`; statistics over them are registered::
 
         class Monitor(LoggedModel):
             reward = LoggedValue(float)

@@ -9,13 +9,13 @@ _ValueType = TypeVar("_ValueType")
 
 
 class _Logged(Protocol):
-    """A :class:`~ding.utils.autolog.model.LoggedModel`, as its properties see it."""
+    """A `ding.utils.autolog.model.LoggedModel`, as its properties see it."""
 
     _data: dict[str, TimeRangedData]
 
 
 class LoggedValue(Generic[_ValueType]):
-    """A property of a :class:`~ding.utils.autolog.model.LoggedModel` whose values are remembered.
+    """A property of a `ding.utils.autolog.model.LoggedModel` whose values are remembered.
 
     Args:
         type_: What values have to be. Where a ``float`` or ``int`` is wanted, any number is taken

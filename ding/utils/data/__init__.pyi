@@ -3,14 +3,8 @@ from .base_dataloader import (
 )
 from .collate_fn import (
     default_collate as default_collate,
-)
-from .collate_fn import (
     default_decollate as default_decollate,
-)
-from .collate_fn import (
     diff_shape_collate as diff_shape_collate,
-)
-from .collate_fn import (
     timestep_collate as timestep_collate,
 )
 from .dataloader import (
@@ -18,10 +12,6 @@ from .dataloader import (
 )
 from .dataset import (
     NaiveRLDataset as NaiveRLDataset,
-)
-from .dataset import (
     create_dataset as create_dataset,
-)
-from .dataset import (
     offline_data_save_type as offline_data_save_type,
 )

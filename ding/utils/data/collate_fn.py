@@ -66,7 +66,7 @@ def _by_step(states: Any) -> Any:
 
 
 def diff_shape_collate(batch: Sequence) -> torch.Tensor | Mapping | Sequence:
-    """As :func:`default_collate`, but leaves that differ in shape come back as a list."""
+    """As `default_collate`, but leaves that differ in shape come back as a list."""
     return _collate(batch, _stack_or_list, (), "")
 
 
@@ -174,7 +174,7 @@ def _stack(batch: Sequence, path: str) -> Any:
 
 
 def _stack_1dim(batch: Sequence, path: str) -> Any:
-    """As :func:`_stack`, with ``(1,)`` leaves as ``[B]``."""
+    """As `_stack`, with ``(1,)`` leaves as ``[B]``."""
     out = _stack(batch, path)
     return out[:, 0] if isinstance(out, torch.Tensor) and out.shape[1:] == (1,) else out
 

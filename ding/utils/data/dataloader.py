@@ -26,7 +26,7 @@ class AsyncDataLoader(IDataLoader):
         batch_size: Samples in a batch.
         device: Where batches go, such as ``cpu`` or ``cuda:0``.
         chunk_size: How many samples one worker loads in one go; by default an equal share.
-        collate_fn: Makes a batch of a list of samples; :func:`default_collate` if not given.
+        collate_fn: Makes a batch of a list of samples; `default_collate` if not given.
         num_workers: Threads that load samples given as functions; with 0 the one thread that talks
             to the source does it.
         prefetch: Batches that wait ready at most.

@@ -1,6 +1,4 @@
 from .learner_aggregator import (
     LearnerAggregator as LearnerAggregator,
-)
-from .learner_aggregator import (
     LearnerAggregatorSlave as LearnerAggregatorSlave,
 )

@@ -21,7 +21,7 @@ class ISerialEvaluator(ABC):
     #: Best and newest mean result; ``None`` before the first evaluation.
     best: Result = None
     last: Result = None
-    #: Iteration at which :meth:`should_eval` last called for an evaluation; -1 for never.
+    #: Iteration at which `should_eval` last called for an evaluation; -1 for never.
     last_eval_iter: int = -1
     #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
     on_episode: OnEpisode | None = None
@@ -54,7 +54,7 @@ class ISerialEvaluator(ABC):
         """Whether an evaluation is due; true at most once for each iteration."""
 
     def put_off(self) -> None:  # noqa: B027 - not every evaluator can be left midway
-        """The evaluation that :meth:`should_eval` last called for did not come about."""
+        """The evaluation that `should_eval` last called for did not come about."""
 
     @abstractmethod
     def eval(

@@ -1,6 +1,6 @@
 """The acting loop: one for collectors and evaluators, serial or parallel, of any number of players.
 
-A :class:`Rollout` lets policies act and keeps account of trajectories and episodes. How a step is
+A `Rollout` lets policies act and keeps account of trajectories and episodes. How a step is
 taken and how transitions are kept is an adapter's job: `ColumnSteps` works on arrays, `RowSteps` on
 dicts of environments, for policies and managers that only know those. Evaluation is a rollout that
 keeps no transitions. What differs between collectors, when to stop and how trajectories are packed,

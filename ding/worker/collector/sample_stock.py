@@ -77,7 +77,7 @@ class SampleStock:
         return {"samples": packed(self._samples), "lengths": list(self._lengths)}
 
     def load_state_dict(self, state: State | None) -> None:
-        """Hold what :meth:`state_dict` gave, and nothing else."""
+        """Hold what `state_dict` gave, and nothing else."""
         self._samples = None if state is None else unpacked(state["samples"])
         self._lengths = [] if state is None else list(state["lengths"])
 

@@ -394,7 +394,7 @@ class BattleSampleSerialCollector(SerialCollector):
             n_sample: Number of samples of each player; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policies; each sample carries it.
             drop_extra: What becomes of a player's samples beyond ``n_sample``; see
-                :meth:`SampleSerialCollector.collect`.
+                `SampleSerialCollector.collect`.
             policy_kwargs: Keyword arguments of the policies' ``forward``; a list for one each.
 
         Returns:

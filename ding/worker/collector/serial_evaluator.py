@@ -80,7 +80,7 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         return True
 
     def put_off(self) -> None:
-        """The evaluation that :meth:`should_eval` last called for did not come about."""
+        """The evaluation that `should_eval` last called for did not come about."""
         self.last_eval_iter = self._eval_iter_before
 
     def _keep_best(self, result: Result, better: bool, save_ckpt_fn: SaveFn) -> None:
@@ -320,7 +320,7 @@ class IMetric(ABC):
 
 @SERIAL_EVALUATOR_REGISTRY.register("metric")
 class MetricSerialEvaluator(SerialEvaluator):
-    """Judges a policy on data; ``env`` is a pair of a data loader and an :class:`IMetric`.
+    """Judges a policy on data; ``env`` is a pair of a data loader and an `IMetric`.
 
     The loader gives batches ``(inputs, label)``.
     """

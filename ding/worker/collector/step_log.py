@@ -19,7 +19,7 @@ class StepLog:
     observation in an environment's next cell is the one that followed, so that each is written
     once; where a trajectory ends, a cell that is no step holds the observation that it ended with.
 
-    What is appended is copied here. Cells are not written to again before :meth:`drop_ended` needs
+    What is appended is copied here. Cells are not written to again before `drop_ended` needs
     their room, and those of observations that others were given never. All players have columns of
     their own, of the same cells.
 

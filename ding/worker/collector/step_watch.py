@@ -98,7 +98,7 @@ class StepWatch:
         return place, now - self._seen[2]
 
     def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
-        """The error to report if an environment has not answered in time; as :meth:`delay`."""
+        """The error to report if an environment has not answered in time; as `delay`."""
         delay = self.delay(thread_id)
         if delay is None:
             return None

@@ -118,7 +118,7 @@ class Steps(ABC):
 
     @abstractmethod
     def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
-        """See :meth:`Rollout.harvest`."""
+        """See `Rollout.harvest`."""
 
     @abstractmethod
     def reset_policies(self, env_ids: Sequence[int]) -> None:

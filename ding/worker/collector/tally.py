@@ -47,7 +47,7 @@ class Tally:
         samples: Training samples that somebody was given.
         dropped: Samples, and transitions of trajectories cut short, that nobody will learn from.
         episode_count: Episodes that ended, also those not remembered.
-        seconds: Time of what was added or stopped; see :meth:`elapsed`.
+        seconds: Time of what was added or stopped; see `elapsed`.
         returns: The first player's return of the newest episodes.
         episodes: The newest ones that were counted here, not added from elsewhere.
     """
@@ -119,7 +119,7 @@ class Tally:
         return {**counts, "returns": list(self.returns)}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Go on from what `state_dict` gave."""
         for name in (*_COUNTS, "seconds"):
             setattr(self, name, state[name])
         self.returns.clear()

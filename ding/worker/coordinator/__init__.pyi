@@ -1,13 +1,7 @@
 from .base_parallel_commander import (
     BaseCommander as BaseCommander,
-)
-from .base_parallel_commander import (
     NaiveCommander as NaiveCommander,
-)
-from .base_parallel_commander import (
     create_parallel_commander as create_parallel_commander,
-)
-from .base_parallel_commander import (
     get_parallel_commander_cls as get_parallel_commander_cls,
 )
 from .base_serial_commander import (
@@ -18,8 +12,6 @@ from .comm_coordinator import (
 )
 from .coordinator import (
     Coordinator as Coordinator,
-)
-from .coordinator import (
     TaskState as TaskState,
 )
 from .one_vs_one_parallel_commander import (

@@ -150,7 +150,7 @@ class ChunkBuffer:
         """Draw a batch for a foreign learner: one collector's metadata for each row.
 
         Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
-        which :meth:`release` knows them.
+        which `release` knows them.
         """
         if self._remote is not None:
             raise ConfigError(

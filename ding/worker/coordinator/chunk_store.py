@@ -44,7 +44,7 @@ class Chunk:
 class ChunkStore:
     """Counts, for each chunk, the rows that refer to it and the batches on the way that need it.
 
-    A chunk without either is removed from the sample store by the next :meth:`remove_unused`; until
+    A chunk without either is removed from the sample store by the next `remove_unused`; until
     then its bytes count. Only the methods that remove take the lock themselves.
 
     Args:

@@ -83,7 +83,7 @@ class ReferenceBuffer:
     ) -> BatchColumns | None:
         """Columns of a batch without rows of dropped chunks; None if the buffer refuses.
 
-        Rows that have left through it count until :meth:`settle`.
+        Rows that have left through it count until `settle`.
 
         Args:
             cur_iter: The learner's iteration.

@@ -68,7 +68,7 @@ def pack_samples(name: str, samples: Samples) -> Arrays:
 
 
 def unpack_samples(packed: Arrays) -> Samples:
-    """What :func:`pack_samples` was given; its arrays are views."""
+    """What `pack_samples` was given; its arrays are views."""
     if not packed.facts:
         rows: list[dict[str, object]] = safe_serial.loads(packed.arrays["rows"].tobytes())
         return rows
@@ -87,7 +87,7 @@ def pack_weights(weights: Weights) -> Arrays:
 
 
 def unpack_weights(packed: Arrays) -> Weights:
-    """A copy of what :func:`pack_weights` was given."""
+    """A copy of what `pack_weights` was given."""
     tree, facts = packed.facts["tree"], packed.facts["facts"]
     assert isinstance(tree, list)
     assert isinstance(facts, Mapping)

@@ -31,7 +31,7 @@ __all__ = ["BaseLearner", "TickMonitor", "create_learner", "get_simple_monitor_t
 
 @LEARNER_REGISTRY.register("base")
 class BaseLearner:
-    """Trains a policy on batches that it is given, or that it fetches itself (:meth:`start`).
+    """Trains a policy on batches that it is given, or that it fetches itself (`start`).
 
     Args:
         cfg: Learner config.

@@ -233,7 +233,7 @@ def register_learner_hook(name: str, hook_type: type[LearnerHook]) -> None:
     """Make a hook class known by a name, for ``type`` in hook configs.
 
     Raises:
-        ConfigError: Not a subclass of :class:`LearnerHook`.
+        ConfigError: Not a subclass of `LearnerHook`.
     """
     if not (isinstance(hook_type, type) and issubclass(hook_type, LearnerHook)):
         raise ConfigError(f"hook {name!r} must be a subclass of LearnerHook, got {hook_type!r}")

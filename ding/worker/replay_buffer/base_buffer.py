@@ -49,7 +49,7 @@ class IBuffer(ABC):
 
     @abstractmethod
     def load_data(self, file_name: str) -> None:
-        """Push the items of a file that :meth:`save_data` wrote."""
+        """Push the items of a file that `save_data` wrote."""
 
     @abstractmethod
     def state_dict(self) -> State:

@@ -8,7 +8,7 @@ from ding.worker.replay_buffer.naive_buffer import NaiveReplayBuffer
 class EpisodeReplayBuffer(NaiveReplayBuffer):
     """Each item is an episode: a list of transitions, or their ``Columns``.
 
-    As with other buffers, :meth:`push` takes a list for a list of items: a single episode is to be
+    As with other buffers, `push` takes a list for a list of items: a single episode is to be
     wrapped in one, and of training samples each one is an item.
     """
 

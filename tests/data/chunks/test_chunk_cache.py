@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns, IdColumn
 from ding.data.chunks import ChunkCache, SharedFolder, read_chunk, write_chunk

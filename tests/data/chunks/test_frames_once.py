@@ -5,8 +5,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
 from ding.data.chunks import SharedFolder, read_chunk, write_chunk

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 import torch
 from easydict import EasyDict
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
 from ding.data.chunks import (

@@ -4,8 +4,7 @@ import random
 import threading
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.utils.errors import CheckpointWriteError
 from ding.worker.coordinator.chunk_store import ChunkStore

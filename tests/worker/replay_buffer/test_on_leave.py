@@ -5,8 +5,7 @@ import collections
 import numpy as np
 import pytest
 from easydict import EasyDict
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ding.data import Columns
 from ding.worker.replay_buffer import create_buffer

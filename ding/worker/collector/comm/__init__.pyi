@@ -1,7 +1,5 @@
 from .base_comm_collector import (
     BaseCommCollector as BaseCommCollector,
-)
-from .base_comm_collector import (
     create_comm_collector as create_comm_collector,
 )
 from .collect_task import (
@@ -9,8 +7,6 @@ from .collect_task import (
 )
 from .flask_fs_collector import (
     CollectorSlave as CollectorSlave,
-)
-from .flask_fs_collector import (
     FlaskFileSystemCollector as FlaskFileSystemCollector,
 )
 from .utils import (
