@@ -12,8 +12,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path, monkeypatch):
-    """Runs each test in a folder of its own, so that run folders never land in the checkout."""
+    """Runs each test in a folder of its own, so that run folders never land in the checkout.
+
+    What a command says of the console holds for its process, and here not for the next test.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DING_CONSOLE", raising=False)
 
 
 @pytest.fixture(autouse=True)
