@@ -105,7 +105,7 @@ def test_the_host_with_most_connections_makes_room():
     table = server._Server(socket.AF_INET, ("127.0.0.1", 0))
     pairs = [socket.socketpair() for _ in range(12)]
     hosts = ["far", *["near"] * 10, "other"]
-    ones = [server._Connection(mine, host) for (mine, _), host in zip(pairs, hosts)]
+    ones = [server._OpenConnection(mine, host) for (mine, _), host in zip(pairs, hosts)]
     table._strangers = dict.fromkeys(ones)
     for left in (ones[:1] + ones[7:], ones[:1] + ones[9:]):
         table.shrink()

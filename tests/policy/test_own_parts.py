@@ -1,4 +1,4 @@
-"""The classes that CONTRIBUTING.md shows, pasted into a module of a user's own, and run."""
+"""The classes that docs/extending.md shows, pasted into a module of a user's own, and run."""
 
 import json
 import re
@@ -21,13 +21,13 @@ from ding.policy.command_mode_policy_instance import (
 from ding.utils import BUFFER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY, SERIAL_COLLECTOR_REGISTRY
 from ding.utils.errors import UnknownTypeError
 
-GUIDE = Path(next(iter(tests.__path__))).parent / "CONTRIBUTING.md"
+GUIDE = Path(next(iter(tests.__path__))).parent / "docs/extending.md"
 REGISTRIES = (BUFFER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY, SERIAL_COLLECTOR_REGISTRY)
 
 
 @pytest.fixture
 def paste(tmp_path, monkeypatch):
-    """``paste("Adding a policy")``: the code under that heading as an importable module."""
+    """``paste("An own policy")``: the code under that heading as an importable module."""
     monkeypatch.syspath_prepend(str(tmp_path))
     names = []
 
@@ -59,7 +59,7 @@ def train(paste, max_train_iter=40, policy=None, create=None, **env):
     )
     for key, value in (policy or {}).items():
         main["policy"].setdefault(key, {}).update(value)
-    module = paste("Adding a policy")
+    module = paste("An own policy")
     parts = dict(
         env=dict(type="gymnasium"),
         env_manager=dict(type="base"),
@@ -95,9 +95,9 @@ def test_a_buffer_a_collector_and_an_environment(paste):
         paste,
         policy=dict(model=dict(obs_shape=1), collect=dict(n_sample=80)),
         create=dict(
-            env=dict(type="guess", import_names=[paste("Adding an environment")]),
-            replay_buffer=dict(type="newest", import_names=[paste("Adding a buffer")]),
-            collector=dict(type="growing", import_names=[paste("Adding a collector")]),
+            env=dict(type="guess", import_names=[paste("An own environment")]),
+            replay_buffer=dict(type="newest", import_names=[paste("An own buffer")]),
+            collector=dict(type="growing", import_names=[paste("An own collector")]),
         ),
         stop_value=10,
     )
@@ -105,7 +105,7 @@ def test_a_buffer_a_collector_and_an_environment(paste):
 
 
 def test_a_commander(paste):
-    module = __import__(paste("Adding a commander"))
+    module = __import__(paste("An own commander"))
 
     class Collector:
         envstep = 2000
@@ -152,7 +152,7 @@ class TestDerivedCommandModes:
 
 def test_rows_work_as_well(paste):
     """A policy by the per-environment API only, which returns nothing to log."""
-    base = __import__(paste("Adding a policy")).MyPolicy
+    base = __import__(paste("An own policy")).MyPolicy
 
     @POLICY_REGISTRY.register("own_rows")
     class Rows(base):
