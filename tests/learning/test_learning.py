@@ -88,5 +88,5 @@ def test_q_actor_critic(policy, tmp_path):
 
 def test_acer(tmp_path):
     config = "cartpole/cartpole_acer_config.py"
-    end = train(serial_pipeline, config, 475, 40_000, tmp_path)
+    end = train(serial_pipeline, config, 475, 100_000, tmp_path)
     assert end["status"] == "converged", end
