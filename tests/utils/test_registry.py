@@ -1,4 +1,4 @@
-import importlib
+import importlib.util
 import pkgutil
 import sys
 import types
@@ -9,6 +9,8 @@ import ding
 from ding.utils import POLICY_REGISTRY, Registry, registries
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import DuplicateTypeError, UnknownTypeError
+
+HAS_RAY = importlib.util.find_spec("ray") is not None
 
 
 @pytest.fixture
@@ -160,13 +162,16 @@ def test_the_registries():
     ("label", "name"), [(label, name) for label, types in BUILTIN_TYPES.items() for name in types]
 )
 def test_every_built_in_name_leads_to_its_type(label, name):
+    if (label, name) == ("engine", "ray"):
+        pytest.importorskip("ray", reason="the extra 'ray' is not installed")
     assert callable(registries[label].get(name))
 
 
 def test_every_type_of_the_package_is_known_before_its_module_is_imported():
     modules = [m.name for m in pkgutil.walk_packages(ding.__path__, "ding.")]
     for module in modules:
-        if not module.endswith("__main__"):
+        needs_ray = ".engines.ray_" in module
+        if not module.endswith("__main__") and (HAS_RAY or not needs_ray):
             importlib.import_module(module)
     for label, registry in registries.items():
         known = set(BUILTIN_TYPES.get(label, {}))
