@@ -14,6 +14,7 @@ from ding.entry.run_files import coordinator_address
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra 'browser' is not installed")
 expect = sync_api.expect
+pytestmark = pytest.mark.slow  # a browser starts
 
 ROOT = Path(__file__).parent.parent.parent
 CONFIG = ROOT / "configs" / "cartpole" / "parallel" / "cartpole_dqn_config.py"

@@ -108,6 +108,7 @@ def test_side_by_side(config):
     assert read_record("run_seed0")["pid"] != read_record("run_seed1")["pid"]
 
 
+@pytest.mark.slow
 def test_failure_of_one_shows_its_cause(config):
     with _start(config, "--set", "policy.learn.batch_size=0") as process:
         output, _ = process.communicate(timeout=50)

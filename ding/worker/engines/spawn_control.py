@@ -127,6 +127,7 @@ class _Keeper:
         self._in_order = True
         self._life = _Life(restarts)
         self._arriving: Any = None
+        self._dropping = threading.Lock()
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
         self.is_there = False  # or given up
         self._thread = threading.Thread(target=self._run, name=f"keep-{spec.name}", daemon=True)
@@ -142,7 +143,11 @@ class _Keeper:
         self._life.finish()
         arriving = self._arriving
         if arriving is not None:  # nobody waits for it any more
-            self._carrier.drop(arriving)
+            self._drop(arriving)
+
+    def _drop(self, handle: Any) -> None:
+        with self._dropping:  # a carrier need not expect two at once
+            self._carrier.drop(handle)
 
     def join(self, deadline: float) -> bool:
         """Whether all is over, in good order, by the monotonic time ``deadline``."""
@@ -207,7 +212,7 @@ class _Keeper:
                 arrivals.lost(arrival, life.cause or "it has ended")
         finally:
             self._arriving = None
-            self._carrier.drop(handle)
+            self._drop(handle)
 
     def _spawn(self, life: "_Life", arrivals: Arrivals) -> Any:
         """Start the worker; waits as long as it cannot be started yet.
