@@ -12,6 +12,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from ding.board.pages import TOKEN, AskStatus, BoardPages, plotly_script
 from ding.interaction.base.own_address import joined
 from ding.interaction.config import LOCAL_HOST
+from ding.utils import durations
 from ding.utils.errors import ConfigError
 
 DEFAULT_PORT = 6007
@@ -49,7 +50,10 @@ class BoardServer:
         app.register_blueprint(BoardPages(lambda: folder, ask, self._token).blueprint())
         self._server = _listen(host, port, app)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="board"
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.1},
+            name="board",
+            daemon=True,
         )
 
     @property
@@ -65,7 +69,7 @@ class BoardServer:
     def close(self) -> None:
         """Stop to listen."""
         self._server.shutdown()
-        self._thread.join()
+        self._thread.join(durations.SERVER_STOP)
         self._server.server_close()
 
 
