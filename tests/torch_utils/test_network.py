@@ -10,6 +10,7 @@ from ding.torch_utils import (
     NoiseLinearLayer,
     ResBlock,
     ResFCBlock,
+    Transformer,
     build_activation,
     build_normalization,
     conv2d_block,
@@ -125,7 +126,9 @@ def test_names_are_looked_up() -> None:
     assert build_activation("relu", inplace=True).inplace is True
     with pytest.raises(ValueError, match="'tanh'"):
         build_activation("tanh", inplace=True)
-    with pytest.raises(KeyError, match="'reul'"):
+    assert isinstance(build_activation("Leaky_ReLU"), nn.LeakyReLU)
+    assert isinstance(build_activation("silu"), nn.SiLU)
+    with pytest.raises(KeyError, match=r"'reul': did you mean 'relu'.*'celu', 'elu', 'gelu'"):
         build_activation("reul")
     assert build_normalization("BN", 2) is nn.BatchNorm2d
     assert build_normalization("LN") is nn.LayerNorm
@@ -150,3 +153,21 @@ def test_is_differentiable_finds_a_parameter_out_of_reach() -> None:
         is_differentiable(model[0](torch.ones(1, 2)).sum(), model)
     with pytest.raises(AssertionError, match="zero_grad"):
         is_differentiable(model[1](torch.ones(1, 2)).sum(), [model[0], model[1]])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda name: fc_block(3, 5, name),
+        lambda name: noise_block(3, 5, name),
+        lambda name: conv2d_block(3, 5, 1, activation=name),
+        lambda name: MLP(3, 8, 2, 3, activation=name),
+        lambda name: ResBlock(4, name),
+        lambda name: ResFCBlock(4, name),
+        lambda name: Transformer(3, 4, 4, 4, layer_num=1, activation=name),
+    ],
+)
+def test_blocks_take_activations_by_name(make) -> None:
+    assert any(isinstance(layer, nn.Softsign) for layer in make("softsign").modules())
+    with pytest.raises(KeyError, match="did you mean 'softsign'"):
+        make("softsing")

@@ -6,11 +6,12 @@ from itertools import pairwise
 from torch import nn
 
 from ding.torch_utils.network import fc_block, noise_block
+from ding.torch_utils.network.activation import Activation
 
 
 def linear_layers(
     sizes: Sequence[int],
-    activation: nn.Module | None,
+    activation: Activation,
     norm_type: str | None = None,
     dropout: float | None = None,
     noise: bool = False,

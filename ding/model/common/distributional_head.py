@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from ding.model.common.head import mlp
+from ding.torch_utils.network.activation import Activation
 
 
 class _AtomHead(nn.Module):
@@ -46,7 +47,7 @@ class DistributionHead(_AtomHead):
         n_atom: int = 51,
         v_min: float = -10,
         v_max: float = 10,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         noise: bool = False,
         input_size: int | None = None,
@@ -70,7 +71,7 @@ class RainbowHead(_AtomHead):
         n_atom: int = 51,
         v_min: float = -10,
         v_max: float = 10,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         noise: bool = True,
         input_size: int | None = None,
@@ -104,7 +105,7 @@ class QuantileHead(nn.Module):
         output_size: int,
         layer_num: int = 1,
         num_quantiles: int = 32,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         noise: bool = False,
         input_size: int | None = None,
@@ -142,7 +143,7 @@ class ImplicitQuantileHead(nn.Module):
         layer_num: int = 1,
         num_quantiles: int = 32,
         quantile_embedding_size: int = 128,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         noise: bool = False,
         input_size: int | None = None,
@@ -195,7 +196,7 @@ class FractionProposalHead(nn.Module):
         layer_num: int = 1,
         num_quantiles: int = 32,
         quantile_embedding_size: int = 128,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         noise: bool = False,
         input_size: int | None = None,

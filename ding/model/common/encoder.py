@@ -14,6 +14,7 @@ from ding.model.common.impala_encoder import (
     IMPALAConvEncoder,
 )
 from ding.torch_utils.network import ResBlock, ResFCBlock, conv2d_block
+from ding.torch_utils.network.activation import Activation, activation_or_identity
 from ding.utils.errors import ConfigError, DataError
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 def build_encoder(
     obs_shape: int | Sequence[int],
     hidden_size_list: Sequence[int],
-    activation: nn.Module | None = nn.ReLU(),
+    activation: Activation = nn.ReLU(),
     norm_type: str | None = None,
     dropout: float | None = None,
 ) -> "FCEncoder | ConvEncoder":
@@ -62,7 +63,7 @@ class FCEncoder(nn.Module):
         obs_shape: int,
         hidden_size_list: Sequence[int],
         res_block: bool = False,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         dropout: float | None = None,
     ) -> None:
@@ -80,8 +81,7 @@ class FCEncoder(nn.Module):
         self.init, *after = linear_layers([self.obs_shape[0], sizes[0]], *options)
         self.after_init = Dense(*after)
         if res_block:
-            act = activation or nn.Identity()
-            self.main = Dense(*(ResFCBlock(n, act, norm_type, dropout) for n in sizes[1:]))
+            self.main = Dense(*(ResFCBlock(n, activation, norm_type, dropout) for n in sizes[1:]))
         else:
             self.main = Dense(*linear_layers(sizes, *options))
 
@@ -109,7 +109,7 @@ class ConvEncoder(nn.Module):
         self,
         obs_shape: Sequence[int],
         hidden_size_list: Sequence[int] = [32, 64, 64, 128],
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         kernel_size: Sequence[int] = [8, 4, 3],
         stride: Sequence[int] = [4, 2, 1],
         padding: Sequence[int] | None = None,
@@ -132,14 +132,14 @@ class ConvEncoder(nn.Module):
             layers += conv2d_block(
                 n_in, n_out, kernel, step, pad, activation=activation, norm_type=norm_type
             )
-        layers += [ResBlock(n, activation or nn.Identity(), norm_type) for n in between]
+        layers += [ResBlock(n, activation, norm_type) for n in between]
         layers.append(nn.Flatten())
         self.output_size = sizes[-1]
         # The names are those of old checkpoints.
         self.main = nn.Sequential(*layers)
         self.mid = nn.Linear(self._flat_size(layers), self.output_size)
         self.norm = nn.LayerNorm(self.output_size) if layer_norm else nn.Identity()
-        self.act = activation if activation is not None else nn.Identity()
+        self.act = activation_or_identity(activation)
 
     def _flat_size(self, layers: list[nn.Module]) -> int:
         probe = nn.Sequential(*layers).eval()

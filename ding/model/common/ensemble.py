@@ -6,6 +6,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from ding.torch_utils.network.activation import Activation, activation_layers
+
 
 class EnsembleLinear(nn.Module):
     """``E`` linear layers side by side: ``[E, B, in]`` (or the same ``[B, in]`` for all) to
@@ -26,12 +28,11 @@ class EnsembleLinear(nn.Module):
 
 
 def ensemble_mlp(
-    ensemble_num: int, sizes: list[int], output_size: int, activation: nn.Module | None
+    ensemble_num: int, sizes: list[int], output_size: int, activation: Activation
 ) -> nn.Sequential:
     """The hidden layers of ``ensemble_num`` networks, and their last linear layers."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
         layers.append(EnsembleLinear(ensemble_num, n_in, n_out))
-        if activation is not None:
-            layers.append(activation)
+        layers += activation_layers(activation)
     return nn.Sequential(*layers, EnsembleLinear(ensemble_num, sizes[-1], output_size))

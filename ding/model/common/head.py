@@ -9,6 +9,7 @@ from torch import nn
 
 from ding.model.common.blocks import linear_layers
 from ding.model.common.dense import Dense, run_layers
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 
 
@@ -27,7 +28,7 @@ class DiscreteHead(nn.Module):
         hidden_size: int,
         output_size: int,
         layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         dropout: float | None = None,
         noise: bool = False,
@@ -56,7 +57,7 @@ class DuelingHead(nn.Module):
         layer_num: int = 1,
         a_layer_num: int | None = None,
         v_layer_num: int | None = None,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         dropout: float | None = None,
         noise: bool = False,
@@ -95,7 +96,7 @@ class BranchingHead(nn.Module):
         layer_num: int = 1,
         a_layer_num: int | None = None,
         v_layer_num: int | None = None,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         input_size: int | None = None,
     ) -> None:
@@ -129,7 +130,7 @@ class RegressionHead(nn.Module):
         output_size: int,
         layer_num: int = 2,
         final_tanh: bool = False,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         hidden_size: int | None = None,
     ) -> None:
@@ -174,7 +175,7 @@ class ReparameterizationHead(nn.Module):
         layer_num: int = 2,
         sigma_type: str | None = None,
         fixed_sigma_value: float = 1.0,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         bound_type: str | None = None,
         hidden_size: int | None = None,
@@ -288,7 +289,7 @@ def column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 def mlp(
     sizes: Sequence[int],
     output_size: int,
-    activation: nn.Module | None,
+    activation: Activation,
     norm_type: str | None = None,
     dropout: float | None = None,
     noise: bool = False,

@@ -9,6 +9,7 @@ from torch import nn
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, RegressionHead
 from ding.model.template.actor_critic import ActorCritic
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -32,7 +33,7 @@ class ACER(ActorCritic):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         sizes = [action_shape] if isinstance(action_shape, int) else list(action_shape)

@@ -16,6 +16,7 @@ from ding.model.common.head import (
     ReparameterizationHead,
     build_discrete_head,
 )
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -43,7 +44,7 @@ class DiscreteBC(nn.Module):
         dueling: bool = True,
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         strides: Sequence[int] | None = None,
     ) -> None:
@@ -99,7 +100,7 @@ class ContinuousBC(nn.Module):
         action_space: str,
         actor_head_hidden_size: int = 64,
         actor_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         super().__init__()

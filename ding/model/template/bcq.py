@@ -9,6 +9,7 @@ from torch import nn
 
 from ding.model.common.blocks import linear_layers
 from ding.model.common.dense import Dense
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -36,7 +37,7 @@ class BCQ(nn.Module):
         action_shape: int | Sequence[int],
         actor_head_hidden_size: Sequence[int] = [400, 300],
         critic_head_hidden_size: Sequence[int] = [400, 300],
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         vae_hidden_dims: Sequence[int] = [750, 750],
         phi: float = 0.05,
     ) -> None:
@@ -97,7 +98,7 @@ class _ActionVAE(nn.Module):
     log_sigma_range = (-4.0, 15.0)
 
     def __init__(
-        self, size: int, action_size: int, hidden: Sequence[int], activation: nn.Module | None
+        self, size: int, action_size: int, hidden: Sequence[int], activation: Activation
     ) -> None:
         super().__init__()
         self.latent_size = 2 * action_size

@@ -8,6 +8,7 @@ from torch import nn
 
 from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
 from ding.model.template.qmix import Mixer, flat_size
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -76,7 +77,7 @@ class CollaQ(AgentsModel):
         attention_size: int = 32,
         mixer: bool = True,
         lstm_type: str = "gru",
-        activation: nn.Module = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         dueling: bool = False,
     ) -> None:
         super().__init__(agent_num)

@@ -9,6 +9,7 @@ from torch import nn
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
 from ding.model.common.recurrent import RECURRENT_LAYERS
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -33,7 +34,7 @@ class DRQN(nn.Module):
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
         lstm_type: str | None = "normal",
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         res_link: bool = False,
     ) -> None:

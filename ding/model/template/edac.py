@@ -9,6 +9,7 @@ from torch import nn
 
 from ding.model.common.ensemble import ensemble_mlp
 from ding.model.template.qac import ContinuousQAC
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -31,7 +32,7 @@ class EDAC(ContinuousQAC):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         **kwargs: Any,
     ) -> None:

@@ -11,6 +11,7 @@ from ding.model.common.encoder import build_encoder
 from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.maqac import state_of_each
 from ding.model.template.mavac import AgentActorCritic
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -43,7 +44,7 @@ class HAVAC(nn.Module):
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
         action_space: str = "discrete",
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         sigma_type: str | None = "independent",
         bound_type: str | None = None,

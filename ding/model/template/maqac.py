@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
+from ding.torch_utils.network.activation import Activation
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -39,7 +40,7 @@ class DiscreteMAQAC(_OfAgents, DiscreteQAC):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         super().__init__(
@@ -70,7 +71,7 @@ class ContinuousMAQAC(_OfAgents, ContinuousQAC):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         super().__init__(

@@ -10,6 +10,7 @@ from ding.model.common.blocks import linear_layers
 from ding.model.common.head import RegressionHead, build_policy_head, flat_size
 from ding.model.template.actor_critic import ActorCritic
 from ding.model.template.maqac import state_of_each
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -80,7 +81,7 @@ class MAVAC(AgentActorCritic):
         critic_head_hidden_size: int = 512,
         critic_head_layer_num: int = 1,
         action_space: str = "discrete",
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         sigma_type: str | None = "independent",
         bound_type: str | None = None,

@@ -9,6 +9,7 @@ from torch import nn
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead, column
 from ding.model.common.old_names import add_other_names, take_other_names
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -46,7 +47,7 @@ class PDQN(nn.Module):
         dueling: bool = True,
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         multi_pass: bool | None = False,
         action_mask: Sequence[Sequence[int]] | None = None,

@@ -8,6 +8,7 @@ from torch import nn
 
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import build_policy_head
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -34,7 +35,7 @@ class PG(nn.Module):
         encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         super().__init__()

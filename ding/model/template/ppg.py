@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ding.model.template.vac import VAC
+from ding.torch_utils.network.activation import Activation
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -34,7 +35,7 @@ class PPG(nn.Module):
         actor_head_layer_num: int = 2,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         impala_cnn_encoder: bool = False,
     ) -> None:

@@ -23,6 +23,7 @@ from ding.model.common.head import (
 )
 from ding.model.template.drqn import DRQN
 from ding.torch_utils.network import NoiseLinearLayer
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -80,7 +81,7 @@ class DQN(_QNetwork):
         dueling: bool = True,
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         dropout: float | None = None,
         init_bias: float | None = None,
@@ -131,7 +132,7 @@ class BDQ(nn.Module):
         encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
         head_hidden_size: int | None = None,
         norm_type: str | None = None,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
     ) -> None:
         super().__init__()
         if num_branches < 1 or action_bins_per_branch < 2:
@@ -170,7 +171,7 @@ class C51DQN(_QNetwork):
         encoder_hidden_size_list: Sequence[int] = [128, 128, 64],
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         v_min: float | None = -10,
         v_max: float | None = 10,
@@ -202,7 +203,7 @@ class QRDQN(_QNetwork):
         head_hidden_size: int | None = None,
         head_layer_num: int = 1,
         num_quantiles: int = 32,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         super().__init__(
@@ -232,7 +233,7 @@ class IQN(_QNetwork):
         head_layer_num: int = 1,
         num_quantiles: int = 32,
         quantile_embedding_size: int = 128,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
     ) -> None:
         super().__init__(

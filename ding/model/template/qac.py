@@ -18,6 +18,7 @@ from ding.model.common.head import (
     flat_size,
 )
 from ding.model.template.actor_critic import ActorCritic
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -35,7 +36,7 @@ class _QAC(ActorCritic):
         obs_shape: int | Sequence[int] | Mapping[str, int],
         encoder_hidden_size_list: Sequence[int] | None,
         share_encoder: bool | None,
-        activation: nn.Module | None,
+        activation: Activation,
         norm_type: str | None,
     ) -> None:
         if isinstance(obs_shape, Mapping):  # each agent's part, and what the critics see
@@ -92,7 +93,7 @@ class ContinuousQAC(_QAC):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         encoder_hidden_size_list: Sequence[int] | None = None,
         share_encoder: bool | None = False,
@@ -193,7 +194,7 @@ class DiscreteQAC(_QAC):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         encoder_hidden_size_list: Sequence[int] | None = None,
         share_encoder: bool | None = False,

@@ -10,6 +10,7 @@ from torch import nn
 from ding.model.common.blocks import linear_layers
 from ding.model.common.distributional_head import DistributionHead
 from ding.model.common.head import RegressionHead, column
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -35,7 +36,7 @@ class QACDIST(nn.Module):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         v_min: float | None = -10,
         v_max: float | None = 10,

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
+from ding.torch_utils.network import fc_block
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -27,13 +29,14 @@ class Mixer(nn.Module):
         state_dim: int,
         mixing_embed_dim: int,
         hypernet_embed: int = 64,
-        activation: nn.Module = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
     ) -> None:
         super().__init__()
         self.agent_num, self.embed_dim, self.state_dim = agent_num, mixing_embed_dim, state_dim
 
         def network(width: int, size: int) -> nn.Sequential:
-            return nn.Sequential(nn.Linear(state_dim, width), activation, nn.Linear(width, size))
+            layers = fc_block(state_dim, width, activation)
+            return nn.Sequential(*layers, nn.Linear(width, size))
 
         self.hyper_w_1 = network(hypernet_embed, mixing_embed_dim * agent_num)
         self.hyper_w_final = network(hypernet_embed, mixing_embed_dim)
@@ -81,7 +84,7 @@ class QMix(AgentsModel):
         hidden_size_list: Sequence[int],
         mixer: bool = True,
         lstm_type: str = "gru",
-        activation: nn.Module = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         dueling: bool = False,
     ) -> None:
         super().__init__(agent_num)

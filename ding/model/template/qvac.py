@@ -9,6 +9,7 @@ from torch import nn
 from ding.model.common.blocks import linear_layers
 from ding.model.common.head import RegressionHead, ReparameterizationHead
 from ding.model.template.qac import ContinuousQAC
+from ding.torch_utils.network.activation import Activation
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -32,7 +33,7 @@ class ContinuousQVAC(ContinuousQAC):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         encoder_hidden_size_list: Sequence[int] | None = None,
         share_encoder: bool | None = False,

@@ -10,6 +10,7 @@ from torch import nn
 from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
 from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.actor_critic import ActorCritic
+from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -49,7 +50,7 @@ class VAC(ActorCritic):
         actor_head_layer_num: int = 1,
         critic_head_hidden_size: int = 64,
         critic_head_layer_num: int = 1,
-        activation: nn.Module | None = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = None,
         sigma_type: str | None = "independent",
         fixed_sigma_value: float | None = 0.3,

@@ -1,38 +1,73 @@
 """Activations by name."""
 
+import difflib
 from collections.abc import Callable
+from typing import TypeAlias
 
 from torch import nn
 
+from ding.utils.errors import UnknownTypeError
+
+#: What networks and blocks take for an activation: a module, its name, or ``None`` for none.
+Activation: TypeAlias = nn.Module | str | None
+
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
-    "leakyrelu": nn.LeakyReLU,
+    "relu6": nn.ReLU6,
+    "leaky_relu": nn.LeakyReLU,
     "prelu": nn.PReLU,
     "elu": nn.ELU,
+    "selu": nn.SELU,
+    "celu": nn.CELU,
     "gelu": nn.GELU,
+    "silu": nn.SiLU,
     "swish": nn.SiLU,
+    "mish": nn.Mish,
     "softplus": nn.Softplus,
+    "softsign": nn.Softsign,
+    "hardtanh": nn.Hardtanh,
+    "hardswish": nn.Hardswish,
     "sigmoid": nn.Sigmoid,
     "tanh": nn.Tanh,
+    "identity": nn.Identity,
 }
+_BY_LETTERS = {name.replace("_", ""): cls for name, cls in _ACTIVATIONS.items()}
 
 
 def build_activation(activation: str, inplace: bool | None = None) -> nn.Module:
     """Build an activation.
 
     Args:
-        activation: One of ``relu, leakyrelu, prelu, elu, gelu, swish, softplus, sigmoid, tanh``.
+        activation: A name such as ``relu``, ``tanh``, ``gelu``, ``silu``, ``elu``, ``leaky_relu``,
+            ``sigmoid`` or ``identity``; capitals and underscores do not matter.
         inplace: For those that can overwrite their input.
 
     Raises:
-        KeyError: An unknown name.
+        UnknownTypeError: An unknown name (a ``KeyError``); names the nearest and lists all.
         ValueError: ``inplace`` for an activation that cannot.
     """
-    if activation not in _ACTIVATIONS:
-        raise KeyError(f"got activation {activation!r}: expected one of {sorted(_ACTIVATIONS)}")
-    module = _ACTIVATIONS[activation]()
+    letters = str(activation).lower().replace("_", "")
+    if letters not in _BY_LETTERS:
+        near = difflib.get_close_matches(str(activation).lower(), _ACTIVATIONS, n=1)
+        raise UnknownTypeError(
+            f"got activation {activation!r}: {f'did you mean {near[0]!r}? ' if near else ''}"
+            f"expected a torch.nn.Module or one of {sorted(_ACTIVATIONS)}"
+        )
+    module = _BY_LETTERS[letters]()
     if inplace is not None:
         if not hasattr(module, "inplace"):
             raise ValueError(f"activation {activation!r} cannot work in place")
         module.inplace = inplace  # type: ignore[assignment]
     return module
+
+
+def activation_layers(activation: Activation) -> list[nn.Module]:
+    """The activation as a list to put into a stack of layers: empty for ``None``."""
+    if activation is None:
+        return []
+    return [build_activation(activation) if isinstance(activation, str) else activation]
+
+
+def activation_or_identity(activation: Activation) -> nn.Module:
+    """The activation as a module, ``nn.Identity`` for ``None``."""
+    return next(iter(activation_layers(activation)), nn.Identity())

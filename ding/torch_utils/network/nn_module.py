@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from ding.torch_utils.network.activation import Activation, activation_layers
 from ding.torch_utils.network.normalization import build_normalization
 
 _PADDINGS: dict[str, Callable[[int], nn.Module]] = {
@@ -17,7 +18,7 @@ _PADDINGS: dict[str, Callable[[int], nn.Module]] = {
 def fc_block(
     in_channels: int,
     out_channels: int,
-    activation: nn.Module | None = None,
+    activation: Activation = None,
     norm_type: str | None = None,
     use_dropout: bool = False,
     dropout_probability: float = 0.5,
@@ -25,7 +26,7 @@ def fc_block(
     """A linear layer, then what is asked for of normalisation, activation and dropout."""
     layer = nn.Linear(in_channels, out_channels)
     return nn.Sequential(
-        layer, *_after(out_channels, activation, norm_type, use_dropout, dropout_probability)
+        layer, *layers_after(out_channels, activation, norm_type, use_dropout, dropout_probability)
     )
 
 
@@ -38,7 +39,7 @@ def conv2d_block(
     dilation: int = 1,
     groups: int = 1,
     pad_type: str = "zero",
-    activation: nn.Module | None = None,
+    activation: Activation = None,
     norm_type: str | None = None,
     num_groups_for_gn: int = 1,
     bias: bool = True,
@@ -66,9 +67,7 @@ def conv2d_block(
         block.append(nn.GroupNorm(num_groups_for_gn, out_channels))
     elif norm_type is not None:
         block.append(build_normalization(norm_type, dim=2)(out_channels))
-    if activation is not None:
-        block.append(activation)
-    return nn.Sequential(*block)
+    return nn.Sequential(*block, *activation_layers(activation))
 
 
 class MLP(nn.Sequential):
@@ -91,7 +90,7 @@ class MLP(nn.Sequential):
         out_channels: int,
         layer_num: int,
         layer_fn: Callable[[int, int], nn.Module] | None = None,
-        activation: nn.Module | None = None,
+        activation: Activation = None,
         norm_type: str | None = None,
         use_dropout: bool = False,
         dropout_probability: float = 0.5,
@@ -107,7 +106,7 @@ class MLP(nn.Sequential):
         for index, (inside, outside) in enumerate(itertools.pairwise(widths)):
             last = index == layer_num - 1
             modules.append(layer := make(inside, outside))
-            modules += _after(
+            modules += layers_after(
                 outside,
                 activation if not last or output_activation else None,
                 norm_type if not last or output_norm else None,
@@ -121,18 +120,18 @@ class MLP(nn.Sequential):
                     param.zero_()
 
 
-def _after(
+def layers_after(
     width: int,
-    activation: nn.Module | None,
+    activation: Activation,
     norm_type: str | None,
     use_dropout: bool,
     dropout_probability: float,
 ) -> list[nn.Module]:
+    """What follows a linear layer of ``width`` outputs: norm, activation and dropout, if any."""
     modules: list[nn.Module] = []
     if norm_type is not None:
         modules.append(build_normalization(norm_type, dim=1)(width))
-    if activation is not None:
-        modules.append(activation)
+    modules += activation_layers(activation)
     if use_dropout:
         modules.append(nn.Dropout(dropout_probability))
     return modules

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ding.torch_utils.network.normalization import build_normalization
+from ding.torch_utils.network.activation import Activation
+from ding.torch_utils.network.nn_module import layers_after
 
 
 class NoiseLinearLayer(nn.Module):
@@ -80,18 +81,14 @@ def set_noise_mode(module: nn.Module, mode: bool | None) -> None:
 def noise_block(
     in_channels: int,
     out_channels: int,
-    activation: nn.Module | None = None,
+    activation: Activation = None,
     norm_type: str | None = None,
     use_dropout: bool = False,
     dropout_probability: float = 0.5,
     sigma0: float = 0.4,
 ) -> nn.Sequential:
     """A noisy linear layer, then what is asked for of normalisation, activation and dropout."""
-    block: list[nn.Module] = [NoiseLinearLayer(in_channels, out_channels, sigma0)]
-    if norm_type is not None:
-        block.append(build_normalization(norm_type, dim=1)(out_channels))
-    if activation is not None:
-        block.append(activation)
-    if use_dropout:
-        block.append(nn.Dropout(dropout_probability))
-    return nn.Sequential(*block)
+    layer = NoiseLinearLayer(in_channels, out_channels, sigma0)
+    return nn.Sequential(
+        layer, *layers_after(out_channels, activation, norm_type, use_dropout, dropout_probability)
+    )

@@ -5,6 +5,7 @@ import functools
 import torch
 from torch import nn
 
+from ding.torch_utils.network.activation import Activation, activation_or_identity
 from ding.torch_utils.network.nn_module import conv2d_block, fc_block
 
 
@@ -20,7 +21,7 @@ class ResBlock(nn.Module):
     def __init__(
         self,
         in_channels: int,
-        activation: nn.Module = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = "BN",
         res_type: str = "basic",
         bias: bool = True,
@@ -35,7 +36,7 @@ class ResBlock(nn.Module):
         if res_type != "downsample" and width != in_channels:
             raise ValueError(f"res_type {res_type!r} keeps {in_channels} channels, got {width}")
         conv = functools.partial(conv2d_block, norm_type=norm_type, bias=bias)
-        self.act = activation
+        self.act = activation_or_identity(activation)
         self.shortcut: nn.Module = nn.Identity()
         if res_type == "bottleneck":
             self.body = nn.Sequential(
@@ -62,12 +63,12 @@ class ResFCBlock(nn.Module):
     def __init__(
         self,
         in_channels: int,
-        activation: nn.Module = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
         norm_type: str | None = "BN",
         dropout: float | None = None,
     ) -> None:
         super().__init__()
-        self.act = activation
+        self.act = activation_or_identity(activation)
         self.dropout: nn.Module = nn.Identity() if dropout is None else nn.Dropout(dropout)
         self.body = nn.Sequential(
             fc_block(in_channels, in_channels, activation, norm_type),

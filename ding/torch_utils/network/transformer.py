@@ -6,6 +6,7 @@ import math
 import torch
 from torch import nn
 
+from ding.torch_utils.network.activation import Activation, activation_or_identity
 from ding.torch_utils.network.nn_module import fc_block
 
 
@@ -63,7 +64,7 @@ class TransformerLayer(nn.Module):
         head_num: int,
         mlp_num: int,
         dropout: nn.Module,
-        activation: nn.Module,
+        activation: Activation,
     ) -> None:
         super().__init__()
         self.attention = Attention(input_dim, head_dim, output_dim, head_num, dropout)
@@ -109,11 +110,11 @@ class Transformer(nn.Module):
         mlp_num: int = 2,
         layer_num: int = 3,
         dropout_ratio: float = 0.0,
-        activation: nn.Module = nn.ReLU(),
+        activation: Activation = nn.ReLU(),
     ) -> None:
         super().__init__()
         self.embedding = fc_block(input_dim, output_dim, activation)
-        self.act = activation
+        self.act = activation_or_identity(activation)
         self.dropout = nn.Dropout(dropout_ratio)
         shape = (head_dim, hidden_dim, output_dim, head_num, mlp_num)
         self.main = nn.Sequential(
