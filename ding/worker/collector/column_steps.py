@@ -24,11 +24,10 @@ class ColumnSteps(Steps):
     # ------------------------------------------------------------------ acting
 
     def take(self, active: np.ndarray | None, level_seeds: Sequence[int] | None) -> VectorStep:
-        ready_ids, ready_obs = self._envs.ready_columns()
-        env_ids, obs, idle = ready_ids, ready_obs, None
-        if active is not None and not active[ready_ids].all():
-            acts = active[ready_ids]
-            env_ids, obs, idle = ready_ids[acts], tree_take(ready_obs, acts), ~acts
+        env_ids, obs = self._envs.ready_columns()
+        if active is not None and not active[env_ids].all():
+            acts = active[env_ids]
+            env_ids, obs = env_ids[acts], tree_take(obs, acts)
         seen = self._of_players(obs)
         acted = [self._act(player, env_ids, seen[i]) for i, player in enumerate(self._players)]
         actions = [action for action, _ in acted]
@@ -44,8 +43,6 @@ class ColumnSteps(Steps):
                 if level_seeds is not None or self._has_seeds:
                     columns["seed"] = self._seeds(step.env_ids, level_seeds)
             self._log.append(step.env_ids, [columns for _, columns in acted])
-            if idle is not None:
-                self._log.note_idle(ready_ids[idle], self._of_players(tree_take(ready_obs, idle)))
         return step
 
     def _act(self, player: Player, env_ids: np.ndarray, obs: Tree) -> tuple[Tree, dict[str, Tree]]:

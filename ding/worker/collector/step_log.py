@@ -8,7 +8,7 @@ from ding.data import tree_map
 from ding.utils.errors import DataError
 from ding.worker.collector.steps import Tree
 
-#: Rows of cells that are not needed any more before their room is.
+#: Steps of all environments that are kept before their room is needed.
 _MIN_ROWS = 24
 
 
@@ -16,8 +16,8 @@ class StepLog:
     """A growing list of cells: what one environment showed, and what became of it, at one step.
 
     A grid with a row for each step and a column for each environment says which cell is whose. The
-    observation in an environment's next cell is the one that followed, so that each is written
-    once; where a trajectory ends, a cell that is no step holds the observation that it ended with.
+    observation of an environment's next cell is the one that followed, so that each is written
+    once; the one that a trajectory ended with gets a cell of its own, outside of the grid.
 
     What is appended is copied here. Cells are not written to again before `drop_ended` needs
     their room, and those of observations that others were given never. All players have columns of
@@ -31,18 +31,17 @@ class StepLog:
     def __init__(self, env_num: int, players: int = 1) -> None:
         self._env_num = env_num
         self._players: list[dict[str, Tree]] = [{} for _ in range(players)]
-        self._is_step = np.ones(0, bool)  # also of cells to come
-        self._numbers = np.arange(0)
+        self._capacity = 0  # cells that there is room for
         self._used = 0
         self._kept = 0  # by the last compaction
-        self._grid = np.zeros((0, env_num), np.int64)  # -1 where there is no cell
+        self._grid = np.zeros((0, env_num), np.int64)  # -1 where nobody has acted
         self._rows = 0
         # First row of each environment's running trajectory.
         self._starts = np.zeros(env_num, np.int64)
-        # Of ended trajectories, in their order: place of the first cell in the flat grid, and rows.
-        self._ended: list[tuple[np.ndarray, np.ndarray]] = []
+        # Of ended trajectories, in their order: environments, first rows and final cells; and the
+        # row after the last.
+        self._ended: list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = []
         self._given: set[int] = set()  # players whose observations others have
-        self._all_ids: np.ndarray | None = None  # known to be all environments, in order
 
     # ------------------------------------------------------------------ in
 
@@ -59,16 +58,15 @@ class StepLog:
         for stored, given in zip(self._players, columns):
             if given.keys() != stored.keys():
                 self._allocate(stored, given)
-        cells = self._new_cells(env_ids, self._rows, is_step=True)
+        if self._rows == len(self._grid):
+            more = np.full((max(_MIN_ROWS, self._rows), self._env_num), -1)
+            self._grid = np.concatenate([self._grid, more])
+        cells = self._new_cells(len(env_ids))
+        self._grid[self._rows, env_ids] = np.arange(cells.start, cells.stop)
+        self._rows += 1
         for stored, given in zip(self._players, columns):
             for name, values in given.items():
                 _write(stored, name, cells, values)
-
-    def note_idle(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
-        """Write what environments show that have not acted in the step that was appended last."""
-        cells = self._new_cells(env_ids, self._rows - 1, is_step=False)
-        for stored, values in zip(self._players, obs):
-            _write(stored, "obs", cells, values)
 
     def end(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
         """With the step that was appended last, trajectories of environments end.
@@ -77,13 +75,12 @@ class StepLog:
             env_ids: int64 ``[n]``.
             obs: Of each player, what they show now.
         """
-        row = self._rows
-        cells = self._new_cells(env_ids, row, is_step=False)
+        cells = self._new_cells(len(env_ids))
         for stored, values in zip(self._players, obs):
             _write(stored, "obs", cells, values)
-        starts = self._starts[env_ids]
-        self._ended.append((starts * self._env_num + env_ids, row + 1 - starts))
-        self._starts[env_ids] = row + 1
+        finals = np.arange(cells.start, cells.stop)
+        self._ended.append((env_ids, self._starts[env_ids], finals, self._rows))
+        self._starts[env_ids] = self._rows
 
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
         """Forget the running trajectories of environments."""
@@ -96,22 +93,11 @@ class StepLog:
                 stored[name] = self._empty(like)
                 stored[name][: self._used] = value
 
-    def _new_cells(self, env_ids: np.ndarray, row: int, is_step: bool) -> slice:
-        start = self._used
-        stop = start + len(env_ids)
-        if max(stop, row + 1) > len(self._is_step):
-            self._grow(max(stop, row + 1))
-        if env_ids is self._all_ids:
-            self._grid[row] = self._numbers[start:stop]
-        else:
-            self._grid[row, env_ids] = self._numbers[start:stop]
-            is_all = len(env_ids) == self._env_num and (env_ids == np.arange(self._env_num)).all()
-            if is_all and not env_ids.flags.writeable:
-                self._all_ids = env_ids  # managers give the same one at each step
-        if not is_step:
-            self._is_step[start:stop] = False
-        self._used, self._rows = stop, row + 1
-        return slice(start, stop)
+    def _new_cells(self, count: int) -> slice:
+        start, self._used = self._used, self._used + count
+        if self._used > self._capacity:
+            self._grow(start)
+        return slice(start, self._used)
 
     # ------------------------------------------------------------------ out
 
@@ -124,19 +110,22 @@ class StepLog:
         """
         if not self._ended:
             return None
-        first, rows = (np.concatenate(parts) for parts in zip(*self._ended))
-        stops = rows.cumsum()
-        place = np.arange(stops[-1])
+        *parts, stops = zip(*self._ended)
+        env_ids, starts, finals = (np.concatenate(part) for part in parts)
+        rows = np.repeat(stops, [len(part) for part in parts[0]]) - starts
+        ends = rows.cumsum()
+        place = np.arange(ends[-1])
         place *= self._env_num
-        place += np.repeat(first - (stops - rows) * self._env_num, rows)
-        cells = self._grid.reshape(-1).take(place)
-        there = cells >= 0
-        is_step = self._is_step.take(cells)
-        is_step &= there
-        lengths = np.add.reduceat(is_step, stops - rows, dtype=np.int64)
-        cells, is_step = cells[there], is_step[there]
-        # The last cell of a trajectory is no step, so that the next one is the trajectory's own.
-        return cells[is_step], cells[1:][is_step[:-1]], lengths
+        place += np.repeat((starts - (ends - rows)) * self._env_num + env_ids, rows)
+        cells, lengths = self._grid.reshape(-1).take(place), rows
+        if cells.min() < 0:  # some have paused
+            acted = cells >= 0
+            lengths = np.add.reduceat(acted, ends - rows, dtype=np.int64)
+            cells, ends = cells[acted], lengths.cumsum()
+        following = np.empty_like(cells)
+        following[:-1] = cells[1:]
+        following[ends - 1] = finals
+        return cells, following, lengths
 
     def columns(self, player: int) -> dict[str, Tree]:
         """Views of a player's columns, nested or not: ``[cells, ...]``."""
@@ -162,22 +151,16 @@ class StepLog:
 
     def _compact(self) -> None:
         """Move the cells of running trajectories to the beginning."""
-        first = int(self._starts.min())
-        grid = self._grid[first : self._rows].copy()
-        live = (grid >= 0) & (np.arange(first, self._rows)[:, None] >= self._starts)
+        runs = (self._grid[: self._rows] >= 0) & (np.arange(self._rows)[:, None] >= self._starts)
         # Those that have not acted since have nothing to keep.
-        runs = (live & self._is_step.take(grid)).any(0)
-        self._starts[~runs] = self._rows
-        live &= runs
-        cells = grid[live]
-        self._starts -= first
+        self._starts[~runs.any(0)] = self._rows
+        first = int(self._starts.min())
+        runs, cells = runs[first:], self._grid[: self._rows][runs]
         self._grid[: self._rows] = -1
-        self._rows, self._used = len(grid), len(cells)
-        self._kept = len(cells)
-        self._grid[: self._rows][live] = np.arange(self._used)
-        is_step = self._is_step.take(cells)
-        self._is_step[:] = True
-        self._is_step[: self._used] = is_step
+        self._starts -= first
+        self._rows -= first
+        self._used = self._kept = len(cells)
+        self._grid[: self._rows][runs] = np.arange(self._used)
         for player, stored in enumerate(self._players):
             for name, column in stored.items():
                 is_given = name == "obs" and player in self._given
@@ -190,26 +173,20 @@ class StepLog:
                 stored[name] = tree_map(moved, column)
         self._given.clear()
 
-    def _grow(self, needed: int) -> None:
-        used, capacity = self._used, 2 * max(needed, _MIN_ROWS * self._env_num)
+    def _grow(self, used: int) -> None:
+        self._capacity = 2 * max(self._used, _MIN_ROWS * self._env_num)
 
         def larger(leaf: np.ndarray) -> np.ndarray:
-            to = np.empty((capacity, *leaf.shape[1:]), leaf.dtype)
+            to = np.empty((self._capacity, *leaf.shape[1:]), leaf.dtype)
             to[:used] = leaf[:used]
             return to
 
-        is_step, self._is_step = self._is_step[:used], np.ones(capacity, bool)
-        self._is_step[:used] = is_step
-        self._numbers = np.arange(capacity)
-        grid = np.full((capacity, self._env_num), -1)
-        grid[: self._rows] = self._grid[: self._rows]
-        self._grid = grid
         for stored in self._players:
             stored.update({name: tree_map(larger, col) for name, col in stored.items()})
 
     def _allocate(self, stored: dict[str, Tree], columns: Mapping[str, Tree]) -> None:
         if self._used:
-            count = np.count_nonzero(self._is_step[: self._used])
+            count = np.count_nonzero(self._grid[: self._rows] >= 0)
             raise DataError(
                 f"columns {', '.join(columns)} came after {count} transitions of "
                 f"{', '.join(stored)}: a policy must return the same outputs at each step"
@@ -219,7 +196,7 @@ class StepLog:
 
     def _empty(self, like: Tree) -> np.ndarray:
         like = np.asarray(like)
-        return np.empty((len(self._is_step), *like.shape[1:]), like.dtype)
+        return np.empty((self._capacity, *like.shape[1:]), like.dtype)
 
 
 def _write(stored: dict[str, Tree], name: str, cells: slice, values: Tree) -> None:

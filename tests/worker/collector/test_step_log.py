@@ -110,8 +110,6 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
         ids = np.flatnonzero(acts)
         shown = np.array(expected.obs)
         log.append(ids, [{"obs": shown[ids], "reward": ids * 1.5}])
-        if not acts.all():
-            log.note_idle(np.flatnonzero(~acts), [shown[~acts]])
         for i in ids:
             env, episode, at = expected.obs[i]
             expected.obs[i] = (env, episode, at + 1)
@@ -146,7 +144,6 @@ def test_whoever_stays_away_keeps_nothing():
     log.end(EVERYONE, [np.zeros(2)])
     for _ in range(500):
         put(log, {"obs": np.zeros(1)}, env_ids=np.array([0]))
-        log.note_idle(np.array([1]), [np.zeros(1)])
         log.end(np.array([0]), [np.zeros(1)])
         log.drop_ended()
         assert len(log.columns(0)["obs"]) < 100
