@@ -3,7 +3,7 @@
 import copy
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from numbers import Integral
 from typing import Any
@@ -19,7 +19,6 @@ from ding.config.defaults import (
     layered,
     model_class,
     open_paths,
-    required_model_keys,
 )
 from ding.config.known_keys import COUNTS, CREATE_SECTIONS, SILENT
 from ding.config.notes import Notes
@@ -33,6 +32,7 @@ from ding.config.parts import (
     is_ours,
 )
 from ding.config.save import save_run_config
+from ding.config.shapes import settle_model
 from ding.utils import (
     ENV_REGISTRY,
     broadcast_object_list,
@@ -131,8 +131,7 @@ def compile_run_config(
     main_config: Mapping[str, Any],
     create_config: Mapping[str, Any],
     seed: int = 0,
-    own_envs: bool = False,
-    env: type | None = None,
+    env_setting: Sequence[Any] | None = None,
     own_model: bool = False,
     on_policy: bool | None = None,
     save_cfg: bool = True,
@@ -147,8 +146,8 @@ def compile_run_config(
         main_config: What the user wrote.
         create_config: Types and ``import_names`` by component.
         seed: Recorded in the config.
-        own_envs: Environments are given; the env type of the config is not looked at.
-        env: Class of the given environments, for its defaults.
+        env_setting: Env class or function, the collectors' env configs, the evaluators'; the env
+            type of the config is not looked at then.
         own_model: A network is given; ``policy.model`` need not describe one.
         on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
         save_cfg: As for `compile_config`.
@@ -159,19 +158,21 @@ def compile_run_config(
     """
     notes = Notes() if notes is None else notes
     user, create = copied(main_config, "main_config"), copied(create_config, "create_config")
-    if own_envs:
+    env = None
+    if env_setting is not None:
         create.pop("env", None)
+        env = env_setting[0] if isinstance(env_setting[0], type) else None
     check_create(create, notes, strict)
-    parts = find_parts(create, user, env, look_up_env=not own_envs, notes=notes)
+    parts = find_parts(create, user, env, look_up_env=env_setting is None, notes=notes)
     merged = merge_parts(user, create, parts, {}, seed, notes, strict)
     notes.say_what_runs_ignore()
     problems = Problems()
     if on_policy is not None:
         _check_pipeline(merged, parts, on_policy, problems)
-    if not own_envs:
+    if env_setting is None:
         require_envs(merged, problems)
     if not own_model:
-        require_model(merged, parts, problems)
+        settle_model(merged, user, parts, env_setting, problems, notes)
     check_values(merged, collects, problems, notes=notes)
     return _settled(merged, save_cfg, "total_config.py", renew_dir)
 
@@ -290,18 +291,6 @@ def require_envs(cfg: EasyDict, problems: Problems) -> None:
         require(cfg, "env.env_id", f"an id that gymnasium knows, such as {example!r}", problems)
     require(cfg, "env.collector_env_num", "how many environments collect", problems)
     require(cfg, "env.evaluator_env_num", "how many environments evaluate", problems)
-
-
-def require_model(cfg: EasyDict, parts: Parts, problems: Problems) -> None:
-    examples = {
-        "obs_shape": "the shape of an observation, such as 4 or [4, 84, 84]",
-        "action_shape": "how many actions there are, or how long an action is",
-    }
-    for name in required_model_keys(model_class(parts, cfg)):
-        if name == "action_space" and at(cfg, "policy.action_space") is not None:
-            continue  # the policy knows what its network has to be told
-        what = examples.get(name, "the network has no default for it")
-        require(cfg, f"policy.model.{name}", what, problems)
 
 
 def check_values(

@@ -16,7 +16,6 @@ from ding.config.compile import (
     merge_parts,
     new_folder,
     require_envs,
-    require_model,
 )
 from ding.config.engines import settle_engine
 from ding.config.hosts import (
@@ -30,6 +29,7 @@ from ding.config.hosts import (
 from ding.config.notes import Notes
 from ding.config.parts import find_parts
 from ding.config.save import save_run_config
+from ding.config.shapes import settle_model
 from ding.config.system import complete_system
 from ding.utils.errors import ConfigError
 
@@ -180,7 +180,7 @@ def complete_parallel(
     notes.say_what_runs_ignore()
     problems = Problems()
     require_envs(main, problems)
-    require_model(main, parts, problems)
+    settle_model(main, user, parts, None, problems, notes)
     check_values(main, True, problems, parallel=True, notes=notes)
     if not main.get("exp_name"):
         main.exp_name = "default_experiment"

@@ -101,13 +101,11 @@ def load_config(
         main, create = serial_form(main, create)
     if command:
         create = _with_command_mode(create)
-    given = env_setting[0] if env_setting is not None else None
     return compile_run_config(
         main,
         create,
         seed,
-        own_envs=env_setting is not None,
-        env=given if isinstance(given, type) else None,
+        env_setting=env_setting,
         own_model=model is not None,
         **options,
     )

@@ -6,7 +6,7 @@ import gymnasium
 from gymnasium import spaces
 
 from ding.envs import GymnasiumEnv
-from ding.policy.fit import check_kind
+from ding.policy.fit import action_space_of, check_kind, model_shapes
 from ding.utils import ENV_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -35,10 +35,16 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
         )
     env = GymnasiumEnv({"env_id": env_id})
     try:
-        obs_shape = _obs_shape(env_id, env.observation_space)
-        action_space = env.action_space
+        observation_space, action_space = env.observation_space, env.action_space
     finally:
         env.close()
+    shapes = model_shapes(observation_space, action_space)
+    if "obs_shape" not in shapes:
+        raise ConfigError(
+            f"env {env_id!r} has observations of {observation_space}: networks without a config "
+            "file read one array, images with their colours first; write a config file with "
+            "env.env_wrapper (such as 'atari_default' for images)"
+        )
     env_cfg = dict(env_id=env_id, collector_env_num=8, evaluator_env_num=5, n_evaluator_episode=5)
     # An id may name a module before its colon, which has been imported by now.
     threshold = gymnasium.spec(env_id.rpartition(":")[2]).reward_threshold
@@ -46,7 +52,7 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
         env_cfg["stop_value"] = threshold
     check_kind(policy, action_space)
     policy_cfg = _POLICIES[policy](action_space)
-    policy_cfg["model"]["obs_shape"] = obs_shape
+    policy_cfg["model"].update(shapes)
     if isinstance(action_space, spaces.Box):
         env_cfg["act_scale"] = True
     main = dict(exp_name=f"exp/{_file_name(env_id)}_{policy}", env=env_cfg, policy=policy_cfg)
@@ -60,26 +66,11 @@ def _file_name(env_id: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in env_id)
 
 
-def _obs_shape(env_id: str, space: spaces.Space) -> int | list[int]:
-    if not isinstance(space, spaces.Box):
-        raise ConfigError(
-            f"env {env_id!r} has observations of {space}: networks without a config file read one "
-            "array"
-        )
-    shape = [int(size) for size in space.shape]
-    if len(shape) == 3 and shape[-1] in (1, 3, 4):
-        raise ConfigError(
-            f"env {env_id!r} has images of {shape} with the colours last; networks want them "
-            "first: write a config file with env.env_wrapper (such as 'atari_default')"
-        )
-    return shape[0] if len(shape) == 1 else shape
-
-
 def _value_based(space: spaces.Space) -> dict[str, Any]:
     return dict(
         nstep=3,
         discount_factor=0.99,
-        model=dict(action_shape=_action_shape(space), encoder_hidden_size_list=[128, 128, 64]),
+        model=dict(encoder_hidden_size_list=[128, 128, 64]),
         learn=dict(
             update_per_collect=16, batch_size=128, learning_rate=5e-4, target_update_freq=200
         ),
@@ -103,7 +94,7 @@ def _actor_critic(space: spaces.Space) -> dict[str, Any]:
     hidden = dict(actor_head_hidden_size=128, critic_head_hidden_size=128)
     return dict(
         random_collect_size=1000,
-        model=dict(action_shape=_action_shape(space), twin_critic=True, **hidden),
+        model=dict(twin_critic=True, **hidden),
         learn=dict(update_per_collect=8, batch_size=128),
         collect=dict(n_sample=8),
         eval=dict(evaluator=dict(eval_freq=1000)),
@@ -118,11 +109,10 @@ def _deterministic(space: spaces.Space) -> dict[str, Any]:
 
 
 def _advantage(space: spaces.Space) -> dict[str, Any]:
-    kind = "continuous" if isinstance(space, spaces.Box) else "discrete"
+    kind = action_space_of(space)
     return dict(
         action_space=kind,
         model=dict(
-            action_shape=_action_shape(space),
             action_space=kind,
             encoder_hidden_size_list=[64, 64],
             share_encoder=False,
@@ -131,17 +121,6 @@ def _advantage(space: spaces.Space) -> dict[str, Any]:
         collect=dict(n_sample=2048, discount_factor=0.99, gae_lambda=0.95),
         eval=dict(evaluator=dict(eval_freq=1000)),
     )
-
-
-def _action_shape(space: spaces.Space) -> int | list[int]:
-    if isinstance(space, spaces.Discrete):
-        return int(space.n)
-    if isinstance(space, spaces.MultiDiscrete):
-        return [int(n) for n in space.nvec]
-    size = 1
-    for length in space.shape or ():
-        size *= int(length)
-    return size
 
 
 _POLICIES = {

@@ -15,11 +15,74 @@ _TYPES = ("Box", "Dict", "Discrete", "MultiDiscrete")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
 
+def model_shapes(observations: Any, actions: Any, players: int = 1) -> dict[str, Any]:
+    """What ``policy.model`` has to say of an environment, by key; only what is certain.
+
+    Args:
+        observations: A space, or an observation: an array or a dict of arrays.
+        actions: The action space.
+        players: How many play in it; with several, the first axis is theirs.
+
+    Returns:
+        Of ``obs_shape`` and ``action_shape`` those that can be told: not those of images with their
+        colours last, nor of dicts that are not a team's. Of a team also ``agent_num``,
+        ``agent_obs_shape``, ``global_obs_shape`` and ``alone_obs_shape``; of several actions with
+        the same choices ``num_branches`` and ``action_bins_per_branch``.
+    """
+    parts = getattr(observations, "spaces", observations)
+    if isinstance(parts, Mapping):
+        if "agent_state" not in parts:
+            return _action_shapes(actions)
+        agents, *own = parts["agent_state"].shape
+        shapes = {"agent_num": agents, "obs_shape": _short(own), "agent_obs_shape": _short(own)}
+        if "agent_alone_state" in parts:
+            shapes["alone_obs_shape"] = _short(parts["agent_alone_state"].shape[1:])
+        if "global_state" in parts:
+            state = list(parts["global_state"].shape)
+            # Told to all, or to each by itself.
+            shapes["global_obs_shape"] = _short(state[1:] if state[:-1] == [agents] else state)
+        return {**shapes, **_action_shapes(actions, agents)}
+    shape = [int(size) for size in getattr(parts, "shape", None) or ()]
+    if players > 1:
+        shown = shape[1:] if shape[:1] == [players] else []
+        return {
+            **({"obs_shape": _short(shown)} if shown else {}),
+            **_action_shapes(actions, players),
+        }
+    colours_last = len(shape) == 3 and shape[-1] in (1, 3, 4) and shape[0] not in (1, 3, 4)
+    seen = {"obs_shape": _short(shape)} if shape and not colours_last else {}
+    return {**seen, **_action_shapes(actions)}
+
+
+def _action_shapes(space: Any, agents: int | None = None) -> dict[str, Any]:
+    kind = _type_of(space)
+    if kind == "Dict" and {"action_type", "action_args"} == set(space.spaces):
+        return {"action_shape": _hybrid(space)}
+    if kind not in _EXPECTED:
+        return {}
+    shape, _ = _EXPECTED[kind](space)
+    if agents is None:
+        shapes = {"action_shape": _short([math.prod(shape)] if kind == "Box" else shape)}
+        if kind == "MultiDiscrete" and len(set(shape)) == 1:
+            shapes.update(num_branches=len(shape), action_bins_per_branch=shape[0])
+        return shapes
+    if kind == "Box" and shape[0] == agents:
+        return {"action_shape": math.prod(shape[1:])}
+    same = kind == "MultiDiscrete" and len(shape) == agents and len(set(shape)) == 1
+    return {"action_shape": shape[0]} if same else {}
+
+
+def action_space_of(actions: Any) -> str | None:
+    """``discrete``, ``continuous`` or ``hybrid``; ``None`` for a space of another kind."""
+    kind = _kind_of(actions)
+    return "discrete" if kind == "multi-discrete" else kind
+
+
 def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
     """Compare ``model.obs_shape`` and ``model.action_shape`` with what environments give and take.
 
-    What cannot be compared passes: observations of several arrays, environments of several
-    players or agents, spaces of other kinds.
+    What cannot be compared passes: observations of several arrays that are not a team's,
+    environments of several players, spaces of other kinds.
 
     Args:
         cfg: The policy's config.
@@ -30,9 +93,10 @@ def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
             value and what the environments have.
     """
     model = cfg.get("model") or {}
-    if cfg.get("multi_agent") or "agent_num" in model:
-        return
     space = getattr(env, "action_space", None)
+    if cfg.get("multi_agent") or "agent_num" in model:
+        _check_team(model, _first_obs(env), space)
+        return
     check_kind(cfg.get("type"), space)
     _check_observations(model.get("obs_shape"), _first_obs(env))
     _check_actions(model, space, cfg.get("action_space"))
@@ -85,6 +149,20 @@ def _first_obs(env: Any) -> Any:
     return rows[0] if rows is not None and len(rows) else None
 
 
+def _check_team(model: Mapping[str, Any], obs: Any, space: Any) -> None:
+    if not isinstance(obs, Mapping):
+        return
+    for key, expected in model_shapes(obs, space).items():
+        shape = model.get(key)
+        if isinstance(shape, int | Sequence | np.integer) and _as_list(shape) != _as_list(expected):
+            raise ConfigError(
+                f"policy.model.{key}={_plain(shape)} does not fit the environments: set it to "
+                f"{expected} (their observations have the shapes "
+                f"{ {name: list(part.shape) for name, part in obs.items()} }, their action space "
+                f"is {space})"
+            )
+
+
 def _check_observations(shape: Any, obs: Any) -> None:
     if not isinstance(obs, np.ndarray) or not isinstance(shape, int | Sequence | np.integer):
         return
@@ -133,10 +211,7 @@ def _check_branches(wanted: list[Any], space: Any) -> None:
 
 
 def _check_hybrid(shape: Any, space: Any) -> None:
-    expected = {
-        "action_type_shape": int(space["action_type"].n),
-        "action_args_shape": math.prod(space["action_args"].shape),
-    }
+    expected = _hybrid(space)
     wanted = {name: shape.get(name) for name in expected} if isinstance(shape, Mapping) else shape
     if wanted is None or wanted == expected:
         return
@@ -148,6 +223,13 @@ def _check_hybrid(shape: Any, space: Any) -> None:
         f"policy.model.action_shape={_plain(shape)} does not fit the environments: their action "
         f"space is {space}, a type with arguments; set it to {expected}"
     )
+
+
+def _hybrid(space: Any) -> dict[str, int]:
+    return {
+        "action_type_shape": int(space["action_type"].n),
+        "action_args_shape": math.prod(space["action_args"].shape),
+    }
 
 
 def _discrete(space: Any) -> tuple[list[int], str]:

@@ -211,8 +211,6 @@ def test_wrong_type(main, create, path, value, expected):
         ("env.collector_env_num", "missing key env.collector_env_num"),
         ("env.evaluator_env_num", "missing key env.evaluator_env_num"),
         ("env.env_id", "missing key env.env_id"),
-        ("policy.model.obs_shape", "missing key policy.model.obs_shape"),
-        ("policy.model.action_shape", "missing key policy.model.action_shape"),
         ("policy", "main_config.policy must be a dict, got None"),
     ],
 )
@@ -398,7 +396,7 @@ def test_environments_of_a_collection_that_is_not_installed(main, create):
     assert "'dizoo' is not part of this package" in text
     assert "type='gymnasium'" in text
     # Whoever brings environments does not need them.
-    compile_run_config(main, create, own_envs=True, save_cfg=False)
+    compile_run_config(main, create, env_setting=[object, [], []], save_cfg=False)
 
 
 @pytest.mark.parametrize("module", ["ding.policy.dqn", "ding.policy.no_such", "dizoo.policy.dqn"])

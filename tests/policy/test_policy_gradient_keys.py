@@ -169,7 +169,9 @@ def test_all_counted_keys_of_ppo_with_agents():
     )
     main, create = configs("ppo", policy)
     notes = Notes()
-    compile_run_config(main, create, save_cfg=False, notes=notes, own_envs=True, strict=True)
+    compile_run_config(
+        main, create, save_cfg=False, notes=notes, env_setting=[object, [], []], strict=True
+    )
     assert not notes.unknown
 
 
@@ -192,5 +194,7 @@ def test_all_counted_keys_of_ppo_with_hybrid_actions():
     )
     main, create = configs("ppo", policy)
     notes = Notes()
-    compile_run_config(main, create, save_cfg=False, notes=notes, own_envs=True, strict=True)
+    compile_run_config(
+        main, create, save_cfg=False, notes=notes, env_setting=[object, [], []], strict=True
+    )
     assert not notes.unknown

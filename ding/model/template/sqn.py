@@ -1,5 +1,6 @@
 """Two Q-networks side by side."""
 
+import functools
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ class SQN(nn.Module):
     ``[B, *obs_shape]`` to ``{'q_value': [two tensors [B, N]], 'logit': [B, N]}``.
     """
 
+    @functools.wraps(DQN.__init__)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         self.q0 = DQN(*args, **kwargs)
