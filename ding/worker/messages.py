@@ -8,7 +8,9 @@ matter (`ding.worker.seams`); over HTTP they are the JSON objects that DI-engine
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar
+
+from ding.utils.json_fields import OTHERS, WHOLE, Count, Rule, Seconds, called, to_json
 
 Kind: TypeAlias = Literal["collector", "learner"]
 #: What JSON can say.
@@ -24,12 +26,20 @@ class Request(Generic[Answer]):
     """A question to a worker; the parameter is the type of the answer."""
 
 
+class Told:
+    """What a worker tells, with facts beside those that have a field."""
+
+    def as_json(self) -> dict[str, Json]:
+        """All of it in one object, as commanders get it."""
+        return to_json(self)
+
+
 # ---------------------------------------------------------------------- both kinds of workers
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What a worker has.
+class Resources(Told):
+    """What a worker has; in tasks, ``resource_info``.
 
     Attributes:
         ours: Whether it speaks all of these messages; else it is one that takes and gives one
@@ -40,12 +50,7 @@ class Resources:
     cpu: int = 1
     gpu: int = 0
     ours: bool = True
-    others: Mapping[str, Json] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Json]:
-        """All of it in one object, as tasks name it (``resource_info``)."""
-        ours: dict[str, Json] = {"ours": 1} if self.ours else {}
-        return {"cpu": self.cpu, "gpu": self.gpu, **ours, **self.others}
+    others: Mapping[str, Json] = field(default_factory=dict, metadata=OTHERS)
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class TaskReport:
     """
 
     task_id: str | None
-    info: Mapping[str, Json]
+    info: Mapping[str, Json] = field(metadata=WHOLE)
 
 
 @dataclass(frozen=True)
@@ -112,12 +117,12 @@ class ChunkReport:
     data_id: str
     task_id: str | None
     buffer_id: str | None
-    size: int
-    meta: Mapping[str, Json]
+    size: int = 0
+    meta: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
 
 
 @dataclass(frozen=True)
-class CollectProgress:
+class CollectProgress(Told):
     """How far a collector's task is.
 
     Attributes:
@@ -130,23 +135,11 @@ class CollectProgress:
     """
 
     task_id: str | None
-    done: bool
-    waiting: str | None
-    waiting_bytes: int
-    warning: str | None
-    info: Mapping[str, Json]
-
-    def as_json(self) -> dict[str, Json]:
-        """All of it as one JSON object, which is what a commander is given."""
-        warning: dict[str, Json] = {"warning": self.warning} if self.warning else {}
-        return {
-            **self.info,
-            **warning,
-            "task_id": self.task_id,
-            "collector_done": self.done,
-            "waiting": self.waiting,
-            "waiting_bytes": self.waiting_bytes,
-        }
+    done: bool = field(default=False, metadata=called("collector_done"))
+    waiting: str | None = None
+    waiting_bytes: Count = 0
+    warning: str | None = None
+    info: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
 
 
 @dataclass(frozen=True)
@@ -172,9 +165,9 @@ class SamplesRequest(Request[SamplesAnswer]):
             collector likes.
     """
 
-    wait: float | None = None
-    quota: int | None = None
-    gather: float | None = None
+    wait: Seconds | None = None
+    quota: Count | None = None
+    gather: Seconds | None = None
 
 
 # ---------------------------------------------------------------------- learners
@@ -196,19 +189,19 @@ class Demand:
 
     task_id: str | None
     batch_size: int
-    train_iter: int
-    batch_num: int | None = None
-    learners: int = 1
-    done: bool = False
+    train_iter: int = field(default=-1, metadata=called("cur_learner_iter"))
+    batch_num: Count | None = None
+    learners: Annotated[int, Rule(lambda number: number > 0, "1 or more")] = 1
+    done: bool = field(default=False, metadata=called("learner_done"))
     buffer_id: str | None = None
-    own_rows: int = 0
+    own_rows: Count = 0
 
 
 @dataclass(frozen=True)
 class DemandRequest(Request[Demand]):
     """What do you want? Answered as soon as batches are wanted, or after ``wait`` seconds."""
 
-    wait: float | None = None
+    wait: Seconds | None = None
 
 
 @dataclass(frozen=True)
@@ -223,13 +216,13 @@ class WireBatch:
             ``info``, columns of what the buffer says of it.
     """
 
-    number: int
+    number: int = field(metadata=called("id"))
     chunks: tuple[str, ...]
-    wire: Mapping[str, Json]
+    wire: Mapping[str, Json] = field(metadata=WHOLE)
 
 
 @dataclass(frozen=True)
-class TrainAnswer:
+class TrainAnswer(Told):
     """What has happened in training since the last answer.
 
     Attributes:
@@ -251,42 +244,20 @@ class TrainAnswer:
 
     task_id: str | None
     buffer_id: str | None
-    learner_step: int
-    learner_done: bool
-    trained: int | None
-    batch_num: int | None
-    policy_iter: int | None
-    waiting: str | None
-    trouble: str | None
-    error: str | None
-    warnings: tuple[str, ...]
-    bad_chunks: tuple[tuple[str, str], ...]
-    priority_info: Mapping[str, Json]
-    info: Mapping[str, Json]
+    learner_step: int = 0
+    learner_done: bool = False
+    trained: Count | None = None
+    batch_num: Count | None = None
+    policy_iter: int | None = None
+    waiting: str | None = None
+    trouble: str | None = None
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+    bad_chunks: tuple[tuple[str, str], ...] = ()
+    priority_info: Mapping[str, Json] = field(default_factory=dict)
+    info: Mapping[str, Json] = field(default_factory=dict, metadata=WHOLE)
     received: tuple[str, ...] = ()
-    own_rows: int | None = None
-
-    def as_json(self) -> dict[str, Json]:
-        """All of it but the ids as one JSON object, which is what a commander is given."""
-        optional = {
-            "trained": self.trained,
-            "batch_num": self.batch_num,
-            "policy_iter": self.policy_iter,
-            "error": self.error,
-            "own_rows": self.own_rows,
-        }
-        return {
-            **self.info,
-            "learner_step": self.learner_step,
-            "learner_done": self.learner_done,
-            "waiting": self.waiting,
-            "trouble": self.trouble,
-            "warnings": list(self.warnings),
-            "bad_chunks": [[name, cause] for name, cause in self.bad_chunks],
-            "priority_info": dict(self.priority_info),
-            **{key: value for key, value in optional.items() if value is not None},
-            **({} if self.own_rows is None else {"received": list(self.received)}),
-        }
+    own_rows: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -304,10 +275,10 @@ class TrainRequest(Request[TrainAnswer]):
     """
 
     batches: tuple[WireBatch, ...] = ()
-    envstep: int = 0
+    envstep: Count = 0
     env_statistics: Mapping[str, Json] | None = None
     rows: tuple[Mapping[str, Json], ...] | None = None
-    wait: float | None = None
+    wait: Seconds | None = None
     chunks: tuple[ChunkReport, ...] = ()
 
     @property

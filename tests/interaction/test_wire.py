@@ -260,7 +260,7 @@ class TestMaster:
         task = connection.new_task({"do": "wait"}).start()
         body = {"task": {"id": str(task.id), "result": {}, "message": 5}}
         assert wire("PUT", "slave/task/fail", body) == (403, 601)
-        assert re.search("message.*expected str", wire.body["message"])
+        assert re.search("'message'.*expected text", wire.body["message"])
 
     def test_shutting_down(self, parts):
         _, master, _, wire = parts

@@ -12,21 +12,43 @@ Read are also addresses without ``http://``, and fields that stand in ``master``
 of beside it. ``message`` and the data of connecting and disconnecting may be missing.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, TypeVar
 from uuid import UUID
+
+from ding.utils.json_fields import Rule, from_json, json_object, parsed_json
 
 from .network import split_http_address, with_scheme
 
+_Read = TypeVar("_Read", bound="_Message")
 
-class BadMessageError(ValueError):
-    """A body is not what its sender should have sent."""
+
+def _is_address(text: str) -> bool:
+    try:
+        split_http_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+class _Message:
+    #: The object beside whose fields further ones may stand.
+    _inner: ClassVar[str] = ""
+
+    @classmethod
+    def parse(cls: type[_Read], content: bytes) -> _Read:
+        """Read a body.
+
+        Raises:
+            BadMessageError: It is none of this kind.
+        """
+        body = json_object(parsed_json(content))
+        return from_json(cls, {**body, **json_object(body.get(cls._inner) or {})})
 
 
 @dataclass(frozen=True)
-class ConnectMessage:
+class ConnectMessage(_Message):
     """A master asks a slave to work for it.
 
     Attributes:
@@ -34,29 +56,20 @@ class ConnectMessage:
         data: What the master tells of itself.
     """
 
-    address: str
-    data: Mapping[str, Any]
+    _inner = "master"
+    address: Annotated[str, Rule(_is_address, "[http[s]://]host[:port][/path]")]
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def body(address: str) -> dict[str, Any]:
         return {"master": {"address": with_scheme(address)}, "data": {}}
 
-    @classmethod
-    def parse(cls, content: bytes) -> "ConnectMessage":
-        fields = _inner(_json_object(content), "master")
-        address = _field(fields, "address", str)
-        try:
-            split_http_address(address)
-        except ValueError as err:
-            raise BadMessageError(f"field 'address': {err}") from err
-        return cls(address, _field(fields, "data", dict, {}))
-
 
 @dataclass(frozen=True)
-class DisconnectMessage:
+class DisconnectMessage(_Message):
     """A master lets a slave go; the body may be empty."""
 
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def body() -> dict[str, Any]:
@@ -64,29 +77,24 @@ class DisconnectMessage:
 
     @classmethod
     def parse(cls, content: bytes) -> "DisconnectMessage":
-        body = _json_object(content) if content else {}
-        return cls(_field(body, "data", dict, {}))
+        return super().parse(content or b"{}")
 
 
 @dataclass(frozen=True)
-class TaskMessage:
+class TaskMessage(_Message):
     """A master gives a task."""
 
+    _inner = "task"
     id: UUID
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def body(task_id: UUID, data: Mapping[str, Any]) -> dict[str, Any]:
         return {"task": {"id": str(task_id)}, "data": data}
 
-    @classmethod
-    def parse(cls, content: bytes) -> "TaskMessage":
-        fields = _inner(_json_object(content), "task")
-        return cls(_task_id(fields), _field(fields, "data", dict, {}))
-
 
 @dataclass(frozen=True)
-class AnswerMessage:
+class AnswerMessage(_Message):
     """A slave tells how its task ended.
 
     Attributes:
@@ -94,52 +102,11 @@ class AnswerMessage:
         message: Why it failed.
     """
 
+    _inner = "task"
     id: UUID
-    result: Any
+    result: Any = None
     message: str | None = None
 
     def body(self) -> dict[str, Any]:
         body = {"task": {"id": str(self.id)}, "result": self.result}
         return body if self.message is None else {**body, "message": self.message}
-
-    @classmethod
-    def parse(cls, content: bytes) -> "AnswerMessage":
-        fields = _inner(_json_object(content), "task")
-        return cls(_task_id(fields), fields.get("result"), _field(fields, "message", str, None))
-
-
-_REQUIRED = object()
-
-
-def _json_object(content: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError) as err:
-        raise BadMessageError(f"the body is not JSON: {err}") from err
-    if not isinstance(body, dict):
-        raise BadMessageError(f"the body is JSON of type {type(body).__name__}, expected an object")
-    return body
-
-
-def _inner(body: dict[str, Any], name: str) -> dict[str, Any]:
-    return {**body, **_field(body, name, dict, {})}
-
-
-def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any = _REQUIRED) -> Any:
-    value = fields.get(name)
-    if value is None and default is not _REQUIRED:
-        return default
-    if not isinstance(value, kind):
-        raise BadMessageError(
-            f"field {name!r} is {'missing' if value is None else type(value).__name__}, "
-            f"expected {kind.__name__}"
-        )
-    return value
-
-
-def _task_id(fields: Mapping[str, Any]) -> UUID:
-    text = _field(fields, "id", str)
-    try:
-        return UUID(text)
-    except ValueError:
-        raise BadMessageError(f"field 'id' is {text[:80]!r}, expected a UUID") from None

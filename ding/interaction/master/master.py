@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from ding.interaction.base.messages import AnswerMessage, BadMessageError
+from ding.interaction.base.messages import AnswerMessage
 from ding.interaction.base.network import with_scheme
 from ding.interaction.base.service import CheckCodes, HttpService, Route, refusal, same_secret
 from ding.interaction.config import (
@@ -19,6 +19,7 @@ from ding.interaction.config import (
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import NameTakenError
+from ding.utils.json_fields import BadMessageError
 
 from ._watch import HeartbeatWatch
 from .connection import SlaveConnection, SlaveConnectionProxy

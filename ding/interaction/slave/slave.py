@@ -14,7 +14,6 @@ from uuid import UUID
 from ding.interaction.base.app import ResponsibleException
 from ding.interaction.base.messages import (
     AnswerMessage,
-    BadMessageError,
     ConnectMessage,
     DisconnectMessage,
     TaskMessage,
@@ -34,6 +33,7 @@ from ding.interaction.exception.master import get_master_exception_by_error
 from ding.interaction.exception.slave import SlaveErrorCode as Code
 from ding.utils import durations
 from ding.utils.errors import InteractionError, NotJsonError
+from ding.utils.json_fields import BadMessageError
 
 from ._session import MasterSession
 from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse

@@ -1,30 +1,34 @@
 """The coordinator's master: workers join at it, and anybody may ask it for the run's status."""
 
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Annotated, Any
 
 import flask
 
 from ding.board.pages import run_pages
 from ding.interaction import Master
-from ding.interaction.base.messages import BadMessageError
 from ding.interaction.base.service import SMALL_BODY, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
+from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
 from ding.worker.comm_join import JOIN_PATH
 from ding.worker.messages import Kind
 
 _logger = logging.getLogger(__name__)
 
 STATUS_PATH = "/status"
-KINDS: tuple[Kind, ...] = ("collector", "learner")
 #: Characters of a name that others see in lists and lines, and in names of files.
 MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
+
+
+#: What is told of a worker that joins.
+_Name = Annotated[str, Rule(_NAME.fullmatch, f"up to {MAX_NAME} letters, digits and ._-")]
+_Host = Annotated[str, Rule(lambda h: 0 < len(h) <= 255 and h.isprintable(), "an address")]
+_Port = Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
 
 
 @dataclass(frozen=True)
@@ -32,33 +36,19 @@ class JoinMessage:
     """A worker tells where it listens."""
 
     kind: Kind
-    name: str
-    host: str
-    port: int
-    pid: int
+    name: _Name
+    host: _Host
+    port: _Port
+    pid: int = 0
 
     @classmethod
     def parse(cls, content: bytes) -> "JoinMessage":
-        try:
-            body = json.loads(content)
-        except (ValueError, RecursionError) as err:
-            raise BadMessageError(f"the body is not JSON: {err}") from err
-        worker = body.get("worker") if isinstance(body, dict) else None
-        if not isinstance(worker, dict):
-            raise BadMessageError("the body is no object with an object 'worker'")
-        kind, name, host = (worker.get(key) for key in ("kind", "name", "host"))
-        port, pid = worker.get("port"), worker.get("pid", 0)
-        if kind not in KINDS:
-            raise BadMessageError(f"kind is {str(kind)[:80]!r}, expected {' or '.join(KINDS)}")
-        if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            raise BadMessageError(
-                f"name is {str(name)[:80]!r}, expected up to {MAX_NAME} letters, digits and ._-"
-            )
-        if not (isinstance(host, str) and 0 < len(host) <= 255 and host.isprintable()):
-            raise BadMessageError(f"host is {str(host)[:80]!r}, expected an address")
-        if type(port) is not int or not 0 < port < 65536 or type(pid) is not int:
-            raise BadMessageError("port or pid is no number, or there is no such port")
-        return cls(cast(Kind, kind), name, host, port, pid)
+        """Read a body, ``{"worker": {...}}``.
+
+        Raises:
+            BadMessageError: It is none.
+        """
+        return from_json(cls, json_object(parsed_json(content)).get("worker"))
 
 
 class RunMaster(Master):

@@ -56,19 +56,14 @@ def naive_learners(n=2, **kwargs):
 class TestForeignLearners:
     def test_adds_up_resources(self):
         with naive_learners() as coordinator:
-            assert coordinator.ask("resource") == {"gpu": 0, "cpu": 2}
+            assert coordinator.ask("resource") == {"gpu": 0, "cpu": 2, "ours": False}
 
     def test_starts_asks_and_closes_all(self):
         with naive_learners(3) as coordinator:
             coordinator.ask("learner_start_task", task_info={"task_id": "t", "buffer_id": "b"})
             demand = coordinator.ask("learner_get_data_task")
-            assert demand == {
-                "task_id": "t",
-                "buffer_id": "b",
-                "batch_size": 6,
-                "cur_learner_iter": 0,
-                "learner_done": False,
-            }
+            asked = {"task_id": "t", "buffer_id": "b", "batch_size": 6, "cur_learner_iter": 0}
+            assert demand == {**demand, **asked, "learner_done": False}
             answer = coordinator.ask("learner_close_task")
             assert (answer["task_id"], answer["learner_step"]) == ("t", 0)
             names = [[task["name"] for task in learner.seen] for learner in coordinator.learners]
@@ -121,7 +116,7 @@ class TestForeignLearners:
         with naive_learners() as coordinator:
             coordinator.learners[0].answers["learner_get_data_task"] = lambda task: [1]
             coordinator.ask("learner_start_task", task_info={"task_id": "t"})
-            with pytest.raises(Failed, match=r"NonsenseAnswer: learner0: .*the answer is list"):
+            with pytest.raises(Failed, match=r"NonsenseAnswer: learner0: .*expected an object"):
                 coordinator.ask("learner_get_data_task")
 
     def test_learner_that_leaves_fails_the_step(self):

@@ -9,8 +9,8 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ding.interaction.base.messages import BadMessageError
 from ding.interaction.base.service import refusal
+from ding.utils.json_fields import BadMessageError
 from ding.worker.comm_join import Joiner
 from ding.worker.engines.run_master import JoinMessage, RunMaster
 from tests.worker.coordinator.fake_workers import eventually

@@ -4,7 +4,7 @@ import socket
 import pytest
 import requests
 
-from ding.interaction.base.messages import BadMessageError
+from ding.utils.json_fields import BadMessageError
 from ding.worker.engines.run_master import JoinMessage, RunMaster
 from tests.board.run_folders import make_run
 

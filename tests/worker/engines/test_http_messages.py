@@ -66,6 +66,7 @@ SAMPLES = SamplesAnswer(
     (CHUNK,), CollectProgress("t", True, "space", 9, "w", {**IDS, **PROGRESS, "cur_step": 8})
 )
 INFO = {
+    **IDS,
     "learner_step": 5,
     "learner_done": False,
     "trained": 2,
@@ -78,6 +79,8 @@ INFO = {
     "priority_info": {"priority": [1.0]},
     "iters_per_second": 100.0,
     "error": "NaN",
+    "received": [],
+    "own_rows": None,
 }
 TRAINED = TrainAnswer(
     *("t", "b", 5, False, 2, 3, 4, "data", "slow disk", "NaN", ("w",), (("c", "gone"),)),
@@ -120,7 +123,7 @@ def test_foreign_workers_are_understood():
     assert demand == Demand("t", 8, 3, buffer_id="b")
     info = {"learner_step": 4, "learner_done": False, "priority_info": {"priority": [1.0]}}
     trained = answer_from_json(TrainRequest(rows=()), {**IDS, "info": info})
-    assert (trained.learner_step, trained.trained, trained.info) == (4, None, info)
+    assert (trained.learner_step, trained.trained, trained.info) == (4, None, {**IDS, **info})
 
 
 NONSENSE = ["text", None, 7, [3], [[]]]

@@ -1,0 +1,216 @@
+"""Dataclasses to and from JSON objects, by the types of their fields.
+
+Types may be ``bool``, ``int``, ``float``, ``str``, ``UUID``, literals, mappings (which are not
+looked into), dataclasses, tuples of these, and each of them or ``None``. `Annotated` with a `Rule`
+narrows what is taken. Any other type takes whatever comes.
+"""
+
+import dataclasses
+import functools
+import json
+import math
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from uuid import UUID
+
+Kind = TypeVar("Kind")
+_Reader = Callable[[Any], object]
+
+#: Metadata of a field that keeps the whole object, also what other fields have taken of it.
+WHOLE = {"keeps": "all"}
+#: Metadata of a field that keeps what has no field.
+OTHERS = {"keeps": "others"}
+
+
+def called(name: str) -> dict[str, str]:
+    """Metadata of a field that has another name in JSON."""
+    return {"json": name}
+
+
+class Rule(NamedTuple):
+    """What values of a field's type have to be besides."""
+
+    holds: Callable[[Any], object]
+    expected: str
+
+
+#: Amounts: bytes, seconds, counts.
+Count = Annotated[int, Rule(lambda number: number >= 0, "0 or more")]
+Seconds = Annotated[float, Rule(lambda number: number >= 0, "0 or more seconds")]
+
+
+class BadMessageError(ValueError):
+    """JSON is not what its sender should have sent; names the field, and what was expected."""
+
+
+def to_json(message: Any) -> dict[str, Any]:
+    """The object of a dataclass: what it keeps, and over that its other fields."""
+    kept: Mapping[str, Any] = {}
+    told = {}
+    for entry in _entries(type(message)):
+        value = getattr(message, entry.attribute)
+        if entry.keeps:
+            kept = value
+        else:
+            told[entry.key] = _plain(value)
+    return {**kept, **told}
+
+
+def from_json(kind: type[Kind], body: object) -> Kind:
+    """The dataclass of an object.
+
+    Raises:
+        BadMessageError: It is no object, or a field is missing or wrong.
+    """
+    fields, entries = json_object(body), _entries(kind)
+    values: dict[str, object] = {}
+    for entry in entries:
+        given = fields.get(entry.key)
+        if entry.keeps:
+            known = {other.key for other in entries} if entry.keeps == "others" else ()
+            values[entry.attribute] = {k: v for k, v in fields.items() if k not in known}
+        elif given is not None:
+            try:
+                values[entry.attribute] = entry.read(given)
+            except BadMessageError as error:
+                raise BadMessageError(f"{entry.key!r}: {error}") from None
+        elif not entry.has_default:
+            if not entry.takes_none:
+                raise BadMessageError(f"{entry.key!r} is missing; there are {sorted(fields)[:20]}")
+            values[entry.attribute] = None
+    return kind(**values)
+
+
+def json_object(value: object) -> dict[str, Any]:
+    """The value, if it is an object.
+
+    Raises:
+        BadMessageError: It is something else.
+    """
+    if not isinstance(value, dict):
+        raise _unexpected(value, "an object")
+    return value
+
+
+def parsed_json(content: bytes) -> object:
+    """What JSON says.
+
+    Raises:
+        BadMessageError: It is none.
+    """
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BadMessageError(f"the body is not JSON: {error}") from error
+
+
+class _Entry(NamedTuple):
+    attribute: str
+    key: str
+    read: _Reader
+    takes_none: bool
+    has_default: bool
+    keeps: str | None
+
+
+@functools.cache
+def _entries(kind: type) -> list[_Entry]:
+    return [
+        _Entry(
+            field.name,
+            field.metadata.get("json", field.name),
+            _reader(field.type),
+            type(None) in get_args(field.type),
+            field.default is not field.default_factory,  # without any, both are the same mark
+            field.metadata.get("keeps"),
+        )
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_json(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _reader(hint: Any) -> _Reader:
+    """What makes a field's value of a JSON value that is not ``None``."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        kinds = [arg for arg in args if arg is not type(None)]
+        return _reader(kinds[0]) if len(kinds) == 1 else _anything
+    if origin is Annotated:
+        return functools.partial(_checked, _reader(args[0]), args[1])
+    if origin is Literal:
+        rule = Rule(lambda value: value in args, " or ".join(args))
+        return functools.partial(_checked, _text, rule)
+    if origin is tuple:
+        return functools.partial(_items, [_reader(arg) for arg in args if arg is not ...], args)
+    if dataclasses.is_dataclass(hint):
+        return functools.partial(from_json, hint)
+    if origin is not None and issubclass(origin, Mapping):
+        return json_object
+    return _READERS.get(hint, _anything)
+
+
+def _anything(value: Any) -> object:
+    return value
+
+
+def _checked(read: _Reader, rule: Rule, value: Any) -> object:
+    found = read(value)
+    if not rule.holds(found):
+        raise _unexpected(value, rule.expected)
+    return found
+
+
+def _items(readers: list[_Reader], kinds: tuple[Any, ...], value: Any) -> object:
+    """A list as a tuple: of any length if the kinds say so, else of one item for each reader."""
+    any_length = ... in kinds
+    if not isinstance(value, list) or not (any_length or len(value) == len(readers)):
+        raise _unexpected(value, "a list" if any_length else f"a list of {len(readers)}")
+    each = readers * len(value) if any_length else readers
+    return tuple(read(item) for read, item in zip(each, value))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _unexpected(value, "text")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not abs(value) < math.inf:
+        raise _unexpected(value, "a number")
+    return value
+
+
+def _whole_number(value: Any) -> int:
+    number = _number(value)
+    if number != int(number):
+        raise _unexpected(value, "a whole number")
+    return int(number)
+
+
+def _uuid(value: Any) -> UUID:
+    try:
+        return UUID(_text(value))
+    except ValueError:
+        raise _unexpected(value, "a UUID") from None
+
+
+_READERS: Mapping[Any, _Reader] = {
+    bool: bool,
+    int: _whole_number,
+    float: _number,
+    str: _text,
+    UUID: _uuid,
+}
+
+
+def _unexpected(value: object, expected: str) -> BadMessageError:
+    return BadMessageError(f"{type(value).__name__} {str(value)[:80]!r}, expected {expected}")
