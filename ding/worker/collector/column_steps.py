@@ -10,20 +10,29 @@ from ding.envs import PlayerActions, VectorStep, composite_actions
 from ding.policy import as_train_columns
 from ding.utils.errors import DataError
 from ding.worker.collector.step_log import StepLog
-from ding.worker.collector.steps import NO_SEED, Envs, Harvest, Player, Steps, Tree
+from ding.worker.collector.steps import NO_SEED, Envs, Harvest, Player, Tree
 
 
-class ColumnSteps(Steps):
-    """Transitions go, in time, into one log."""
+class ColumnSteps:
+    """Takes steps; transitions go, in time, into one log.
+
+    Args:
+        envs: A launched env manager.
+        players: Their policies, arguments and iterations, which may change between steps.
+        battle: Whether observations, rewards and infos have a leading dimension of players.
+        keeps: Whether transitions are kept at all.
+    """
 
     def __init__(self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool) -> None:
-        super().__init__(envs, players, battle, keeps)
+        self._envs, self._players = envs, players
+        self._battle, self._keeps = battle, keeps
         self._log = StepLog(envs.env_num, len(players))
         self._has_seeds = False
 
     # ------------------------------------------------------------------ acting
 
     def take(self, active: np.ndarray | None, level_seeds: Sequence[int] | None) -> VectorStep:
+        """Act in all ready environments, or those `active`."""
         env_ids, obs = self._envs.ready_columns()
         if active is not None and not active[env_ids].all():
             acts = active[env_ids]
@@ -80,20 +89,22 @@ class ColumnSteps(Steps):
     # ------------------------------------------------------------------ trajectories
 
     def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
+        """With this step, trajectories of environments are complete.
+
+        Args:
+            which: Where `env_ids` are in the step, bool ``[n]``.
+        """
         if self._keeps:
             self._log.end(env_ids, self._of_players(tree_take(step.obs, which)))
 
     def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
+        """Forget the running trajectories of environments."""
         self._log.forget(env_ids)
-
-    def reset_policies(self, env_ids: Sequence[int]) -> None:
-        for player in self._players:
-            for env_id in env_ids if player.mode.batched.resets else ():
-                player.mode.reset([env_id])
 
     # ------------------------------------------------------------------ harvest
 
     def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
+        """See `Rollout.harvest`."""
         harvests: list[Harvest] = [([], []) for _ in self._players]
         ended = self._log.ended()
         if ended is None:

@@ -15,7 +15,7 @@ from ding.envs import VectorStep
 from ding.utils.errors import ConfigError
 from ding.worker.collector.column_steps import ColumnSteps
 from ding.worker.collector.row_steps import RowSteps
-from ding.worker.collector.steps import Envs, Harvest, Info, Mode, Player, RowOptions, Steps
+from ding.worker.collector.steps import Envs, Harvest, Info, Mode, Player, RowOptions
 from ding.worker.collector.tally import Episode, Tally
 
 INF = float("inf")
@@ -57,11 +57,13 @@ class Rollout:
         self._envs = envs
         # The batched core of an eval mode takes no arguments.
         takes_kwargs = keeps or not any(player.kwargs for player in players)
-        self._steps: Steps = (
+        in_columns = takes_kwargs and not options and _know_columns(envs, players)
+        self._steps = (
             ColumnSteps(envs, players, battle, keeps)
-            if takes_kwargs and not options and _know_columns(envs, players)
+            if in_columns
             else RowSteps(envs, players, battle, keeps, options)
         )
+        self._to_reset = [p.mode for p in players if not in_columns or p.mode.batched.resets]
         self._resets = getattr(envs, "reset_count", 0)
         # Steps of each environment's running trajectory and of its episode.
         self._lengths = np.zeros((2, envs.env_num), np.int64)
@@ -111,7 +113,7 @@ class Rollout:
             tally.envsteps -= len(failed)
             self._steps.forget(failed)
             self._lengths[:, failed] = 0
-            self._steps.reset_policies(failed.tolist())
+            self._reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
             self._steps.complete(ids, step, complete)
@@ -131,8 +133,13 @@ class Rollout:
         ended = env_ids.tolist()
         episodes = [_episode(i, length, infos[i]) for i, length in zip(ended, lengths)]
         tally.end_episodes(episodes)
-        self._steps.reset_policies(ended)
+        self._reset_policies(ended)
         return episodes
+
+    def _reset_policies(self, env_ids: list[int]) -> None:
+        for mode in self._to_reset:
+            for env_id in env_ids:
+                mode.reset([env_id])
 
     def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
         """Take the completed trajectories.

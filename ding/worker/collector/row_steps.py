@@ -20,7 +20,6 @@ from ding.worker.collector.steps import (
     Player,
     RowOptions,
     Samples,
-    Steps,
     Tree,
 )
 
@@ -31,8 +30,10 @@ ByEnv: TypeAlias = Mapping[int, Any]
 Acted: TypeAlias = Sequence[tuple[Tree, Info, int]]
 
 
-class RowSteps(Steps):
-    """Transitions go, as dicts, into one list per environment and player.
+class RowSteps:
+    """`ColumnSteps` whose transitions go, as dicts, into one list per environment and player.
+
+    Of the steps that it takes, ``obs`` and ``reward`` are empty.
 
     Args:
         options: What is done to transitions one by one.
@@ -46,7 +47,8 @@ class RowSteps(Steps):
         keeps: bool,
         options: RowOptions,
     ) -> None:
-        super().__init__(envs, players, battle, keeps)
+        self._envs, self._players = envs, players
+        self._battle, self._keeps = battle, keeps
         self._options = options
         self._knows_seeds = False
         # By env id, until the environment answers.
@@ -116,11 +118,6 @@ class RowSteps(Steps):
 
     def _of_player(self, obs: ByEnv, index: int) -> ByEnv:
         return {i: value[index] for i, value in obs.items()} if self._battle else obs
-
-    def reset_policies(self, env_ids: Sequence[int]) -> None:
-        for player in self._players:
-            for env_id in env_ids:
-                player.mode.reset([env_id])
 
     # ------------------------------------------------------------------ trajectories
 

@@ -1,13 +1,10 @@
-"""What collectors and evaluators are given and give, and what takes their steps."""
+"""What collectors and evaluators are given and give."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-
-from ding.envs import VectorStep
 
 #: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
 Mode: TypeAlias = Any
@@ -82,44 +79,3 @@ class RowOptions:
 
     def __bool__(self) -> bool:
         return self.transform_obs or self.deepcopy_obs or self.reward_shaping
-
-
-class Steps(ABC):
-    """Takes steps, and keeps the transitions of running and complete trajectories.
-
-    Args:
-        envs: A launched env manager.
-        players: Their policies, arguments and iterations, which may change between steps.
-        battle: Whether observations, rewards and infos have a leading dimension of players.
-        keeps: Whether transitions are kept at all.
-    """
-
-    def __init__(self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool) -> None:
-        self._envs = envs
-        self._players = players
-        self._battle = battle
-        self._keeps = keeps
-
-    @abstractmethod
-    def take(self, active: np.ndarray | None, level_seeds: Sequence[int] | None) -> VectorStep:
-        """Act in all ready environments, or those `active`; ``obs`` and ``reward`` are optional."""
-
-    @abstractmethod
-    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
-        """With this step, trajectories of environments are complete.
-
-        Args:
-            which: Where `env_ids` are in the step, bool ``[n]``.
-        """
-
-    @abstractmethod
-    def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
-        """Forget the running trajectories of environments."""
-
-    @abstractmethod
-    def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
-        """See `Rollout.harvest`."""
-
-    @abstractmethod
-    def reset_policies(self, env_ids: Sequence[int]) -> None:
-        """Tell the policies that episodes are over."""
