@@ -52,18 +52,6 @@ class BaseLearner:
             buffer.
     """
 
-    ckpt_name: str | None
-    collector_envstep: int
-    exp_name: str
-    instance_name: str
-    last_iter: CountVar
-    log_buffer: dict[str, LogVars]
-    logger: logging.Logger
-    priority_info: LogVars
-    rank: int
-    tb_logger: Writer | None
-    world_size: int
-
     config: ClassVar[dict[str, Any]] = dict(
         train_iterations=int(1e9),
         dataloader=dict(num_workers=0),
@@ -94,19 +82,19 @@ class BaseLearner:
         instance_name: str | None = "learner",
     ) -> None:
         self._cfg = cfg
-        self.exp_name = exp_name  # type: ignore[assignment]
-        self.instance_name = instance_name  # type: ignore[assignment]
+        self.exp_name: str = exp_name  # type: ignore[assignment]
+        self.instance_name: str = instance_name  # type: ignore[assignment]
         self._end_flag = False
         self._dataloader: IDataLoader | None = None
         self.rank, self.world_size = dist_info or (get_rank(), get_world_size())
         self.last_iter = CountVar(0)
         self._batch_count = 0
         self.collector_envstep = 0
-        self.ckpt_name = None
+        self.ckpt_name: str | None = None
         self.checkpoint_facts: State = {}
         self._learner_done = False
-        self.priority_info = {}
-        self.log_buffer = {
+        self.priority_info: LogVars = {}
+        self.log_buffer: dict[str, LogVars] = {
             "scalar": build_log_buffer(),
             "scalars": build_log_buffer(),
             "histogram": build_log_buffer(),
@@ -120,7 +108,7 @@ class BaseLearner:
     def _set_up_logging(self, tb_logger: Writer | None) -> None:
         self._feed: MonitorFeed | None = None
         self._train_time = self._data_time = 0.0
-        self.logger = None  # type: ignore[assignment]
+        self.logger: logging.Logger = None  # type: ignore[assignment]
         self._owns_writer = tb_logger is None
         self.tb_logger = tb_logger
         if self.rank == 0 or not self.only_monitor_rank0:
@@ -171,20 +159,21 @@ class BaseLearner:
         identity = _identity(data)
         output = self._policy.forward(data, **(policy_kwargs or {}))
         self._train_time = time.perf_counter() - start
-        logged = [one or {} for one in (output if isinstance(output, list) else [output])]
-        for log_vars in logged:
-            self._take_log(log_vars, identity)
+        logged = []
+        for log_vars in output if isinstance(output, list) else [output]:
+            logged.append(dict(log_vars or {}))
+            priority = logged[-1].pop("priority", None)
+            if priority is not None:
+                self.priority_info = {"priority": priority, **identity}
+            self._take_log(logged[-1])
             self.call_hook("after_iter")
             self.last_iter.add(1)
-        return [_without_priority(log_vars) for log_vars in logged]
+        return logged
 
-    def _take_log(self, log_vars: LogVars, identity: LogVars) -> None:
+    def _take_log(self, log_vars: LogVars) -> None:
         scalar = self.log_buffer["scalar"]
         for name, value in log_vars.items():
-            if name == "priority":
-                if value is not None:
-                    self.priority_info = {"priority": value, **identity}
-            elif name.startswith("[scalars]"):
+            if name.startswith("[scalars]"):
                 self.log_buffer["scalars"][name.partition("]")[2]] = value
             elif name.startswith("[histogram]"):
                 self.log_buffer["histogram"][name.partition("]")[2]] = value
@@ -344,7 +333,7 @@ class BaseLearner:
             "last_iter": self.last_iter.val,
             "batch_count": self._batch_count,
             "collector_envstep": self.collector_envstep,
-            "monitor": {} if self._feed is None else self._feed.monitor.window(),
+            "monitor": [] if self._feed is None else self._feed.window(),
         }
 
     def load_state_dict(self, state_dict: State) -> None:
@@ -353,7 +342,8 @@ class BaseLearner:
         self._batch_count = state_dict.get("batch_count", 0)
         self.collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
-            self._feed.load_window(state_dict["monitor"])
+            window = state_dict["monitor"]
+            self._feed.load_window(window if isinstance(window, list) else [])  # of an older kind
 
     # ------------------------------------------------------------------ properties
 
@@ -399,12 +389,6 @@ def _declares_nothing(policy: LearnMode) -> bool:
     """Whether the policy leaves it open what it logs: all numbers that it returns are."""
     function = getattr(policy.monitor_vars, "__func__", None)
     return function is Policy._monitor_vars_learn
-
-
-def _without_priority(log_vars: LogVars) -> LogVars:
-    if "priority" not in log_vars:
-        return log_vars
-    return {name: value for name, value in log_vars.items() if name != "priority"}
 
 
 _IDENTITY = ("replay_buffer_idx", "replay_unique_id")

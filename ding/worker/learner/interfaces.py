@@ -1,9 +1,6 @@
-"""What a learner trains with, and what its hooks see of it."""
+"""What a learner trains with."""
 
-import logging
 from typing import Any, Protocol, TypeAlias
-
-from ding.torch_utils import CountVar
 
 #: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
 LogVars: TypeAlias = dict[str, Any]
@@ -39,28 +36,3 @@ class LearnMode(Protocol):
 
     def load_state_dict(self, state_dict: State) -> None:
         """Go on from a state."""
-
-
-class HookEngine(Protocol):
-    """A learner, as its hooks see it."""
-
-    ckpt_name: str | None
-    collector_envstep: int
-    exp_name: str
-    instance_name: str
-    last_iter: CountVar
-    log_buffer: dict[str, LogVars]
-    logger: logging.Logger
-    rank: int
-
-    @property
-    def policy(self) -> LearnMode: ...
-
-    @property
-    def only_monitor_rank0(self) -> bool: ...
-
-    def info(self, s: str) -> None: ...
-
-    def update_monitor(self) -> None: ...
-
-    def log_monitor(self) -> None: ...

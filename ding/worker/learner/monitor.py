@@ -1,7 +1,7 @@
 """What a learner knows of its last iterations."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Real
 
@@ -40,35 +40,6 @@ class TickMonitor(LoggedModel[TickTime]):
             if isinstance(value, LoggedValue)
         ]
 
-    def window(self) -> dict[str, list[tuple[float, float]]]:
-        """By name, how many ticks ago each value of the window came, and the value."""
-        now = self.current_time()
-        return {
-            name: [(now - when, float(np.mean(value))) for when, value in records]
-            for name in self.value_names()
-            if (records := self.ranged_data(name).history())
-        }
-
-    def load_window(self, window: Mapping[str, list[tuple[float, float]]]) -> None:
-        """Take up a window, moving the clock on over it."""
-        known = set(self.value_names())
-        records = [
-            (age, name, value)
-            for name, values in window.items()
-            if name in known
-            for age, value in values
-        ]
-        left = max((age for age, *_ in records), default=0)
-        for age, name, value in sorted(records, key=lambda record: -record[0]):
-            self._go_on(left - age)
-            left = age
-            setattr(self, name, value)
-        self._go_on(left)
-
-    def _go_on(self, ticks: float) -> None:
-        if ticks >= 1:
-            self.time.step(int(ticks))
-
 
 _Reduction = Callable[[list[np.floating]], np.floating]
 
@@ -95,11 +66,6 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
     return type("SimpleTickMonitor", (TickMonitor,), values)
 
 
-def _one_number(value: object) -> object:
-    """Of the values of a batch, as some policies log them, the mean."""
-    return float(np.mean(value)) if isinstance(value, list) else value
-
-
 class MonitorFeed:
     """A monitor that is filled when it is looked at, not at each iteration.
 
@@ -109,24 +75,18 @@ class MonitorFeed:
     """
 
     def __init__(self, names: Sequence[str], every_number: bool = False) -> None:
-        self._tick = TickTime()
         self._wanted = list(names)
         self._every_number = every_number
-        self._make_monitor()
         # One more than the window: ranges include the value before them.
-        self._unread: deque[Mapping[str, object]] = deque(maxlen=WINDOW + 1)
-        self._unread_count = 0
+        self._recent: deque[Mapping[str, object]] = deque(maxlen=WINDOW + 1)
+        self._make_monitor()
 
     def _make_monitor(self) -> None:
+        """An empty one of what is wanted; all that is remembered is for it to read."""
+        self._tick = TickTime()
         self._monitor = get_simple_monitor_type(self._wanted)(self._tick, expire=WINDOW)
         self._names = frozenset(self._monitor.value_names())
-
-    def load_window(self, window: Mapping[str, list[tuple[float, float]]]) -> None:
-        """Take up the window of an earlier monitor, and go on from there."""
-        if self._every_number:
-            self._wanted += [name for name in window if name not in self._names]
-            self._make_monitor()
-        self._monitor.load_window(window)
+        self._unread = len(self._recent)
 
     def names(self) -> list[str]:
         """What is monitored and has come at all, but for the times; those asked for first."""
@@ -135,40 +95,51 @@ class MonitorFeed:
 
     def add(self, values: Mapping[str, object]) -> None:
         """Take the values of one iteration; those that are not monitored are left out."""
-        self._unread.append(values)
-        self._unread_count += 1
+        self._recent.append(values)
+        self._unread += 1
 
     @property
     def monitor(self) -> TickMonitor:
-        if self._every_number:
-            self._take_up_names()
-        forgotten = self._unread_count - len(self._unread)
-        if forgotten:
-            self._tick.step(forgotten)
-        for values in self._unread:
-            for name, value in values.items():
-                if name in self._names and value is not None:
-                    setattr(self._monitor, name, _one_number(value))
+        if not self._unread:
+            return self._monitor
+        if self._every_number and (new := self._new_names()):
+            self._wanted += new
+            self._make_monitor()
+        unread = list(self._recent)[-self._unread :]
+        if self._unread > len(unread):
+            self._tick.step(self._unread - len(unread))
+        for values in unread:
+            for name, value in self._monitored(values):
+                setattr(self._monitor, name, value)
             self._tick.step()
-        self._unread.clear()
-        self._unread_count = 0
+        self._unread = 0
         return self._monitor
 
-    def _take_up_names(self) -> None:
-        found = {
-            name: None
-            for values in self._unread
-            for name, value in values.items()
-            if name not in self._names and _is_number(value)
-        }
-        if not found:
-            return
-        window, now = self._monitor.window(), self._tick.time()
-        self._wanted += found
-        oldest = max((age for records in window.values() for age, _ in records), default=0)
-        self._tick = TickTime(int(now - oldest))
+    def _monitored(self, values: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+        for name, value in values.items():
+            if name in self._names and value is not None:
+                # Of the values of a batch, as some policies log them, the mean.
+                yield name, float(np.mean(value)) if isinstance(value, list) else value
+
+    def _new_names(self) -> list[str]:
+        found = (item for values in self._recent for item in values.items())
+        return list(dict.fromkeys(n for n, v in found if n not in self._names and _is_number(v)))
+
+    # ------------------------------------------------------------------ state
+
+    def window(self) -> list[dict[str, float]]:
+        """What the last iterations have brought of what is monitored, in plain numbers."""
+        _ = self.monitor  # knows all names
+        return [
+            {name: float(np.mean(value)) for name, value in self._monitored(values)}
+            for values in self._recent
+        ]
+
+    def load_window(self, window: Sequence[Mapping[str, float]]) -> None:
+        """Go on from what `window` gave."""
+        self._recent.clear()
+        self._recent.extend(window)
         self._make_monitor()
-        self._monitor.load_window(window)
 
 
 def _is_number(value: object) -> bool:

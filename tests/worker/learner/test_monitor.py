@@ -43,6 +43,6 @@ def test_names_that_come_later_lose_nothing():
 def test_a_window_is_taken_up():
     feed = feed_of({"loss": 1.0}, {"loss": 3.0}, every_number=True)
     other = MonitorFeed(["cur_lr"], every_number=True)
-    other.load_window(feed.monitor.window())
+    other.load_window(feed.window())
     assert other.names() == ["loss"]
     assert other.monitor.avg["loss"]() == 2.0
