@@ -22,6 +22,9 @@ from ding.utils.errors import DataError
 #: What a container may be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
+#: Columns and the rows of them that are meant, part by part.
+Windows = list[tuple[Mapping[str, AnyColumn], range]]
+
 #: Two threads that reach into one container must find the same rows.
 _turning_to_rows = threading.Lock()
 
@@ -132,6 +135,8 @@ class Columns(list[Any]):
         parts = self._parts
         if parts is None:
             return None
+        if len(parts) == 1:
+            return None if parts[0][0].columns is None else parts
         found = [block.columns for block, _ in parts]
         first = found[0] if found else None
         for columns in found:
@@ -172,7 +177,7 @@ class Columns(list[Any]):
             raise _handed_out()
         return dict(columns)
 
-    def windows(self) -> list[tuple[Mapping[str, AnyColumn], range]] | None:
+    def windows(self) -> Windows | None:
         """Columns, and which rows of them these are, in steps of one: part by part, in order.
 
         For who copies them anyway: a slice needs no views of its own for that, parts need not be
@@ -181,11 +186,12 @@ class Columns(list[Any]):
         Returns:
             ``None`` if the data has become rows.
         """
-        found: list[tuple[Mapping[str, AnyColumn], range]] = []
-        for block, span in self._columnar_parts() or ():
+        parts = self._columnar_parts() or ()
+        found: Windows = []
+        for block, span in parts:
             if (columns := block.columns) is not None and span.step == 1:
                 found.append((columns, span))
-        if found and self._parts is not None and len(found) == len(self._parts):
+        if found and len(found) == len(parts):
             return found
         joined = self.columns_or_none()
         return None if joined is None else [(joined, range(len(self)))]

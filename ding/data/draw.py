@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+#: Most batches, and numbers, that are drawn at once.
 _MOST_AHEAD = 32
+_MOST_NUMBERS = 1 << 14
 
 
 class Draw:
@@ -22,7 +24,7 @@ class Draw:
         self._forget()
 
     def _forget(self) -> None:
-        self._n = self._at = 0
+        self._way, self._n, self._at = "", 0, 0
         self._ahead = np.empty((0, 0), np.int64)
 
     def distinct(self, n: int, size: int) -> np.ndarray:
@@ -34,22 +36,47 @@ class Draw:
         if size * size > n:
             few = size * 4 <= n
             return self._first_seen(n, size) if few else self.rng.choice(n, size, replace=False)
-        same = n == self._n and size == self._ahead.shape[1]
+        return self._next("distinct", n, size)
+
+    def shares(self, n: int, size: int) -> np.ndarray:
+        """One number of each of `size` equal parts of a circle of the integers ``[0, n)``.
+
+        No one is there twice, and each is as likely. Which part begins where is drawn as well.
+
+        Returns:
+            int64 [size], ascending but for one place; not to be changed.
+        """
+        return self._next("shares", n, size)
+
+    def _next(self, way: str, n: int, size: int) -> np.ndarray:
+        """The next batch of several drawn at once: of more and more, while all is as before."""
+        same = n == self._n and size == self._ahead.shape[1] and way == self._way
         if not same or self._at == len(self._ahead):
-            # While the range stays as it is, draw more and more batches at once.
-            self._draw_ahead(n, size, min(2 * len(self._ahead) + 1, _MOST_AHEAD) if same else 1)
+            most = min(_MOST_AHEAD, _MOST_NUMBERS // size + 1)
+            batches = min(2 * len(self._ahead) + 1, most) if same else 1
+            draw = self._draw_sets if way == "distinct" else self._draw_shares
+            self._ahead = draw(n, size, batches)
+            self._way, self._n, self._at = way, n, 0
         self._at += 1
         return self._ahead[self._at - 1]
 
-    def _draw_ahead(self, n: int, size: int, batches: int) -> None:
-        self._forget()
-        while not len(self._ahead):
+    def _draw_sets(self, n: int, size: int, batches: int) -> np.ndarray:
+        while True:
             index = (self.rng.random((batches, size)) * n).astype(np.int64)
             # Most batches have no number twice. To leave the others out is several times faster
             # than numpy's drawing without replacement, and as uniform.
             ordered = np.sort(index, axis=1)
-            self._ahead = index[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
-        self._n = n
+            index = index[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
+            if len(index):
+                return index
+
+    def _draw_shares(self, n: int, size: int, batches: int) -> np.ndarray:
+        edges = np.arange(size + 1) * n // size
+        chance = self.rng.random((batches, size + 1))
+        index = (chance[:, :-1] * (edges[1:] - edges[:-1])).astype(np.int64)
+        index += edges[:-1]
+        index += (chance[:, -1:] * n).astype(np.int64)
+        return np.subtract(index, n, out=index, where=index >= n)
 
     def _first_seen(self, n: int, size: int) -> np.ndarray:
         """Numbers drawn one after the other, without those that came before."""
@@ -84,6 +111,7 @@ class Draw:
         """What goes on with the same draws; the generator as text, as its integers are large."""
         return {
             "generator": json.dumps(self.rng.bit_generator.state),
+            "way": self._way,
             "n": self._n,
             "ahead": self._ahead.copy(),
             "at": self._at,
@@ -91,5 +119,6 @@ class Draw:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.rng.bit_generator.state = json.loads(state["generator"])
+        self._way = state.get("way", "distinct")
         self._n, self._at = int(state["n"]), int(state["at"])
         self._ahead = np.array(state["ahead"], np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ding.data.column_store import ColumnStore
-from ding.data.columns import AnyColumn, Columns, as_columns
+from ding.data.columns import AnyColumn, Columns, Windows, as_columns
 from ding.data.kinds import Column, Item, Items, State
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
@@ -77,17 +77,23 @@ class ItemRing:
             if self._store is not None and self._store.write_row(self.head, data):
                 return self._advance(1)
         elif isinstance(data, Columns) and (windows := data.windows()) is not None:
-            if len(windows) > 1 and len(data) > self.capacity:
-                windows = [(data.columns, range(len(data)))]
-            if len(windows) == 1:
-                return self.push_columns(*windows[0])
-            start = self.head
-            for columns, rows in windows:
-                self.push_columns(columns, rows)
-            return start, len(data)
+            return self.push_windows(windows)
         elif isinstance(data, list):
             return self._push_list(data)
         return self._push_list([data])
+
+    def push_windows(self, windows: Windows) -> tuple[int, int]:
+        """`push` of what `Columns.windows` gave."""
+        if len(windows) == 1:
+            return self.push_columns(*windows[0])
+        total = sum(len(rows) for _, rows in windows)
+        skipped = max(total - self.capacity, 0)
+        self._advance(skipped)
+        start = self.head
+        for columns, rows in windows:
+            self.push_columns(columns, rows[skipped:])
+            skipped = max(skipped - len(rows), 0)
+        return start, min(total, self.capacity)
 
     def push_columns(self, columns: Mapping[str, AnyColumn], rows: range) -> tuple[int, int]:
         """`push` of these rows of columns; a range in steps of one."""

@@ -79,7 +79,7 @@ class Slots:
 class Priorities(Slots):
     """Priorities of slots, of which some are occupied; draws slots in proportion to them.
 
-    As long as all priorities are equal no tree is kept: drawing is then uniform, and as cheap.
+    As long as all priorities are equal no tree is kept: shares of slots are then drawn from.
 
     Args:
         capacity: Number of slots.
@@ -193,7 +193,7 @@ class Priorities(Slots):
 
     def _draw_uniform(self, source: Draw, size: int, among: np.ndarray | None) -> np.ndarray:
         n = self.count if among is None else len(among)
-        at = source.any(n, size) if size > n else source.distinct(n, size)
+        at = source.shares(n, size) if 0 < size <= n else source.any(n, size)
         if among is not None:
             return among[at]
         return at.copy() if self._prefix_only else self.slots()[at]

@@ -7,6 +7,7 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.ring_buffer import RingBuffer
+from ding.data.columns import Windows
 from ding.data.id_column import IdColumn, id_numbers
 from ding.data.kinds import State
 from ding.data.priorities import Priorities, checked_priorities
@@ -45,20 +46,23 @@ class PrioritisedBuffer(RingBuffer):
         total: int,
         priorities: np.ndarray | None = None,
         iters: np.ndarray = _UNKNOWN_ITER,
+        windows: Windows | None = None,
     ) -> tuple[int, int]:
         """Push one item, or a list of `total` items.
 
         Args:
             priorities: Float64 [total]; None for the highest so far.
             iters: Iteration of the policy that collected each, int64 [total], or [] for all.
+            windows: What `data` gave if it is columns and was asked.
         """
-        start, n = super()._store(data, total)
+        start, n = super()._store(data, total, windows)
         if priorities is not None:
             slots = np.arange(start, start + n) % self.replay_buffer_size
             self._priorities.update(slots, priorities[total - n :])
-        number = self._next_number + total - n
         self._next_number += total
-        self._label(start, n, number, iters[total - n :] if iters.ndim else iters)
+        if n < total and iters.ndim:
+            iters = iters[total - n :]
+        self._label(start, n, self._next_number - n, iters)
         return start, n
 
     def _label(self, start: int, n: int, number: int, iters: np.ndarray) -> None:

@@ -11,6 +11,7 @@ from easydict import EasyDict
 from ding.data.buffer.buffer_log import BufferLog
 from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
+from ding.data.columns import Windows
 from ding.data.draw import Draw
 from ding.data.item_ring import ItemRing
 from ding.data.kinds import Item, Items, State
@@ -85,8 +86,11 @@ class RingBuffer:
         """Store one item, or each item of a list."""
         raise NotImplementedError
 
-    def _store(self, data: object, total: int) -> tuple[int, int]:
+    def _store(self, data: object, total: int, windows: Windows | None = None) -> tuple[int, int]:
         """Push one item, or a list of `total` items.
+
+        Args:
+            windows: What `data` gave if it is columns and was asked.
 
         Returns:
             The first slot that was written and the number of slots, which go on around the end.
@@ -96,7 +100,7 @@ class RingBuffer:
             replaced %= self._ring.capacity
             self._discard(replaced[self._slots.occupied[replaced]])
         before = self._slots.count
-        start, n = self._ring.push(data)
+        start, n = self._ring.push(data) if windows is None else self._ring.push_windows(windows)
         self._push_count += total
         if n < total:
             assert isinstance(data, list)

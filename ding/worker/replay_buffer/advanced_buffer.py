@@ -129,10 +129,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
         if batch is None or windows is None:
             self._push_rows(data)
             return
-        parts = [_iters(*window) for window in windows]
-        iters = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if len(windows) == 1:
+            iters = _iters(*windows[0])
+        else:
+            iters = np.concatenate([_iters(*window) for window in windows])
         if _OWN_SET.isdisjoint(windows[0][0]):
-            self._store(batch, total, None, iters)
+            self._store(batch, total, None, iters, windows)
             return
         columns = batch.columns
         priorities = columns.get("priority")
@@ -206,7 +208,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
             facts: Facts = {
-                "replay_unique_id": self._ids(self._number.take(slots)),
+                "replay_unique_id": IdColumn(self._instance_name, self._number.take(slots)),
                 "replay_buffer_idx": slots,
                 "use": use,
                 "staleness": _staleness(self._collect_iter.take(slots), cur_learner_iter),
@@ -327,9 +329,10 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
 def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     """Iterations since those; -1 where they are unknown."""
     staleness = cur_iter - iters
-    unknown = iters < 0
-    if np.count_nonzero(unknown):
-        staleness[unknown] = -1
+    if (
+        len(iters) and iters[iters.argmin()] < 0
+    ):  # of few numbers several times faster than a reduction
+        staleness[iters < 0] = -1
     return staleness
 
 

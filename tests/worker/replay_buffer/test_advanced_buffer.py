@@ -93,6 +93,18 @@ class TestFacts:
 
 
 class TestColumns:
+    def test_a_batch_of_none(self, make):
+        buffer = make()
+        buffer.push(columns(0, 8), 0)
+        assert len(buffer.sample(0, 0)) == 0
+
+    def test_parts_of_which_only_the_last_rows_fit(self, make):
+        buffer = make(size=4)
+        buffer.push(columns(0, 3) + columns(3, 6)[:2] + columns(6, 9), 0)
+        ids = {i: r["replay_unique_id"] for i, r in all_of(buffer).items()}
+        assert ids == {4: "buffer_4", 6: "buffer_5", 7: "buffer_6", 8: "buffer_7"}
+        assert {r["obs"].item() for r in all_of(buffer).values()} == {4, 6, 7, 8}
+
     def test_facts_are_columns(self, make):
         buffer = make()
         buffer.push(columns(0, 8), 0)
