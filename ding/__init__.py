@@ -7,9 +7,11 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # `ding.plot` and `ding.load` are there after `import ding`, which costs nothing.
+    # These are there after `import ding`, which costs nothing.
     if name == "plot":
         return importlib.import_module("ding.plot")
     if name == "load":
         return importlib.import_module("ding.entry.trained_policy").load
+    if name == "RunCallback":
+        return importlib.import_module("ding.utils.callbacks").RunCallback
     raise AttributeError(f"module 'ding' has no attribute {name!r}")

@@ -13,6 +13,8 @@ TOP_KEYS: dict[str, Any] = {
     "create_config": None,
     # What takes the run's figures beside its own files: names, or options by name.
     "trackers": None,
+    # What is called while the run goes on: classes or their names, or arguments by name.
+    "callbacks": None,
 }
 
 _COMPONENT: dict[str, Any] = {"type": "", "import_names": [], "cfg_type": ""}

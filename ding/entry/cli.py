@@ -12,7 +12,7 @@ import click
 
 from ding import __version__
 from ding.entry import cli_options
-from ding.utils.errors import DingError, EnvError, RunError
+from ding.utils.errors import CallbackError, DingError, EnvError, RunError
 
 _MODES = ("serial", "serial_onpolicy", "serial_offline", "serial_bc", "parallel", "dist", "eval")
 
@@ -173,7 +173,7 @@ def main(
             sys.exit(1)
         if debug:
             raise
-        is_code = isinstance(error, EnvError) and error.__cause__ is not None
+        is_code = isinstance(error, EnvError | CallbackError) and error.__cause__ is not None
         hint = "\n(--debug shows where in its code)" if is_code else ""
         _fail(f"{error}{hint}")
     except KeyboardInterrupt:

@@ -31,6 +31,7 @@ from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor
 from ding.utils import durations, set_pkg_seed
+from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key, read_run_key
@@ -44,6 +45,7 @@ def parallel_pipeline(
     enable_total_log: bool | None = False,
     disable_flask_log: bool | None = True,
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> None:
     """Train with a coordinator, learners and collectors until the commander says converged.
 
@@ -56,6 +58,8 @@ def parallel_pipeline(
         disable_flask_log: Whether servers keep single requests out of the logs.
         strict: Whether keys of the config that are not known are errors, rather than reported: all,
             or those at or under these paths.
+        callbacks: What the coordinator calls while the run goes on, beside the ``callbacks`` of
+            the config: as for `ding.entry.serial_pipeline`. They live in its process.
 
     Raises:
         ConfigError: What is wrong with the config, before anything is started.
@@ -71,12 +75,14 @@ def parallel_pipeline(
     notes = Notes()
     config = compile_joining(main, create, system, seed, notes=notes, strict=strict)
     print_notes(notes)
+    made = Callbacks(config.main.get("callbacks"), callbacks)
     config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}
     resume = bool(at(config.main, "policy.learn.resume_training"))
     with StopSignal() as stop:
 
         def run(key: str) -> Ending:
             save_run_config(config)
+            config.callbacks = made.callbacks
             if has_own_engine(config.system):
                 return run_on_engine(config, resume)
             return Supervisor(config, key, resume).run(stop)

@@ -15,6 +15,7 @@ from ding.entry.part_process import Failed, PartHandle, RunEnded, Up
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
 from ding.utils import set_pkg_seed
+from ding.utils.callbacks import Callbacks
 from ding.utils.console import Console, say
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
@@ -63,7 +64,10 @@ def run_coordinator(
         ) as log,
         Console(main.exp_name, goal if isinstance(goal, int | float) else None) as console,
     ):
-        coordinator = Coordinator(config, run_log=log, console=console, engine=engine)
+        given = config.get("callbacks", main.get("callbacks"))
+        coordinator = Coordinator(
+            config, run_log=log, console=console, engine=engine, callbacks=Callbacks(given)
+        )
         try:
             coordinator.start()
             handle.on_worker_ended(coordinator.worker_ended)

@@ -19,6 +19,7 @@ from ding.entry.utils import random_collect
 from ding.policy import Policy
 from ding.torch_utils.threads import threads_that_fit
 from ding.utils import get_rank
+from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
@@ -39,6 +40,7 @@ def serial_pipeline(
     max_env_step: int | None = int(1e10),
     dynamic_seed: bool | None = True,
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> Policy:
     """Train a policy from a replay buffer until it is good enough or a limit is reached.
 
@@ -54,6 +56,8 @@ def serial_pipeline(
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
         strict: Whether keys of the config that are not known are errors, rather than reported: all,
             or those at or under these paths.
+        callbacks: What is called while the run goes on, beside the ``callbacks`` of the config:
+            `ding.utils.callbacks.RunCallback` objects, classes, or names ``module:Name``.
 
     Returns:
         The trained policy.
@@ -66,6 +70,7 @@ def serial_pipeline(
     return train_to_end(
         *(cfg, notes, off_policy_round, env_setting, model),
         *(max_train_iter, max_env_step, dynamic_seed),
+        callbacks=callbacks,
     )[0]
 
 
@@ -104,6 +109,7 @@ def train_to_end(
     mode: str = "serial",
     prepare: Callable[[Components], None] | None = None,
     outfit: Callable[[Components], None] = lambda parts: None,
+    callbacks: GivenCallbacks = None,
 ) -> tuple[Policy, bool]:
     """What all serial pipelines do: build, train, close, and return how it ended.
 
@@ -112,11 +118,13 @@ def train_to_end(
         prepare: What comes before the first round of a run that has taken no environment step;
             by default random samples are collected, if the config says so.
         outfit: What is done to the parts when they have been built.
+        callbacks: Beside those of the config.
 
     Returns:
         The policy, and whether it has reached its goal.
     """
     limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
+    called = Callbacks(cfg.get("callbacks"), callbacks)
 
     def build(writer: Any) -> Components:
         parts = build_components(cfg, writer, env_setting, model, dynamic_seed, mode)
@@ -134,6 +142,7 @@ def train_to_end(
                 lambda run: run.train(prepare or _fill_randomly, one_round),
                 build,
                 stop,
+                called,
                 limits,
             )
         except StopNow as signalled:
@@ -148,6 +157,7 @@ def _train(
     train_in: Callable[[SerialRun], Ending],
     build: Callable[[Any], Components],
     stop: RunStop,
+    callbacks: Callbacks,
     limits: tuple[float, float],
 ) -> tuple[Policy, Ending]:
     goal = first_goal(cfg.policy.eval.evaluator.get("stop_value"))
@@ -167,7 +177,7 @@ def _train(
             with contextlib.closing(build(log.writer)) as parts:
                 watch.rest()
                 stop.patient = True
-                run = SerialRun(parts, log, console, stop, watch, folder, *limits)
+                run = SerialRun(parts, log, console, stop, watch, folder, callbacks, *limits)
                 watch.run = run
                 with threads_that_fit(parts.learner.policy.get_attribute("model")):
                     ending = train_in(run)

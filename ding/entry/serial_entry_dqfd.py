@@ -23,6 +23,7 @@ from ding.entry.serial_entry import load_training, off_policy_round, train_to_en
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy, create_policy
 from ding.utils import read_file
+from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import ConfigError
 from ding.worker import SampleSerialCollector, create_buffer
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
@@ -39,6 +40,7 @@ def serial_pipeline_dqfd(
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> Policy:
     """Train a policy from its own experience and an expert's (Hester et al. 2018).
 
@@ -63,6 +65,7 @@ def serial_pipeline_dqfd(
         *(cfg, notes, _round, env_setting, model, max_train_iter, max_env_step, True),
         outfit=_add_demonstrations,
         prepare=partial(_demonstrate, expert, env_setting),
+        callbacks=callbacks,
     )[0]
 
 

@@ -12,6 +12,7 @@ from ding.entry.offline_data import Batches, load_samples
 from ding.entry.serial_entry import load_training, priority_info, train_to_end
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
+from ding.utils.callbacks import GivenCallbacks
 from ding.utils.errors import DataError
 
 
@@ -22,6 +23,7 @@ def serial_pipeline_offline(
     model: torch.nn.Module | None = None,
     max_train_iter: int | None = int(1e10),
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> Policy:
     """Train a policy on a data set until it is good enough or a limit is reached.
 
@@ -43,7 +45,9 @@ def serial_pipeline_offline(
         DataError: The data set is empty, or not of what the policy learns from.
     """
     return train_offline(
-        *(input_cfg, seed, env_setting, model, max_train_iter, strict), mode="serial_offline"
+        *(input_cfg, seed, env_setting, model, max_train_iter, strict),
+        mode="serial_offline",
+        callbacks=callbacks,
     )[0]
 
 
@@ -55,6 +59,7 @@ def serial_pipeline_bc(
     max_iter: int | None = int(1e6),
     env_setting: list[Any] | None = None,
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> tuple[Policy, bool]:
     """Train a policy to act as the demonstrator of a data set did.
 
@@ -69,7 +74,10 @@ def serial_pipeline_bc(
         The policy, and whether it has reached ``env.stop_value``.
     """
     return train_offline(
-        *(input_cfg, seed, env_setting, model, max_iter, strict), "serial_bc", data_path
+        *(input_cfg, seed, env_setting, model, max_iter, strict),
+        mode="serial_bc",
+        data_path=data_path,
+        callbacks=callbacks,
     )
 
 
@@ -82,12 +90,14 @@ def train_offline(
     strict: Strict,
     mode: str,
     data_path: str | None = None,
+    callbacks: GivenCallbacks = None,
 ) -> tuple[Policy, bool]:
     """What the pipelines that learn from a data set do.
 
     Args:
         mode: Name of the pipeline on the command line.
         data_path: Instead of that of the config.
+        callbacks: Beside those of the config.
 
     Returns:
         The policy, and whether it has reached its goal.
@@ -110,6 +120,7 @@ def train_offline(
         *(min((limit for limit in limits if limit is not None), default=None), None, True),
         mode=mode,
         prepare=source.prepare,
+        callbacks=callbacks,
     )
 
 

@@ -9,6 +9,7 @@ from ding.entry.components import Components, InputConfig
 from ding.entry.serial_entry import load_training, players_data, train_to_end
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
+from ding.utils.callbacks import GivenCallbacks
 
 
 def serial_pipeline_onpolicy(
@@ -19,6 +20,7 @@ def serial_pipeline_onpolicy(
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> Policy:
     """Train a policy on what it has just collected, until it is good enough or a limit is reached.
 
@@ -28,6 +30,7 @@ def serial_pipeline_onpolicy(
     return train_to_end(
         *(cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True),
         mode="serial_onpolicy",
+        callbacks=callbacks,
     )[0]
 
 
@@ -39,10 +42,11 @@ def serial_pipeline_onpolicy_ppg(
     max_train_iter: int | None = int(1e10),
     max_env_step: int | None = int(1e10),
     strict: Strict = False,
+    callbacks: GivenCallbacks = None,
 ) -> Policy:
     """`serial_pipeline_onpolicy`: the policy keeps what its auxiliary phases need itself."""
     return serial_pipeline_onpolicy(
-        input_cfg, seed, env_setting, model, max_train_iter, max_env_step, strict
+        input_cfg, seed, env_setting, model, max_train_iter, max_env_step, strict, callbacks
     )
 
 

@@ -11,13 +11,15 @@ from ding.entry.optimizer_options import has_schedule, keep_configured, optimize
 from ding.entry.run_folder import SerialFolder
 from ding.entry.run_state import load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
+from ding.entry.serial_callbacks import SerialCallbacks
 from ding.entry.state_keeper import SerialStateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils import durations
+from ding.utils.callbacks import Callbacks
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
-from ding.utils.errors import ConfigError, EnvError
+from ding.utils.errors import CallbackError, ConfigError, EnvError
 from ding.utils.run_log import RunLog
 
 #: How many different warnings ``run.json`` holds, the last.
@@ -34,6 +36,7 @@ class SerialRun:
         stop: The signals.
         watch: Told what the run is at.
         folder: Told when the run begins.
+        callbacks: Told what happens, and asked whether to go on.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
 
@@ -49,6 +52,7 @@ class SerialRun:
         stop: StopSignal,
         watch: RunWatch,
         folder: SerialFolder,
+        callbacks: Callbacks,
         max_train_iter: float,
         max_env_step: float,
     ) -> None:
@@ -69,6 +73,7 @@ class SerialRun:
         self._eps: float | None = None
         self._capacity = getattr(parts.replay_buffer, "replay_buffer_size", 0)
         parts.collector.on_episode = parts.evaluator.on_episode = log.episode
+        self._callbacks = SerialCallbacks(callbacks, parts)
         parts.collector.before_step = lambda: self._before_step(durations.COLLECT_GRACE)
         parts.evaluator.before_step = lambda: self._before_step(0.0)
 
@@ -88,6 +93,7 @@ class SerialRun:
 
         Raises:
             EnvError: An environment failed; what was learned is saved.
+            CallbackError: A callback raised; likewise.
         """
         parts = self._parts
         try:
@@ -98,7 +104,7 @@ class SerialRun:
             while self._goes_on():
                 if parts.evaluator.should_eval(parts.learner.train_iter):
                     self._evaluate()
-                if not (self._converged or self._stop.number):
+                if not self._has_reason_to_end:
                     one_round(parts, self)
         except Stopping:
             pass
@@ -111,6 +117,12 @@ class SerialRun:
             if self._stop.number is None:
                 self._fail(error)
                 raise
+        except CallbackError as error:
+            self._fail(error)
+            raise
+        except Exception as error:  # of the policy: its state may not be worth keeping
+            self.conclude(_failed_by(error))
+            raise
         finally:
             self._watch.enter("save")
             self._keeper.close()
@@ -127,6 +139,7 @@ class SerialRun:
         parts = self._parts
         data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
         self._watch.rest()
+        self._callbacks.collected(data)
         return data
 
     def learn(self, batch: Any) -> None:
@@ -164,6 +177,7 @@ class SerialRun:
                 f"resumed at iteration {parts.learner.train_iter}, "
                 f"environment step {parts.collector.envstep}"
             )
+        self._callbacks.start()
 
     def _note_inexact(self) -> None:
         """Say where a run with this seed, or one that is resumed, is not the same run again."""
@@ -232,7 +246,8 @@ class SerialRun:
 
     def _goes_on(self) -> bool:
         """Whether there is to be another round."""
-        ends = self._converged or self._stop.number is not None or self._limit_reached
+        self._callbacks.agree()
+        ends = self._has_reason_to_end or self._limit_reached
         if ends or self._console.is_due:
             self._show()
         if not ends:
@@ -250,6 +265,11 @@ class SerialRun:
         )
 
     @property
+    def _has_reason_to_end(self) -> bool:
+        """Whether something ends it before its limits."""
+        return bool(self._converged or self._stop.number or self._callbacks.request)
+
+    @property
     def _limit_reached(self) -> bool:
         return (
             self._parts.collector.envstep >= self._max_env_step
@@ -259,6 +279,7 @@ class SerialRun:
     def _evaluate(self) -> None:
         parts = self._parts
         train_iter = parts.learner.train_iter
+        self._callbacks.judging()
         self._watch.stepping()
         try:
             converged, _ = parts.evaluator.eval(
@@ -275,6 +296,7 @@ class SerialRun:
         self._show()
         self._console.update(eval_return=last, best_return=best)
         self._log.note(best_return=best)
+        self._callbacks.evaluated()
 
     def _before_step(self, grace: float) -> None:
         if self._stop.number is not None:
@@ -298,17 +320,20 @@ class SerialRun:
     def _finish(self) -> Ending:
         """Save, and note the reason of the end in the run folder."""
         parts = self._parts
-        # Before the last evaluation: a resumed run goes on as if that had not been.
-        self._keeper.save()
-        self._keeper.run_last_hooks()
-        problems = [self._keeper.problem]
-        if (
-            self._limit_reached
-            and self._stop.number is None
-            and not self._converged
-            and self._evaluated_iter != parts.learner.train_iter
-        ):
-            problems.append(self._evaluate_last())
+        try:
+            # Before the last evaluation: a resumed run goes on as if that had not been.
+            self._keeper.save()
+            self._keeper.run_last_hooks()
+            problems = [self._keeper.problem]
+            if (
+                self._limit_reached
+                and not self._has_reason_to_end
+                and self._evaluated_iter != parts.learner.train_iter
+            ):
+                problems.append(self._evaluate_last())
+        except CallbackError as error:
+            self._fail(error)
+            raise
         ending = self._verdict()
         ending = ending.because("; ".join([ending.reason, *filter(None, problems)]))
         self.conclude(ending)
@@ -325,11 +350,11 @@ class SerialRun:
             return None if interrupt.cause is None else f"not evaluated: {interrupt.cause}"
         return None
 
-    def _fail(self, error: EnvError) -> None:
+    def _fail(self, error: EnvError | CallbackError) -> None:
         """It was not the policy that failed: what it has learned is worth keeping."""
         self._watch.enter("save")
         self._keeper.save()
-        self._console.close(self.conclude(Ending("failed", f"{type(error).__name__}: {error}")))
+        self._console.close(self.conclude(_failed_by(error)))
 
     def save(self) -> None:
         """Save the state; the watch asks for it when the main thread cannot."""
@@ -341,7 +366,12 @@ class SerialRun:
         Returns:
             What is to be printed of it.
         """
-        self._log.finish(ending.status, ending.reason, **self._facts())
+        facts = self._facts()
+        self._log.finish(ending.status, ending.reason, **facts)
+        problem = self._callbacks.finished(ending, facts["best_return"])
+        if problem:
+            ending = ending.because(f"{ending.reason}; {problem}")
+            self._log.note(reason=ending.reason)
         self.report = self._report(ending)
         self._watch.enter("close", self.report)
         return self.report
@@ -363,6 +393,8 @@ class SerialRun:
             return Ending("converged", f"mean return {last:.4g} reached stop_value {goal:g}")
         if self._stop.ending is not None:
             return self._stop.ending
+        if self._callbacks.request:
+            return Ending("finished", self._callbacks.request)
         if parts.collector.envstep >= self._max_env_step:
             return Ending("finished", f"reached max_env_step {self._max_env_step:g}")
         return Ending("finished", f"reached max_train_iter {self._max_train_iter:g}")
@@ -379,6 +411,10 @@ class SerialRun:
     def _limit_options(self) -> str:
         limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
         return "".join(f" {name} {value:.0f}" for name, value in limits.items() if value < 1e10)
+
+
+def _failed_by(error: Exception) -> Ending:
+    return Ending("failed", f"{type(error).__name__}: {error}")
 
 
 def _number(result: Any) -> float | None:

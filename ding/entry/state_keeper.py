@@ -116,8 +116,11 @@ class SerialStateKeeper(StateSaver[dict[str, Any]]):
     def _retry_best(self) -> None:
         if self._unsaved_best is not None:
             name, state = self._unsaved_best
-            save_file(os.path.join(self._parts.cfg.exp_name, "ckpt", name), state)
+            path = os.path.join(self._parts.cfg.exp_name, "ckpt", name)
+            save_file(path, state)
             self._unsaved_best = None
+            if (on_checkpoint := getattr(self._parts.learner, "on_checkpoint", None)) is not None:
+                on_checkpoint(path)
 
     def _guarded(self, what: str, save: Callable[[], object]) -> None:
         try:

@@ -17,6 +17,7 @@
     |-- CheckpointError (RuntimeError)    a file that cannot be read or written; names the file
     |   |-- CheckpointNotFoundError (FileNotFoundError)
     |   `-- CheckpointWriteError (OSError)    disk full, no permission; carries `errno`
+    |-- CallbackError (RuntimeError)      a callback of a run raised; names its method
     |-- RunError (RuntimeError)           a run of several processes that failed; tells why
     `-- EnvError (RuntimeError)           an environment failed; carries `env_id`
         |-- EnvTimeoutError (TimeoutError)
@@ -88,6 +89,10 @@ class CheckpointWriteError(CheckpointError, OSError):
     def __init__(self, message: str, errno: int | None = None) -> None:
         super().__init__(message)
         self.errno = errno
+
+
+class CallbackError(DingError, RuntimeError):
+    """A callback of a run raised; the cause is what it raised."""
 
 
 class RunError(DingError, RuntimeError):

@@ -18,6 +18,7 @@ from ding.entry.parallel_entry import (
     worker_of,
 )
 from ding.utils import find_free_port
+from ding.utils.callbacks import RunCallback
 from ding.utils.errors import ConfigError, RunError
 from tests.children import descendants, forked, is_alive, start_python, wait_for
 from tests.entry.parallel_runs import (
@@ -48,6 +49,48 @@ def last_line(path="output.txt"):
 def learns(exp="run"):
     """Whether the run has a state to go on from, of a learner that has learned."""
     return (Path(exp) / "ckpt" / "coordinator_state.pth.tar").exists() and saved_iteration(exp) > 0
+
+
+class Diary(RunCallback):
+    """Writes down what it is told, and ends the run after the second evaluation."""
+
+    def __init__(self):
+        self.judged = 0
+
+    def __getattribute__(self, name):
+        if name.startswith("on_"):
+            with open("diary.txt", "a") as file:
+                print(name, file=file)
+        return super().__getattribute__(name)
+
+    def on_evaluation(self, event):
+        self.judged += 1
+        return self.judged == 2
+
+
+@pytest.mark.parametrize("by_config", [False, True])
+def test_callbacks_are_called_by_the_coordinator(by_config):
+    configs = small_configs(stop_value=501)
+    if by_config:
+        configs[0].callbacks = [f"{__name__}:Diary"]
+    run = forked(parallel_pipeline, configs, 0, callbacks=None if by_config else [Diary()])
+    run.join(60)
+    assert run.exitcode == 0, Path("output.txt").read_text()
+    assert record()["status"] == "finished"
+    assert record()["reason"] == "Diary.on_evaluation asked for the end"
+    told = Path("diary.txt").read_text().split()
+    assert (told[0], told[-1]) == ("on_start", "on_end")
+    assert set(told) == {
+        *("on_start", "on_collect", "on_episode", "on_evaluation", "on_checkpoint", "on_end")
+    }
+    assert told.count("on_end") == 1
+    assert told.count("on_evaluation") == 2
+
+
+def test_wrong_callbacks_are_told_before_anything_is_started():
+    with pytest.raises(ConfigError, match="expected 'module:Name'"):
+        parallel_pipeline(small_configs(), 0, callbacks=["Diary"])
+    assert not os.path.exists("run")
 
 
 def test_a_run_that_converges():

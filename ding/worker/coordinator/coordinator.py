@@ -10,6 +10,7 @@ from easydict import EasyDict
 
 from ding.interaction.base.own_address import joined
 from ding.utils import deep_merge_dicts, durations
+from ding.utils.callbacks import Callbacks
 from ding.utils.class_config import Configurable
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
@@ -47,6 +48,7 @@ class Coordinator(RunEvents, Configurable):
         run_log: The run's folder, for scalars and ``run.json``.
         console: The display.
         engine: What carries the run; HTTP and the folders of the config if not given.
+        callbacks: Are told what the run does, and may end it.
 
     Attributes:
         commander: What decides which tasks there are.
@@ -86,6 +88,7 @@ class Coordinator(RunEvents, Configurable):
         run_log: RunLog | None = None,
         console: Console | None = None,
         engine: Engine | None = None,
+        callbacks: Callbacks | None = None,
     ) -> None:
         self._closed = True  # until everything is there
         self._main = cfg["main"]
@@ -118,6 +121,8 @@ class Coordinator(RunEvents, Configurable):
             view,
             run_log,
             int(self._cfg.max_task_retry),
+            Callbacks() if callbacks is None else callbacks,
+            self._exp_name,
         )
         self._state = CoordinatorState(
             self._exp_name, self._main, float(self._cfg.save_state_second), warn
@@ -173,6 +178,7 @@ class Coordinator(RunEvents, Configurable):
             if self._comm.address is not None:
                 self._address_file = write_address(self._exp_name, self._comm.address)
                 self._view.log(f"the run's page is http://{joined(*self._comm.address)}/")
+            self._callbacks.start(self._main)
             loop = threading.Thread(target=self._run, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:
@@ -218,6 +224,7 @@ class Coordinator(RunEvents, Configurable):
         self._closed = True
         self.stop("the coordinator was closed")
         with contextlib.ExitStack() as last:  # whatever goes wrong before
+            last.callback(self._tell_end)
             last.callback(self._remove_files)
             last.callback(self._comm.close)
             # Before that: workers that are let go look there for the reason.
@@ -232,6 +239,14 @@ class Coordinator(RunEvents, Configurable):
         if self._run_log is not None and self._end.verdict is not None:
             ending = self._end.verdict
             self._run_log.finish(ending.status, ending.reason, **self._facts.summary())
+
+    def _tell_end(self) -> None:
+        assert self._end.verdict is not None
+        problem = self._callbacks.finished(self._end.verdict)
+        if problem:
+            self.error(problem)
+            if self._run_log is not None:
+                self._run_log.note(reason=f"{self._end.verdict.reason}; {problem}")
 
     def _keep_state(self) -> None:
         if self._at_goal:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import cast
 
 from ding.envs.running_statistics import Statistics
+from ding.utils.callbacks import Callbacks
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.worker.messages import Json, Kind
@@ -16,9 +17,10 @@ from .chunk_buffer import ChunkBuffer
 from .guarded_commander import GuardedCommander
 from .reported_values import as_count, as_number, mean_return, one_line
 from .run_buffers import RunBuffers
+from .run_callbacks import RunCallbacks
 from .run_end import RetryLimit, RunEnd
 from .run_facts import RunFacts
-from .run_files import BestPolicy, RunFiles
+from .run_files import BEST_NAME, BestPolicy, RunFiles
 from .run_view import RunView
 from .task_scheduler import LIVE, TaskState, TaskTable
 
@@ -36,6 +38,8 @@ class RunEvents(Events):
         view: Shows what happens.
         run_log: Where episodes are written.
         max_task_retry: Failures in a row without progress that are tried again.
+        callbacks: Are told of it.
+        exp_name: The run's folder.
     """
 
     def __init__(
@@ -47,6 +51,8 @@ class RunEvents(Events):
         view: RunView,
         run_log: RunLog | None,
         max_task_retry: int,
+        callbacks: Callbacks,
+        exp_name: str,
     ) -> None:
         self.commander, self._guard = commander.commander, commander
         self._buffers, self._files = buffers, files
@@ -54,6 +60,7 @@ class RunEvents(Events):
         self._table, self._facts = TaskTable(), RunFacts()
         self._retries = RetryLimit(max_task_retry)
         self._end = RunEnd()
+        self._callbacks = RunCallbacks(callbacks, exp_name, self._facts, self.stop)
         #: Set when there may be tasks to give out.
         self._wake = threading.Event()
 
@@ -95,6 +102,7 @@ class RunEvents(Events):
             for policy_id in state.weights_names:
                 self._facts.used(policy_id, data["policy_iter"])
         self._retries.progress("collector")
+        self._callbacks.collected(samples)
 
     def deal_with_collector_judge_finish(self, task_id: str, data: Mapping[str, Json]) -> bool:
         """Whether a collector's task shall be closed, by the progress that it reports; an unknown
@@ -117,28 +125,38 @@ class RunEvents(Events):
             )
         if as_count(finished_task.get("real_episode_count")):
             self._retries.progress("evaluation" if state.is_eval else "collector")
-        problem = self._best.take(finished_task, state.is_eval and is_best)
-        if problem is not None:
-            self.error(problem)
-        self._write_episodes(state, finished_task)
+        returns = self._take_episodes(state, finished_task)
+        self._keep_best(finished_task, state.is_eval and is_best)
         reward = mean_return(finished_task, state.is_eval)
         if state.is_eval and reward is not None:
             self._view.evaluated(reward)
+            self._callbacks.evaluated(reward, returns, is_best)
         if converged:
             reason = self.commander.converged_reason
             self.stop(reason or f"the commander says so after task {task_id}", "converged")
         self._stop_at_goal()
 
-    def _write_episodes(self, state: TaskState, info: Mapping[str, Json]) -> None:
-        if self._run_log is None:
-            return
+    def _keep_best(self, info: Mapping[str, Json], is_best: bool) -> None:
+        problem = self._best.take(info, is_best)
+        if problem is not None:
+            self.error(problem)
+        elif is_best and self._best.keeps(info):
+            self._callbacks.saved(BEST_NAME)
+
+    def _take_episodes(self, state: TaskState, info: Mapping[str, Json]) -> tuple[float, ...]:
+        """Write the episodes of a report down; returns their returns."""
+        returns: list[float] = []
         counts = self._facts.envstep, self._facts.train_iter
         source = f"{state.worker}_eval" if state.is_eval else str(state.worker)
         episodes = info.get("episode_info")
         for entry in episodes if isinstance(episodes, list) else []:
             if isinstance(entry, list) and len(entry) == 3 and None not in map(as_number, entry):
                 env_id, episode_return, length = cast("list[int]", entry)
-                self._run_log.episode(source, env_id, episode_return, length, *counts)
+                returns.append(float(episode_return))
+                if self._run_log is not None:
+                    self._run_log.episode(source, env_id, episode_return, length, *counts)
+                self._callbacks.episode(source, env_id, float(episode_return), length)
+        return tuple(returns)
 
     def collector_progress(self, task_id: str, info: Mapping[str, Json]) -> None:
         state = self._table.get(task_id, "collector")

@@ -26,10 +26,14 @@ class BestPolicy:
     def __init__(self, artifacts: Artifacts, weights: WeightStore | None) -> None:
         self._artifacts, self._weights = artifacts, weights
 
+    def keeps(self, info: Mapping[str, object]) -> bool:
+        """Whether the weights that a report is about can be made a checkpoint."""
+        return self._weights is not None and bool(_weights_name(info))
+
     def take(self, info: Mapping[str, object], is_best: bool) -> str | None:
         """Look at the report of an evaluation; returns what went wrong, if anything."""
-        name = info.get("eval_policy")
-        if self._weights is None or not isinstance(name, str) or not name:
+        name = _weights_name(info)
+        if self._weights is None or not name:
             return None
         try:
             if is_best:
@@ -40,6 +44,12 @@ class BestPolicy:
         except (DingError, OSError) as err:
             return f"{BEST_NAME} was not saved: {err}"
         return None
+
+
+def _weights_name(info: Mapping[str, object]) -> str:
+    """What the copy of the evaluated weights is called; empty if there is none."""
+    name = info.get("eval_policy")
+    return name if isinstance(name, str) else ""
 
 
 def _checkpoint(state: State, info: Mapping[str, object]) -> State:

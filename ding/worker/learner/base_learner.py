@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from easydict import EasyDict
@@ -48,6 +48,7 @@ class BaseLearner:
         last_iter: Counts the updates.
         log_buffer: What the newest update logged: ``scalar``, ``scalars`` and ``histogram``.
         logger: ``None`` on ranks that do not log.
+        on_checkpoint: Called with the path of each checkpoint that was saved.
         priority_info: Priorities of the newest batch and which items they belong to, for the
             buffer.
     """
@@ -92,6 +93,7 @@ class BaseLearner:
         self.collector_envstep = 0
         self.ckpt_name: str | None = None
         self.checkpoint_facts: State = {}
+        self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
         self.priority_info: LogVars = {}
         self.log_buffer: dict[str, LogVars] = {

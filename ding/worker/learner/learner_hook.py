@@ -138,6 +138,10 @@ class SaveCkptHook(LearnerHook):
             if self.position != "after_iter":
                 raise
             engine.logger.warning("%s; training goes on", error)
+        else:
+            on_checkpoint = getattr(engine, "on_checkpoint", None)
+            if on_checkpoint is not None:
+                on_checkpoint(path)
 
     def keep_newest(self, count: int) -> None:
         """Let only so many numbered files stay; all when it is 0."""

@@ -11,6 +11,8 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, chunk_name, write_chunk
 from ding.interaction import Slave, TaskFail
 from ding.utils import COMMANDER_REGISTRY
+from ding.utils.callbacks import Callbacks
+from ding.utils.run_log import RunLog
 from ding.worker.comm_join import Joiner
 from ding.worker.coordinator import BaseCommander, Coordinator
 
@@ -281,12 +283,18 @@ def make_config(
 class Run:
     """A coordinator and its workers; closes all of them."""
 
-    def __init__(self, workers: dict[str, FakeWorker] | None = None, **config: Any) -> None:
+    def __init__(
+        self,
+        workers: dict[str, FakeWorker] | None = None,
+        callbacks: Callbacks | None = None,
+        run_log: RunLog | None = None,
+        **config: Any,
+    ) -> None:
         self.workers = workers or {}
         for worker in self.workers.values():
             worker.start()
         self.config = make_config(self.workers, **config)
-        self.coordinator = Coordinator(self.config)
+        self.coordinator = Coordinator(self.config, run_log=run_log, callbacks=callbacks)
         self.commander: ScriptedCommander = self.coordinator.commander
 
     def __enter__(self) -> "Run":

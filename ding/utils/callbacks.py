@@ -1,0 +1,256 @@
+"""What users have called while a run goes on."""
+
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ding.utils.errors import CallbackError, ConfigError
+from ding.utils.import_helper import import_module
+
+
+@dataclass(frozen=True)
+class RunMoment:
+    """Where a run is; base of what callbacks are given.
+
+    Attributes:
+        exp_name: The run's folder.
+        env_step: Env steps collected so far.
+        train_iter: Updates so far.
+    """
+
+    exp_name: str
+    env_step: int
+    train_iter: int
+
+
+@dataclass(frozen=True)
+class RunStarted(RunMoment):
+    """Everything is built, and what is resumed is loaded.
+
+    Attributes:
+        config: The run's completed main config; not to be changed.
+    """
+
+    config: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Collected(RunMoment):
+    """Samples have come.
+
+    Attributes:
+        sample_count: How many; in an on-policy run, those of one update.
+    """
+
+    sample_count: int
+
+
+@dataclass(frozen=True)
+class EpisodeDone(RunMoment):
+    """An episode has ended.
+
+    Attributes:
+        source: Who played it: ``collector`` or ``evaluator``, in parallel runs a collector's
+            name, with ``_eval`` behind it if it was judged.
+        env_id: Index of the environment in its manager.
+        episode_return: Sum of its rewards.
+        length: Its number of steps.
+    """
+
+    source: str
+    env_id: int
+    episode_return: float
+    length: int
+
+
+@dataclass(frozen=True)
+class Evaluated(RunMoment):
+    """The policy was judged.
+
+    Attributes:
+        result: Mean return, or what the metric of the run says.
+        returns: Of the single episodes, in the order in which they ended.
+        is_best: Whether no earlier result was as good.
+    """
+
+    result: Any
+    returns: tuple[float, ...]
+    is_best: bool
+
+
+@dataclass(frozen=True)
+class CheckpointSaved(RunMoment):
+    """A checkpoint is on disk.
+
+    Attributes:
+        path: The file.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True)
+class RunFinished(RunMoment):
+    """The run is over, and its folder is complete.
+
+    Attributes:
+        status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
+        reason: One line for a human.
+        best_return: Best result of an evaluation, if it is a number.
+    """
+
+    status: str
+    reason: str
+    best_return: float | None
+
+
+class RunCallback:
+    """Is told what a run does; this class does nothing, subclasses override what they use.
+
+    A method that returns ``True`` ends the run at the next good moment, as ``finished``. One that
+    raises ends it as ``failed`` with the error as its reason; the state is saved first.
+
+    A serial run calls in the thread that trains, which waits meanwhile. A parallel run calls in
+    threads of the coordinator, one call at a time.
+    """
+
+    def on_start(self, event: RunStarted) -> bool | None:
+        """The run begins, or is gone on with."""
+
+    def on_collect(self, event: Collected) -> bool | None:
+        """Samples were collected."""
+
+    def on_episode(self, event: EpisodeDone) -> bool | None:
+        """An episode has ended, of collecting or of an evaluation."""
+
+    def on_evaluation(self, event: Evaluated) -> bool | None:
+        """The policy was evaluated."""
+
+    def on_checkpoint(self, event: CheckpointSaved) -> bool | None:
+        """A checkpoint was saved; of those of a parallel run, the best one."""
+
+    def on_end(self, event: RunFinished) -> None:
+        """The run has ended in whatever way, unless it was killed; the last call.
+
+        What it raises is shown and added to the reason of the end.
+        """
+
+
+#: One callback, its class, or where that is: ``module:Name``.
+OneCallback: TypeAlias = RunCallback | type[RunCallback] | str
+#: Several, or the arguments of each by where its class is.
+GivenCallbacks: TypeAlias = Iterable[OneCallback] | Mapping[str, Mapping[str, Any]] | None
+
+
+class Callbacks:
+    """The callbacks of a run; it is false if there are none.
+
+    Args:
+        given: Of the config, of the caller, or ``None``.
+
+    Attributes:
+        callbacks: One after the other.
+        request: Which of them asked for the run's end, in words; empty if none has.
+
+    Raises:
+        ConfigError: Something else stands there, or a callback cannot be made.
+    """
+
+    def __init__(self, *given: GivenCallbacks) -> None:
+        self.callbacks = [one for some in given for one in _made(some)]
+        self._lock = threading.RLock()
+        self._is_open = False
+        self.request = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.callbacks)
+
+    def start(self, event: RunStarted) -> None:
+        """Call ``on_start``; from here on there will be an end.
+
+        Raises:
+            CallbackError: One of them raised; likewise from the other calls.
+        """
+        self._is_open = True
+        self._call("on_start", event)
+
+    def collected(self, event: Collected) -> None:
+        self._call("on_collect", event)
+
+    def episode(self, event: EpisodeDone) -> None:
+        self._call("on_episode", event)
+
+    def evaluated(self, event: Evaluated) -> None:
+        self._call("on_evaluation", event)
+
+    def saved(self, event: CheckpointSaved) -> None:
+        self._call("on_checkpoint", event)
+
+    def end(self, event: RunFinished) -> str:
+        """Call ``on_end`` of each that was told of the start, once; returns what they raised."""
+        with self._lock:
+            callbacks = self.callbacks if self._is_open else []
+            self._is_open = False
+            problems = []
+            for callback in callbacks:
+                try:
+                    callback.on_end(event)
+                except Exception as error:  # the others have to hear of the end, too
+                    problems.append(_words(callback, "on_end", error))
+        return "; ".join(problems)
+
+    def _call(self, method: str, event: RunMoment) -> None:
+        with self._lock:
+            for callback in self.callbacks:
+                try:
+                    asks = getattr(callback, method)(event)
+                except Exception as error:
+                    raise CallbackError(_words(callback, method, error)) from error
+                if asks is True and not self.request:
+                    self.request = f"{type(callback).__name__}.{method} asked for the end"
+
+
+def _words(callback: RunCallback, method: str, error: Exception) -> str:
+    return f"{type(callback).__name__}.{method}: {type(error).__name__}: {error}"
+
+
+def _made(given: Any) -> list[RunCallback]:
+    if given is None:
+        return []
+    if isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
+        return [_build(_find(name), own) for name, own in given.items()]
+    if isinstance(given, list | tuple):
+        return [one if isinstance(one, RunCallback) else _build(_find(one), {}) for one in given]
+    raise ConfigError(
+        f"callbacks is {given!r}: expected a list of classes or of names such as "
+        "'my_package.my_module:MyCallback', or a dict of their arguments by name"
+    )
+
+
+def _find(named: Any) -> type[RunCallback]:
+    """The class itself, or that of a name."""
+    found = named
+    if isinstance(named, str):
+        module, colon, name = named.partition(":")
+        if not colon:
+            raise ConfigError(f"callbacks: {named!r} names no class: expected 'module:Name'")
+        try:
+            import_module(module)
+        except (ImportError, TypeError) as error:
+            raise ConfigError(f"callbacks: {error}") from error
+        found = getattr(sys.modules[module], name, None)
+    if not (isinstance(found, type) and issubclass(found, RunCallback)):
+        raise ConfigError(
+            f"callbacks: {named!r} is no subclass of ding.RunCallback"
+            + ("" if found is named else f" but {found!r}")
+        )
+    return found
+
+
+def _build(kind: type[RunCallback], options: Mapping[str, Any]) -> RunCallback:
+    try:
+        return kind(**options)
+    except TypeError as error:
+        raise ConfigError(f"callbacks: {kind.__name__} with {dict(options)}: {error}") from error
