@@ -169,8 +169,8 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "episode_1v1": f"{_COLLECTOR}.serial_collector",
     },
     "parallel_collector": {
-        "zergling": f"{_COLLECTOR}.rollout_collector",
-        "marine": f"{_COLLECTOR}.rollout_collector",
+        "zergling": f"{_COLLECTOR}.zergling_parallel_collector",
+        "marine": f"{_COLLECTOR}.marine_parallel_collector",
     },
     "comm_collector": {
         "flask_fs": f"{_COLLECTOR}.comm.flask_fs_collector",

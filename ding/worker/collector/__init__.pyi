@@ -23,10 +23,7 @@ from .comm import (
     NaiveCollector as NaiveCollector,
     create_comm_collector as create_comm_collector,
 )
-from .rollout_collector import (
-    MarineParallelCollector as MarineParallelCollector,
-    ZerglingParallelCollector as ZerglingParallelCollector,
-)
+from .marine_parallel_collector import MarineParallelCollector as MarineParallelCollector
 from .serial_collector import (
     BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
     BattleSampleSerialCollector as BattleSampleSerialCollector,
@@ -38,4 +35,7 @@ from .serial_evaluator import (
     IMetric as IMetric,
     InteractionSerialEvaluator as InteractionSerialEvaluator,
     MetricSerialEvaluator as MetricSerialEvaluator,
+)
+from .zergling_parallel_collector import (
+    ZerglingParallelCollector as ZerglingParallelCollector,
 )

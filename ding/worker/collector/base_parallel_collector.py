@@ -121,6 +121,8 @@ class BaseParallelCollector(ABC):
         finally:
             self._watch.rest()
             self._ended.set()
+            if isinstance(self._link, MethodLink):
+                self._link.parts.close()  # no worker is there to keep them
 
     def close(self) -> None:
         """Ask it to stop after the step under way. Closing twice does nothing."""

@@ -1,5 +1,337 @@
-"""Where `ZerglingParallelCollector` is imported from."""
+"""The parallel collector: the rollout of the serial ones, sent to a learner elsewhere."""
 
-from ding.worker.collector.rollout_collector import (
-    ZerglingParallelCollector as ZerglingParallelCollector,
-)
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from ding.envs.running_statistics import plain
+from ding.policy import Policy
+from ding.policy.fit import check_fit
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY, durations
+from ding.utils.autolog import NaturalTime
+from ding.utils.errors import ConfigError
+from ding.worker.collector.base_parallel_collector import BaseParallelCollector, TickMonitor
+from ding.worker.collector.base_serial_evaluator import fair_shares
+from ding.worker.collector.collector_link import CollectorLink, PolicySource, SampleSender
+from ding.worker.collector.parts_cache import LentPolicy
+from ding.worker.collector.rollout import INF, Rollout
+from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
+from ding.worker.collector.serial_collector import attribute, trajectory_length
+from ding.worker.collector.steps import Config, Mode, Player, RowOptions, State
+from ding.worker.collector.tally import Tally
+
+#: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
+NSTEP_SPANS = 4
+#: Episodes that the report tells of one by one: the last ones.
+MAX_EPISODES = 1000
+
+
+@PARALLEL_COLLECTOR_REGISTRY.register("zergling")
+class ZerglingParallelCollector(BaseParallelCollector):
+    """Collects with one policy, or evaluates it, and keeps it up to date meanwhile.
+
+    A collect task ends when each environment has played ``env.manager.episode_num`` episodes, an
+    evaluation when ``env.n_evaluator_episode`` are played. Config: see `default_config` and the
+    fields of a task (``env, policy, policy_update_path, collect_setting, eval_flag, seed``).
+
+    Config keys:
+        print_freq: Seconds between two lines in the log.
+        compressor: For collectors that pack their samples; this one sends them as they are.
+        update_policy_second: Seconds between two looks for a new policy.
+    """
+
+    config = dict(print_freq=5, compressor="lz4", update_policy_second=3)
+
+    def __init__(self, cfg: Config) -> None:
+        super().__init__(EasyDict(cfg))
+        self._evaluate = bool(self._cfg.get("eval_flag", False))
+        self._tally = Tally().start()
+        self._monitor = TickMonitor(NaturalTime(), expire=60)
+        self._sources: list[PolicySource] = []
+        self._players: list[Player] = []
+        self._done = False
+        self._statistics = RunStatistics()
+        self._news_time = -INF
+        self._predefined = INF
+
+    @property
+    def _player_num(self) -> int:
+        return 1
+
+    # ------------------------------------------------------------------ begin
+
+    def _begin(self) -> None:
+        link, env_cfg = self._require_link(), self._field("env")
+        self._watch.allow(env_cfg.get("manager", {}))
+        if self._env_manager is None:
+            self._watch.launching()
+            self.env_manager = link.parts.env_manager(
+                env_cfg, self._evaluate, self._cfg.get("seed")
+            )
+            self._watch.rest()
+        self._make_players(link)
+        modes = [player.mode for player in self._players]
+        if len(modes) == 1:
+            check_fit(self._field("policy"), self._env_manager)
+        for mode in modes:
+            mode.reset()
+        self.waits_for = "policy"
+        for source in self._sources:
+            source.begin(self._ended, may_be_missing=not self._evaluate)
+        self.waits_for = None
+        self._make_rollout(link, env_cfg, modes)
+        asked_for = 0 if self._is_endless else int(self._predefined)
+        self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False).start()
+        self._log_due = time.monotonic() + self._cfg.print_freq
+
+    @property
+    def _is_endless(self) -> bool:
+        return not np.isfinite(self._predefined)
+
+    def _field(self, name: str) -> Config:
+        value = self._cfg.get(name)
+        if not isinstance(value, Mapping):
+            raise ConfigError(
+                f"collector_cfg.{name} is {'missing' if value is None else repr(value)}; expected "
+                "the config of the run as a dict"
+            )
+        return value
+
+    def _of_players(self, name: str) -> list[Any]:
+        """A field of the task for each player: they share it, or it lists one value for each."""
+        value, number = self._cfg.get(name), self._player_num
+        if not isinstance(value, list | tuple):
+            return [value] * number
+        if len(value) < number:
+            raise ConfigError(f"collector_cfg.{name} has {len(value)} values, for {number} players")
+        return list(value[:number])
+
+    def _make_players(self, link: CollectorLink) -> None:
+        field = "eval" if self._evaluate else "collect"
+        given = self._policy if isinstance(self._policy, list) else [self._policy]
+        lent = [LentPolicy(policy) for policy in given if policy is not None]
+        paths = self._of_players("policy_update_path")
+        for player, cfg in list(enumerate(self._of_players("policy")))[len(lent) :]:
+            if not isinstance(cfg, Mapping):
+                raise ConfigError(f"collector_cfg.policy is {cfg!r}; expected a policy config")
+            lent.append(link.parts.policy(cfg, field, f"{paths[player]} of player {player}"))
+        policies = [one.policy for one in lent]
+        self._policy = policies if len(policies) > 1 else policies[0]
+        self._players = [
+            Player(
+                getattr(policy, f"{field}_mode") if isinstance(policy, Policy) else policy,
+                dict(setting or {}),
+            )
+            for policy, setting in zip(policies, self._of_players("collect_setting"))
+        ]
+        if self._cfg.get("policy_update_path") is not None:
+            period = float(self._cfg.update_policy_second)
+            self._sources = [
+                PolicySource(link, str(path), one, player.mode, period)
+                for path, one, player in zip(paths, lent, self._players)
+            ]
+        # Whose data anybody wants, and whose policy is kept up to date.
+        flags = self._of_players("policy_update_flag")
+        self._wanted = [flag is None or bool(flag) for flag in flags]
+
+    def _make_rollout(self, link: CollectorLink, env_cfg: Config, modes: list[Mode]) -> None:
+        env_num, traj_len = self._env_manager.env_num, INF
+        if self._evaluate:
+            freeze_statistics(self._env_manager, modes)
+            if getattr(self._env_manager, "normalises", False):
+                self._env_manager.reset()
+            self._predefined = _eval_episodes(env_cfg, env_num)
+            self._left = fair_shares(env_num, int(self._predefined))
+        else:
+            self._statistics.take_up(self._env_manager, modes[:1])
+            per_env = _episodes(env_cfg)
+            self._predefined = per_env * env_num
+            self._left = np.full(env_num, per_env)
+            n_sample = modes[0].get_attribute("n_sample")
+            # As many samples a chunk as the learner would get from one call of a serial collector.
+            lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
+            traj_len = max(*lengths, *map(_nstep_length, modes))
+            self._sender = SampleSender(link, n_sample)
+            self._step_start, self._step_count = time.monotonic(), 0
+        self._rollout = Rollout(
+            self._env_manager,
+            self._players,
+            battle=len(modes) > 1,
+            traj_len=traj_len,
+            keeps=not self._evaluate,
+            options=RowOptions.of({} if self._evaluate else self._cfg),
+        )
+
+    # ------------------------------------------------------------------ step
+
+    def _step(self) -> bool:
+        if time.monotonic() >= self._log_due:
+            self._log()
+        if not self._evaluate:
+            self._refresh()
+        waited_for = self._rollout.waiting
+        self._watch.stepping()
+        episodes = self._rollout.step(self._tally, None if self._is_endless else self._left > 0)
+        self._watch.rest()
+        if self._ended.is_set():  # perhaps long ago, and the worker is at another task
+            return False
+        for episode in episodes:
+            self._left[episode.env_id] -= 1
+        if not self._evaluate:
+            self._step_count += 1
+            if self._sender.add(self._rollout.waiting - waited_for):
+                self._send()
+        return bool((self._left > 0).any())
+
+    def _refresh(self) -> None:
+        """Have each player use the newest version of its policy, and what comes with that."""
+        for player, source, wanted in zip(self._players, self._sources, self._wanted):
+            if wanted:
+                source.refresh()
+            player.train_iter = source.iter
+        self._statistics.take_up(self._env_manager, [self._players[0].mode])
+
+    def _news(self) -> State:
+        """What normalising environments have seen since the last message, in plain numbers."""
+        now = time.monotonic()
+        is_early = now - self._news_time < durations.ENV_STATISTICS_SPAN
+        if is_early or not hasattr(self._env_manager, "take_statistics"):
+            return {}
+        news = self._env_manager.take_statistics()
+        if not news:
+            return {}
+        self._news_time = now
+        return {"env_statistics": plain(news)}
+
+    def _send(self) -> None:
+        now = time.monotonic()
+        self._monitor.step_time = (now - self._step_start) / max(1, self._step_count)
+        self._watch.stepping()
+        harvests = self._rollout.harvest(self._wanted, train_samples=True)
+        self._watch.rest()
+        sent = sum(
+            self._sender.send(samples, self._facts)
+            for (samples, _), wanted in zip(harvests, self._wanted)
+            if wanted
+        )
+        self._step_start, self._step_count = time.monotonic(), 0
+        self._monitor.send_time = self._step_start - now
+        self._monitor.sample_num = float(sent)
+        if self._monitor.send_time >= durations.SEND_WAIT:
+            for source in self._sources:
+                source.look_soon()
+
+    def _facts(self, sent: int) -> State:
+        """Fields of the message for samples that were just sent; they count from here on."""
+        self._tally.samples += sent
+        train_iter = self._train_iter
+        iters = {"policy_iter": train_iter, "collect_iter": train_iter}
+        return {**self._counts(), **iters, **self._news()}
+
+    def _finish(self) -> None:
+        if not self._evaluate:
+            self._send()
+        self._done = True
+        self._tally.stop()
+
+    # ------------------------------------------------------------------ facts
+
+    @property
+    def _train_iter(self) -> int:
+        return self._sources[0].iter if self._sources else 0
+
+    def _counts(self) -> State:
+        tally = self._tally
+        return {
+            "cur_episode": tally.episode_count,
+            "cur_sample": tally.samples,
+            "cur_step": tally.envsteps,
+        }
+
+    def progress(self) -> State:
+        """Counts of the task, the version of the policy, and what went wrong without ending it."""
+        facts = {**self._counts(), "policy_iter": self._train_iter}
+        warnings = [warning for s in self._sources if (warning := s.take_warning())]
+        if warnings:
+            facts["warning"] = "; ".join(warnings)
+        return facts
+
+    def get_finish_info(self) -> State:
+        """The task's report, plain JSON; what is an average of nothing is ``None``.
+
+        ``predefined_episode_count`` is ``None``, too, if the task has no end.
+        """
+        tally, seconds = self._tally, max(self._tally.elapsed(), 1e-8)
+        returns = list(tally.returns)  # a copy: the collecting thread adds to them
+        return {
+            "eval_flag": self._evaluate,
+            "env_num": 0 if self._env_manager is None else self._env_manager.env_num,
+            "duration": seconds,
+            "train_iter": self._train_iter,
+            "collector_done": self._done,
+            "predefined_episode_count": None if self._is_endless else int(self._predefined),
+            "real_episode_count": tally.episode_count,
+            "step_count": tally.envsteps,
+            "sample_count": tally.samples,
+            "avg_time_per_episode": _ratio(seconds, tally.episode_count),
+            "avg_time_per_step": _ratio(seconds, tally.envsteps),
+            "avg_time_per_train_sample": _ratio(seconds, tally.samples),
+            "avg_step_per_episode": _ratio(tally.envsteps, tally.episode_count),
+            "avg_sample_per_episode": _ratio(tally.samples, tally.episode_count),
+            "reward_mean": float(np.mean(returns)) if returns else None,
+            "reward_std": float(np.std(returns)) if returns else None,
+            "reward_raw": returns,
+            "finish_time": time.monotonic(),
+            "collect_setting": self._cfg.get("collect_setting"),
+        }
+
+    def episode_info(self) -> list[list[float]]:
+        """Environment, return and length of each of the last episodes."""
+        return [[e.env_id, e.returns[0], e.length] for e in list(self._tally.episodes)]
+
+    def close(self) -> None:
+        """Stop after the step under way; environments that the worker lent stay open."""
+        super().close()
+        self._tally.stop()
+
+    def _log(self) -> None:
+        self._log_due = time.monotonic() + self._cfg.print_freq
+        means = {name: get() for name, get in self._monitor.avg.items()}
+        returns = list(self._tally.returns)[-20:]
+        self.info(
+            f"{self._counts()}, policy_iter {self._train_iter}, "
+            f"recent return {f'{np.mean(returns):.4g}' if returns else 'none'}, "
+            + ", ".join(f"{name} {value:.4g}" for name, value in means.items())
+        )
+
+
+def _ratio(amount: float, count: int) -> float | None:
+    return amount / count if count else None
+
+
+def _nstep_length(mode: Mode) -> int:
+    nstep = attribute(mode, "nstep") or 1
+    return NSTEP_SPANS * nstep if nstep > 1 else 1
+
+
+def _number(value: float | str | None) -> float:
+    """A number of episodes; none, or infinite in whatever words, is no limit."""
+    return INF if value is None else float(value)
+
+
+def _episodes(env_cfg: Config) -> float:
+    given = env_cfg.get("manager", {}).get("episode_num")
+    return _number(env_cfg.get("collector_episode_num") if given is None else given)
+
+
+def _eval_episodes(env_cfg: Config, env_num: int) -> int:
+    given = env_cfg.get("n_evaluator_episode")
+    if given is not None:
+        return int(given)
+    per_env = _number(env_cfg.get("manager", {}).get("episode_num"))
+    if not np.isfinite(per_env):
+        per_env = _number(env_cfg.get("evaluator_episode_num", 1))
+    return env_num * int(per_env)
