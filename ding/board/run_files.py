@@ -177,7 +177,8 @@ def _walk(folder: str, endings: tuple[str, ...]) -> list[str]:
         folders[:] = sorted(f for f in folders if f not in _FOLDERS_WITHOUT and f[0] != ".")
         for name in sorted(names):
             path = os.path.join(where, name)
-            if name.lower().endswith(endings) and not os.path.islink(path):
+            is_whole = not os.path.splitext(name)[0].endswith(".part")
+            if name.lower().endswith(endings) and is_whole and not os.path.islink(path):
                 found.append(os.path.relpath(path, folder).replace(os.sep, "/"))
         if len(found) >= MAX_FILES:
             break

@@ -118,7 +118,7 @@ def test_a_fifo_is_not_waited_for(folder):
 
 
 def test_files_are_logs_and_videos_without_checkpoints(folder):
-    for path in ("videos/a.mp4", "ckpt/b.mp4", "c.GIF", "ckpt/d.txt"):
+    for path in ("videos/a.mp4", "ckpt/b.mp4", "c.GIF", "ckpt/d.txt", "videos/b.part.mp4"):
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(b"12345")
     files = list_files(str(folder))

@@ -1,6 +1,8 @@
 """Video files, written frame by frame: MP4 with moviepy, else GIF with pillow."""
 
+import fcntl
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +27,7 @@ def open_video(stem: str | Path, size: tuple[int, int], fps: float) -> VideoWrit
     """Start a video file.
 
     Args:
-        stem: Path without the ending; folders are made.
+        stem: Path without the ending, of the file until it gets its name; folders are made.
         size: Height and width of the frames.
         fps: Frames per second.
 
@@ -53,19 +55,45 @@ def save_frames_as_gif(frames: Sequence[np.ndarray], path: str | Path, fps: floa
     _write_gif([image.fromarray(np.asarray(f, np.uint8)) for f in frames], Path(path), fps)
 
 
+def name_episode(video: Path, name: str, episode_return: float, is_cut: bool) -> Path:
+    """Give a finished video its name among others, ``<name>_episode_<number>_return_<return>``.
+
+    Numbers go on from those that are in the folder, whoever else puts videos there.
+
+    Args:
+        video: The file, in its folder.
+        name: What is played; for a file name.
+        episode_return: Sum of the episode's rewards.
+        is_cut: Whether the episode was ended before its end, which the name tells.
+
+    Returns:
+        Where it is now.
+    """
+    shown = f"{episode_return:.4g}" if abs(episode_return) < 10_000 else f"{episode_return:.0f}"
+    numbered = re.compile(rf"{re.escape(name)}_episode_(\d+)_")
+    folder = os.open(video.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # other environments finish their videos, too
+        found = (numbered.match(other.name) for other in video.parent.iterdir())
+        number = max((int(match[1]) for match in found if match), default=0) + 1
+        cut = "_cut" if is_cut else ""
+        stem = f"{name}_episode_{number:04d}_return_{shown}{cut}"
+        return video.replace(video.with_name(stem + video.suffix))
+    finally:
+        os.close(folder)
+
+
 class _Mp4Writer:
     def __init__(self, writer: Any, stem: str | Path, size: tuple[int, int], fps: float) -> None:
         self.path = Path(f"{stem}.mp4")
-        self._part = Path(f"{stem}.part.mp4")
         height, width = size
-        self._writer = writer(str(self._part), (width, height), fps)
+        self._writer = writer(str(self.path), (width, height), fps)
 
     def add(self, frame: np.ndarray) -> None:
         self._writer.write_frame(frame)
 
     def close(self) -> Path:
         self._writer.close()
-        os.replace(self._part, self.path)
         return self.path
 
 

@@ -7,19 +7,21 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ding.envs.common.video import VideoWriter, open_video
+from ding.envs.common.video import VideoWriter, name_episode, open_video
 from ding.utils.errors import EnvError
 
 from .gym_to_gymnasium import GymToGymnasiumWrapper
+from .raw_rewards import RawRewards, raw_rewards
 
 _DEFAULT_FPS = 30
 
 
 class RecordReplayWrapper(gymnasium.Wrapper):
-    """Saves each episode as ``<folder>/<name>_<token>_episode_<i>.mp4`` (or ``.gif``).
+    """Saves each episode as ``<folder>/<name>_episode_<i>_return_<return>.mp4`` (or ``.gif``).
 
-    The token keeps environments apart that share the folder. An episode that `close` or a reset
-    cuts short is saved as far as it went.
+    Episodes are numbered in the order in which they end, together with those of other environments
+    that share the folder. An episode that `close` or a reset cuts short is saved as far as it went,
+    with ``_cut`` behind its return.
     """
 
     keeps_return = True
@@ -37,30 +39,36 @@ class RecordReplayWrapper(gymnasium.Wrapper):
                 "or let env.env_id make it"
             )
         self._name = name
-        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-        self._stem = Path(folder) / f"{safe}_{uuid.uuid4().hex[:6]}"
+        self._file_name = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+        self._part = Path(folder) / f"{self._file_name}_{uuid.uuid4().hex[:6]}.part"
         self._fps = float(self.metadata.get("render_fps") or _DEFAULT_FPS)
-        self._episode = 0
         self._writer: VideoWriter | None = None
         self._first: np.ndarray
+        self._return: Any = 0.0
+        self._raw: RawRewards | None = None
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict]:
         self.finish()
         result = self.env.reset(**kwargs)
         # Kept until there is a step: an episode of one picture is no video.
         self._first = self._frame()
+        self._return = 0.0
+        self._raw = raw_rewards(self.env)
+        if self._raw is not None:
+            self._raw.total = 0.0
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         result = self.env.step(action)
+        if self._raw is None:
+            self._return = self._return + result[1]
         frame = self._frame()
         if self._writer is None:
-            path = f"{self._stem}_episode_{self._episode}"
-            self._writer = open_video(path, frame.shape[:2], self._fps)
+            self._writer = open_video(self._part, frame.shape[:2], self._fps)
             self._writer.add(self._first)
         self._writer.add(frame)
         if result[2] or result[3]:
-            self.finish()
+            self._save(is_cut=False, info=result[4])
         return result
 
     def close(self) -> None:
@@ -78,7 +86,11 @@ class RecordReplayWrapper(gymnasium.Wrapper):
 
     def finish(self) -> None:
         """Save the episode as far as it has gone."""
+        self._save(is_cut=True, info={})
+
+    def _save(self, is_cut: bool, info: dict) -> None:
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            writer.close()
-            self._episode += 1
+            own = self._return if self._raw is None else self._raw.total
+            episode_return = float(np.sum(info.get("eval_episode_return", own)))
+            name_episode(writer.close(), self._file_name, episode_return, is_cut)

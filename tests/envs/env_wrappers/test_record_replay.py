@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gymnasium.wrappers import TransformReward
 
 from ding.envs import DingEnvWrapper
+from ding.envs.common.video import name_episode
 from ding.utils.errors import DingError, EnvError
 from tests.envs.small_envs import CountEnv, OldEnv
 
@@ -48,9 +50,8 @@ def test_one_file_per_episode(moviepy, tmp_path):
     env.reset()
     env.close()
     files = sorted((tmp_path / "video").iterdir(), key=lambda f: f.name)
-    assert [f.name[-14:] for f in files] == [
-        f"_episode_{i}.mp4" for i in range(2)
-    ]  # not of the last
+    # Not of the last, which has no step.
+    assert [f.name for f in files] == [f"CountEnv_episode_000{i}_return_3.mp4" for i in (1, 2)]
     assert files[0].read_bytes() == b"48x32@10:" + bytes([0, 20, 40])
 
 
@@ -61,7 +62,44 @@ def test_two_envs_share_a_folder(moviepy, tmp_path):
         env.reset()
         env.step(0)
         env.close()
-    assert len(list(tmp_path.iterdir())) == 2
+    names = sorted(f.name for f in tmp_path.iterdir())
+    assert names == [f"CountEnv_episode_000{i}_return_1.mp4" for i in (1, 2)]
+
+
+def test_an_episode_that_is_cut_says_so(moviepy, tmp_path):
+    env = DingEnvWrapper(CountEnv(length=9, render_mode="rgb_array"))
+    env.enable_save_replay(str(tmp_path))
+    for _ in range(2):
+        env.reset()
+        env.step(0)
+        env.step(0)
+    env.close()
+    names = sorted(f.name for f in tmp_path.iterdir())
+    assert names == [f"CountEnv_episode_000{i}_return_3_cut.mp4" for i in (1, 2)]
+
+
+def test_the_return_is_that_of_the_environment_whatever_wrappers_make_of_rewards(moviepy, tmp_path):
+    env = DingEnvWrapper(
+        CountEnv(length=3, render_mode="rgb_array"),
+        {"env_wrapper": [lambda env: TransformReward(env, lambda reward: -100 * reward)]},
+    )
+    env.enable_save_replay(str(tmp_path))
+    for _ in range(2):
+        env.reset()
+        for _ in range(3):
+            env.step(0)
+    env.close()
+    names = sorted(f.name for f in tmp_path.iterdir())
+    assert names == [f"CountEnv_episode_000{i}_return_6.mp4" for i in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-156.25, "-156.2"), (0.987654, "0.9877"), (123456.7, "123457")]
+)
+def test_returns_are_rounded_to_what_one_reads(tmp_path, value, shown):
+    video = tmp_path / "x.part.gif"
+    video.touch()
+    assert name_episode(video, "a", value, False).name == f"a_episode_0001_return_{shown}.gif"
 
 
 def test_another_folder_takes_over(moviepy, tmp_path):
