@@ -63,10 +63,10 @@ test: test-fast test-slow ## Install, and run all tests
 test-quick: $(VENV)/installed-test ## Run some tests of each layer, in half a minute
 	$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow' $(QUICK)
 
-test-fast: $(VENV)/installed-test ## Run all tests but the slow ones, in some minutes
+test-fast: $(VENV)/installed-test ## Run all tests but the slow ones, in three minutes
 	$(call tests,$(BIN)/python,not slow)
 
-test-slow: $(VENV)/installed-test ## Run the slow tests: whole runs, engines on clusters, what is learned
+test-slow: $(VENV)/installed-test ## Run the slow tests: whole runs, faults that take time, what is learned
 	$(call tests,$(BIN)/python,slow)
 
 test-oldest: ## Run the fast tests with the oldest numpy and gymnasium that are claimed

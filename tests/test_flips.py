@@ -9,6 +9,7 @@ from tests.children import start_python
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "flips.py"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("count", [150, pytest.param(2000, marks=pytest.mark.slow)])
 def test_no_damaged_file_is_read_as_something_else(count):

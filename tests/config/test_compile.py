@@ -424,6 +424,7 @@ def test_saved_config_begins_anew(main, create):
     assert saved.policy.learn.resume_training is False
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_saved_config_runs_as_a_script(main, create, tmp_path):
     main["policy"]["learn"]["update_per_collect"] = 1

@@ -71,6 +71,7 @@ def _slow_if_in_processes(words):
     return pytest.param(words, id=" ".join(words), marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [_slow_if_in_processes(words) for words in ALONE])
 def test_command(words, workplace, monkeypatch):
     if words[1] == "plot":

@@ -32,6 +32,7 @@ def hooks():
 
 
 class TestMadePages:
+    @pytest.mark.slow
     def test_each_policy_has_a_page_with_its_defaults(self, hooks):
         pages = dict(hooks._policy_pages())
         assert "[dqn](policies/dqn.md)" in pages["policies.md"]

@@ -293,6 +293,7 @@ def test_without_a_config_file_wrongly(env_id, policy, expected):
     assert expected in err
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals(config, number, status):
@@ -312,6 +313,7 @@ def test_signals(config, number, status):
     assert record("run")["status"] == "interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_module_is_the_command(config):
     done = subprocess.run(

@@ -43,6 +43,7 @@ def record(exp="run"):
     return json.loads((Path(exp) / "run.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_parallel_run_with_options():
     path = write_config()
     process = in_process(
@@ -64,6 +65,7 @@ def test_a_parallel_run_with_options():
     assert (status, out.splitlines()[0]) == (0, f"elsewhere: {lines[-1].split(';')[0]}")
 
 
+@pytest.mark.slow
 def test_what_was_trained_can_be_evaluated():
     process = in_process("-c", write_config())  # parallel: there is a system_config
     process.join(60)
@@ -91,6 +93,7 @@ def test_the_engine_is_chosen():
     assert "unknown key system_config.engine.address" in err
 
 
+@pytest.mark.slow
 def test_going_on_after_ctrl_c_from_another_folder(monkeypatch):
     process = in_process("-m", "parallel", "-c", write_config(stop_value=501))
     wait_for(lambda: Path("run/metrics.jsonl").exists())
@@ -116,6 +119,7 @@ def test_going_on_after_ctrl_c_from_another_folder(monkeypatch):
     assert os.listdir() == ["output.txt"]
 
 
+@pytest.mark.slow
 def test_several_seeds():
     process = in_process("-m", "parallel", "-c", write_config(), "-s", "0,1")
     process.join(90)

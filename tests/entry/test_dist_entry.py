@@ -75,6 +75,7 @@ def parts():
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_parts_in_any_order(parts, capsys):
     path = prepare()
     assert path == "run/total_config.py"
@@ -97,6 +98,7 @@ def test_parts_in_any_order(parts, capsys):
     assert not left & {"run.key", "coordinator.json", "data", "policy"}
 
 
+@pytest.mark.slow
 def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
     path = prepare(stop_value=501)
     parts.start("learner", dist_launch_learner, path, 0, None)
@@ -118,6 +120,7 @@ def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
         assert parts.end(name, 20)[0] == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_to_a_worker(parts):
     path = prepare(stop_value=501)
     parts.start("collector", dist_launch_collector, path, 0, None)
@@ -151,6 +154,7 @@ def test_another_key_is_refused(parts, monkeypatch):
     assert "does not prove that it has the run's key" in line
 
 
+@pytest.mark.slow
 def test_a_learner_of_two_processes(parts):
     path = prepare(learner_gpu_num=2)
     parts.start("aggregator", dist_launch_learner_aggregator, path, 0, None, None)
@@ -188,6 +192,7 @@ def test_what_is_no_compiled_config():
         dist_launch_learner(path, 0, None, name="learner_0")
 
 
+@pytest.mark.slow
 def test_a_worker_that_the_config_does_not_have(parts):
     path = prepare(stop_value=501)
     parts.start("coordinator", dist_launch_coordinator, path, 0, None, True)

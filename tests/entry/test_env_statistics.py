@@ -54,6 +54,7 @@ NORMALISED = {"norm_obs": {"use_norm": True}, "norm_reward": {"use_norm": True}}
 BEST = "run/ckpt/ckpt_best.pth.tar"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manager", "env"),
     [

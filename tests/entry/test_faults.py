@@ -46,6 +46,7 @@ def assert_failed(error, words):
     assert words in record["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manager", ["base", "subprocess"])
 @pytest.mark.parametrize(
     ("fault", "where", "at", "kind", "words"),
@@ -72,6 +73,7 @@ def test_failing_env_is_named(manager, fault, where, at, kind, words):
         assert read_file("run/ckpt/iteration_20.pth.tar")["last_iter"] == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["kill", "deaf_hang"])
 def test_lost_env_process_is_named(fault):
     start = time.monotonic()

@@ -78,6 +78,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.slow
 # A busy machine is granted twice the five seconds.
 @pytest.mark.parametrize(
     ("manager", "where", "how", "in_haste"),
@@ -99,6 +100,7 @@ def test_signal_ends_a_run_that_hangs(manager, where, how, in_haste):
     assert_saved()
 
 
+@pytest.mark.slow
 def test_signal_ends_a_run_whose_interpreter_stands_still():
     run = Run(hang=dict(where="step", how="locked", at=60))
     time.sleep(0.3)
@@ -109,6 +111,7 @@ def test_signal_ends_a_run_whose_interpreter_stands_still():
     assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] >= 20
 
 
+@pytest.mark.slow
 def test_env_that_keeps_the_interpreter_ends_the_run():
     run = Run(limit=2.0, hang=dict(where="step", how="locked", at=60))
     run.end_by_guard(within=20, words="failed: EnvTimeoutError")
@@ -140,6 +143,7 @@ def test_second_signal_does_not_wait():
     assert_saved()
 
 
+@pytest.mark.slow
 def test_hang_while_environments_are_made_does_not_hold_up_a_signal():
     run = Run(hang=dict(where="init", how="c", at=0))
     time.sleep(0.3)
@@ -148,6 +152,7 @@ def test_hang_while_environments_are_made_does_not_hold_up_a_signal():
     assert code == 143, output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manager", "where", "how"),
     [

@@ -107,6 +107,7 @@ def test_a_run_that_converges():
     assert left_over() == []
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_port_of_its_own():
     port = find_free_port("127.0.0.1")
     run = forked(parallel_pipeline, small_configs(collector0=dict(port=port)), 0)
@@ -115,6 +116,7 @@ def test_a_worker_with_a_port_of_its_own():
     assert last_line().startswith("converged: mean return")
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard():
     main, create, system = small_configs()
     save_config({"main": main, "create": create, "system": system}, "parts.py")
@@ -132,6 +134,7 @@ def test_a_script_without_a_main_guard():
     assert after == "after the run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_and_going_on_from_there(number, status):
     main, create, system = small_configs(stop_value=501)
@@ -153,6 +156,7 @@ def test_a_signal_and_going_on_from_there(number, status):
     assert len(record()["earlier_runs"]) == 1
 
 
+@pytest.mark.slow
 def test_children_do_not_outlive_a_killed_parent():
     run = forked(parallel_pipeline, small_configs(stop_value=501), 0)
     wait_for(learns)
@@ -195,6 +199,7 @@ def test_a_part_that_cannot_be_built_fails_the_run():
         parallel_pipeline(configs, 0)
 
 
+@pytest.mark.slow
 def test_single_parts_by_themselves():
     config = compile_config_parallel(*small_configs())
     handles = (
@@ -245,6 +250,7 @@ def test_a_coordinator_whose_worker_does_not_start():
         launch_coordinator(0, config, learner_handle=[learner])
 
 
+@pytest.mark.slow
 def test_learners_of_two_processes():
     configs = small_configs(stop_value=501, learner_gpu_num=2)
     configs[0].policy.learn.learner.train_iterations = 30

@@ -87,6 +87,7 @@ def learn(parts, rounds):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["dqn", "ppo", "r2d2", "impala", "acer"])
 def test_updates_after_resume_are_bit_for_bit_those_of_the_uninterrupted_run(policy):
     parts = build(policy)
@@ -272,6 +273,7 @@ def test_nothing_is_made_where_there_is_no_run():
     assert not os.path.exists("run")
 
 
+@pytest.mark.slow
 def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
     saves = []
 
@@ -287,6 +289,7 @@ def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
     assert "saving the state takes 0.6" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_state_is_saved_every_few_seconds_by_default(monkeypatch):
     monkeypatch.setattr(durations, "SAVE_INTERVAL", 0.3)
     monkeypatch.setattr(state_keeper, "MAX_SHARE", 1.0)
@@ -310,6 +313,7 @@ def test_state_is_saved_every_few_seconds_by_default(monkeypatch):
     assert set(os.listdir("run/ckpt/rows")) == used
 
 
+@pytest.mark.slow
 def test_rows_are_there_when_the_state_is(monkeypatch):
     """Whatever is written last before a kill, the state on disk can be loaded."""
     parts = build("dqn")

@@ -74,6 +74,7 @@ def two_choices(cfg):
     return DingEnvWrapper(TwoChoices(), EasyDict(env_id="TwoChoices"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manager", ["base", "subprocess", "gym_vector"])
 def test_ppo_learns_several_choices_at_a_time(manager):
     changes = dict(

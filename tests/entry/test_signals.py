@@ -97,6 +97,7 @@ def run_until_signal(manager, envs, status):
     assert run_json()["status"] == "interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manager", ["base", "subprocess"])
 def test_signal_does_not_wait_for_an_evaluation(manager):
     evaluator = sent(signal.SIGTERM, at=12, seconds=0.1)
@@ -108,6 +109,7 @@ def test_signal_does_not_wait_for_an_evaluation(manager):
     assert len(judged) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manager", ["base", "subprocess"])
 def test_signal_lets_a_collection_end_but_not_for_long(manager, monkeypatch):
     monkeypatch.setattr(durations, "COLLECT_GRACE", 0.4)
@@ -116,6 +118,7 @@ def test_signal_lets_a_collection_end_but_not_for_long(manager, monkeypatch):
     assert run_json()["envstep"] == 0
 
 
+@pytest.mark.slow
 def test_killed_run_goes_on_from_its_last_state():
     run = Run("subprocess", collector=dict(fault="mark", at=300))
     run.signal(signal.SIGKILL)

@@ -208,6 +208,7 @@ def in_haste(monkeypatch):
         monkeypatch.setattr(durations, name, 0.4 * getattr(durations, name))
 
 
+@pytest.mark.slow
 def test_a_part_that_does_not_come_up_ends_the_run(run, in_haste, monkeypatch):
     monkeypatch.setattr(durations, "FORK_START", 2.0)
     one = run({"collector1": "hang-at-start"}, wait=False)
@@ -240,6 +241,7 @@ def test_parts_that_do_not_listen_are_killed_within_five_seconds(run):
     assert json.loads((one.exp / "run.json").read_text())["status"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once(run, monkeypatch):
     for name in ("COORDINATOR_STOPPING", "ALL_STOPPING", "PART_STOP"):
         monkeypatch.setattr(durations, name, 30.0)
@@ -252,6 +254,7 @@ def test_a_second_signal_ends_at_once(run, monkeypatch):
     assert output.splitlines()[-1] == "interrupted: Ctrl-C"
 
 
+@pytest.mark.slow
 def test_children_do_not_outlive_their_parent(run, in_haste):
     one = run({"collector0": "deaf"})
     one.process.kill()
@@ -270,6 +273,7 @@ def test_processes_that_train_together_wait_for_their_aggregator(run):
     one.converge()
 
 
+@pytest.mark.slow
 def test_a_parent_that_is_killed_while_a_worker_is_stopped_leaves_nothing(run, in_haste):
     one = run()
     (stopped,) = one.pids("collector0")

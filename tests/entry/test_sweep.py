@@ -58,6 +58,7 @@ def fake(monkeypatch):
     return FakeProcesses
 
 
+@pytest.mark.slow
 def test_trials_are_runs_with_settings_of_the_space(fake, space):
     report = sweep(read_space(space), ["-c", "config.py"], "sweep", 12)
     assert len(fake.commands) == 12
@@ -74,6 +75,7 @@ def test_trials_are_runs_with_settings_of_the_space(fake, space):
     assert matters[1].split()[1] == "policy.nstep"
 
 
+@pytest.mark.slow
 def test_sweep_goes_on_where_it_was(fake, space):
     sweep(read_space(space), [], "sweep", 3)
     sweep(read_space(space), [], "sweep", 5)
@@ -115,6 +117,7 @@ def test_wrong_space_is_said(tmp_path, text):
         read_space(str(path))
 
 
+@pytest.mark.slow
 def test_command_trains(space, tmp_path):
     pytest.importorskip("optuna", reason="the extra 'sweep' is not installed")
     from tests.entry.test_seed_runs import CONFIG

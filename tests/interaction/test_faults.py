@@ -45,6 +45,7 @@ def connected(connection) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_killed_slave_fails_its_task():
     with process("slave") as child, NotingMaster() as master:
         connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
@@ -66,6 +67,7 @@ def test_a_killed_slave_fails_its_task():
         assert task.cause.endswith(f"is lost: {cause}")
 
 
+@pytest.mark.slow
 def test_a_killed_slave_can_be_replaced():
     with Master(**MASTER) as master:
         for turn in range(2):
@@ -78,6 +80,7 @@ def test_a_killed_slave_can_be_replaced():
                 assert connection.new_task().start().join(30).status is TaskStatus.COMPLETED
 
 
+@pytest.mark.slow
 def test_a_stopped_slave_is_lost_and_comes_back():
     with process("slave") as child, NotingMaster() as master:
         connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
@@ -113,6 +116,7 @@ def test_a_short_stop_is_tolerated():
         assert task.join(30).status is TaskStatus.COMPLETED
 
 
+@pytest.mark.slow
 def test_starting_a_task_on_a_stopped_slave_ends():
     with process("slave") as child, Master(**{**MASTER, "request_timeout": 1.5}) as master:
         connection = master.new_connection("worker", "127.0.0.1", int(child.stdout.readline()))
@@ -140,6 +144,7 @@ def test_a_killed_master_is_noticed():
         assert len(slave.lost) == 1
 
 
+@pytest.mark.slow
 def test_a_stopped_master_keeps_its_slaves():
     """It has heard nobody while it was stopped, and does not take that for their silence."""
     with DoingSlave(request_retries=20) as slave:
@@ -171,6 +176,7 @@ class SilentConnection:
         return True
 
 
+@pytest.mark.slow
 def test_silence_is_not_counted_while_the_watch_itself_was_stopped():
     silent, looks, deaths, stop = SilentConnection(), [], [], 2.0
 
@@ -223,6 +229,7 @@ class SlowMaster(Master):
         return app
 
 
+@pytest.mark.slow
 def test_slow_answers_are_waited_for():
     with SlowSlave() as slave, SlowMaster(**{**MASTER, "heartbeat_tolerance": 5.0}) as master:
         with master.new_connection("worker", "127.0.0.1", slave.port) as connection:
@@ -232,6 +239,7 @@ def test_slow_answers_are_waited_for():
         assert not slave.lost
 
 
+@pytest.mark.slow
 def test_an_answer_that_cannot_be_delivered_ends_the_connection():
     with pair() as (slave, master, connection):
         task = connection.new_task({"do": "wait"}).start()

@@ -9,6 +9,7 @@ import pytest
 from tests.interaction.peers import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_run_survives_floods(count):

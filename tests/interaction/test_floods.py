@@ -42,6 +42,7 @@ def client_threads() -> int:
     return sum(thread.name == "http-client" for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"GET /pi", b"GET /ping HTTP/1.1\r\nA: "])
 def test_half_open_connections_make_room(content):
     with pair(KEYS, KEYS) as (slave, master, connection):

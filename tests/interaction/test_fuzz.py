@@ -114,6 +114,7 @@ def attack(port: int, right: dict[str, str], count: int, seed: int) -> None:
     assert refused > count / 2
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("count", [1000, pytest.param(5000, marks=pytest.mark.slow)])
 def test_nothing_malformed_has_an_effect(count):

@@ -47,6 +47,7 @@ def answer(task, **result):
     return AnswerMessage.parse(json.dumps(body).encode())
 
 
+@pytest.mark.slow
 def test_of_tasks_that_were_done_nothing_stays(monkeypatch, no_gc):
     monkeypatch.setattr(connections, "make_engine", lambda *args, **kwargs: Engine())
     slave = SlaveConnection("127.0.0.1", 1)

@@ -104,6 +104,7 @@ def test_callback_may_give_the_next_task():
         assert last.wait(20)
 
 
+@pytest.mark.slow
 def test_slow_callback_does_not_hold_up_the_slave():
     with pair() as (slave, _, connection):
         release = threading.Event()
@@ -230,6 +231,7 @@ def test_connections_of_before_leave_no_thread():
         )
 
 
+@pytest.mark.slow
 def test_endless_task_ends_with_the_connection():
     with pair() as (slave, _, connection):
         task = connection.new_task({"do": "wait"}).start()

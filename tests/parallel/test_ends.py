@@ -35,6 +35,7 @@ def test_a_signal_to_the_parent(tmp_path, number, status):
         assert run.data_files() == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_to_all_processes(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()

@@ -12,6 +12,7 @@ from tests.parallel.runs import parallel_run
 pytestmark = pytest.mark.timeout(120)
 
 
+@pytest.mark.slow
 def test_an_environment_that_always_raises_ends_the_run_with_its_words(tmp_path):
     with parallel_run(tmp_path, stop_value=100, fault={"fault": "raise", "at": 1}) as run:
         assert run.end() == 1

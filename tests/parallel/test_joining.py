@@ -17,6 +17,7 @@ def _collector(run: ParallelRun, name: str, config: str = "run/total_config.py")
     return start_ding(*command.split(), folder=run.folder)
 
 
+@pytest.mark.slow
 def test_two_collectors_join_and_one_leaves(tmp_path):
     with parallel_run(tmp_path, stop_value=100) as run:
         run.wait_until_it_learns()

@@ -91,6 +91,7 @@ def test_a_killed_learner_goes_on_from_its_last_state(tmp_path):
             assert status["buffers"][name]["count"] >= buffer["count"]
 
 
+@pytest.mark.slow
 def test_a_killed_coordinator_goes_on_with_buffer_and_counters(tmp_path):
     with parallel_run(tmp_path, changed=OFTEN_SAVED, stop_value=100) as run:
         state = run.exp / "ckpt" / "coordinator_state.pth.tar"

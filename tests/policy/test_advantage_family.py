@@ -141,6 +141,7 @@ class TestFamily:
             build(cls, action_space="general")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["a2c", "ppo_offpolicy"])
 @pytest.mark.timeout(120)
 def test_learns_to_balance(policy, tmp_path):

@@ -211,6 +211,7 @@ def test_iql_by_hand():
     assert network.v.grad.item() == pytest.approx(-(2 * 0.8 * 0.8 - 2 * 0.2 * 1.5) / 2, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_iql_value_is_an_expectile():
     """With tau 0.9 the value lies near the best of several actions, with 0.5 at their mean."""
     values = {}

@@ -188,6 +188,7 @@ def test_hybrid_ddpg_learns_which_choice_is_better():
 
 @pytest.mark.parametrize("cls", [PDQNPolicy, DDPGPolicy, TD3Policy])
 class TestFamily:
+    @pytest.mark.slow
     def test_values_learn(self, cls):
         discount = dict(discount_factor=0.0)
         policy = build(cls, **(discount if cls is PDQNPolicy else dict(learn=discount)))

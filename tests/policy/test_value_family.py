@@ -129,6 +129,7 @@ def test_iqn_draws_to_learn_and_not_to_act():
     assert policy._target_model.forward(obs)["tau"].std() > 0.1
 
 
+@pytest.mark.slow
 def test_iqn_learns_the_quantiles_of_a_noisy_reward():
     policy = build(
         IQNPolicy,

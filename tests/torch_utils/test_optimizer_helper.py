@@ -123,6 +123,7 @@ def test_decoupled_decay_equals_adamw() -> None:
     )
 
 
+@pytest.mark.slow
 def test_torch_compiler_is_not_imported() -> None:
     code = """
 import sys, torch

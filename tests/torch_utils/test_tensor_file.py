@@ -181,6 +181,7 @@ def _flip(content: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 1000, 1 << 17])
 def test_every_flipped_bit_is_found(tmp_path, size):
     path = tmp_path / "file"

@@ -49,6 +49,7 @@ def logged(name):
     ],
 )
 class TestPipelines:
+    @pytest.mark.slow
     def test_trains_and_goes_on(self, kind, pipeline, monitored):
         policy = pipeline(configs(kind), seed=0, max_train_iter=20)
         assert isinstance(policy, torch.nn.Module) is False

@@ -93,6 +93,7 @@ def test_closing_a_shared_writer_takes_nothing_from_the_others(tmp_path):
     assert len(list(tmp_path.glob("events*"))) == 1
 
 
+@pytest.mark.slow
 def test_a_writer_that_nobody_holds_still_writes(tmp_path):
     code = (
         "from ding.utils.log_helper import build_logger\n"

@@ -197,6 +197,7 @@ def test_rows_reach_the_disk_with_time_and_whole(tmp_path, monkeypatch):
     assert len(read_rows(path)) == 2
 
 
+@pytest.mark.slow
 def test_the_end_of_the_process_loses_nothing(tmp_path):
     code = (
         "from ding.utils.run_log import RunLog\n"

@@ -63,6 +63,7 @@ def test_half_built(name):
 
 @pytest.mark.parametrize("cls", [SampleSerialCollector, InteractionSerialEvaluator])
 class TestEnvironments:
+    @pytest.mark.slow
     def test_are_closed_with_their_only_user(self, cls):
         env = line_manager()
         one = make(cls, env)
@@ -70,6 +71,7 @@ class TestEnvironments:
         gc.collect()
         assert env.closed
 
+    @pytest.mark.slow
     def test_are_left_to_who_took_them_over(self, cls):
         env = line_manager()
         one = make(cls, env)
@@ -79,6 +81,7 @@ class TestEnvironments:
         one.close()
         assert env.closed
 
+    @pytest.mark.slow
     def test_nothing_is_kept_alive(self, cls):
         env = line_manager()
         seen = weakref.ref(env)
@@ -120,6 +123,7 @@ def test_processes_that_hang_are_not_waited_for(monkeypatch):
 
 
 class TestBuffers:
+    @pytest.mark.slow
     @pytest.mark.parametrize("cls", [NaiveReplayBuffer, AdvancedReplayBuffer])
     def test_the_removing_thread_is_not_waited_for(self, cls, monkeypatch, tmp_path):
         gate, removed = threading.Event(), threading.Event()
@@ -178,6 +182,7 @@ cycle.append(cycle)
 """
 
 
+@pytest.mark.slow
 def test_quiet_at_the_interpreters_end():
     import tests
 

@@ -7,6 +7,7 @@ from tests.parallel.runs import parallel_run
 pytestmark = pytest.mark.timeout(90)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["flask_fs", "local"])
 def test_it_converges_and_nothing_is_in_the_shared_folders(tmp_path, engine):
     comm = dict(type="numpy", import_names=["tests.worker.numpy_comm"], depot=str(tmp_path / "own"))

@@ -289,6 +289,7 @@ def test_a_hang_names_the_environment(where):
     manager.close()
 
 
+@pytest.mark.slow
 def test_a_hang_that_no_signal_ends(launch):
     class Deaf(CountEnv):
         def step(self, action):
@@ -300,6 +301,7 @@ def test_a_hang_that_no_signal_ends(launch):
         manager.step_columns(ACTIONS[:2], np.arange(2))
 
 
+@pytest.mark.slow
 def test_a_step_limit_does_not_cut_resets_short(launch):
     class Slow(CountEnv):
         def reset(self):
@@ -399,6 +401,7 @@ def _gone(pids, seconds=5):
     return False
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed():
     process, pids = _run_script("wait")
     process.kill()
@@ -407,6 +410,7 @@ def test_workers_end_with_a_parent_that_is_killed():
     assert _gone(pids)
 
 
+@pytest.mark.slow
 def test_an_exit_without_close_is_quiet():
     process, pids = _run_script("exit")
     _, errors = process.communicate(timeout=30)

@@ -372,6 +372,7 @@ def test_a_hanging_policy_is_found(link, monkeypatch):
     thread.join(10)
 
 
+@pytest.mark.slow
 def test_slow_environments_do_not_hang(link, monkeypatch):
     monkeypatch.setattr(durations, "STEP_LOOK_AFTER", 0.05)
     collector = _build(link, env=env_cfg(episodes=1, step_time=0.2, length=2, collector_env_num=4))

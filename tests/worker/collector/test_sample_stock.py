@@ -25,6 +25,7 @@ def stocked(lengths, columnar):
 lengths_ = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(lengths=lengths_, columnar=st.booleans(), turn=st.integers(0, 99), data=st.data())
 def test_all_trajectories_lose_alike(lengths, columnar, turn, data):

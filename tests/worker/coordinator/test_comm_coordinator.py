@@ -128,6 +128,7 @@ def test_workers_that_join_by_themselves_are_not_connected_to(make_comm):
     comm.close()
 
 
+@pytest.mark.slow
 def test_worker_that_comes_later_is_connected_then(make_comm):
     first = FakeCollector()
     first.start()

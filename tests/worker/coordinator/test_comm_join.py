@@ -160,6 +160,7 @@ FIELDS = ("kind", "name", "host", "port", "pid")
 WORKERS = st.fixed_dictionaries({}, optional=dict.fromkeys(FIELDS, JSON))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.binary(max_size=64) | st.builds(json.dumps, JSON | st.builds(dict, worker=WORKERS)))
 def test_whatever_comes_is_parsed_or_refused(body):

@@ -240,6 +240,7 @@ def endless(**kwargs):
     return FakeCollector(chunks=float("inf"), **kwargs)
 
 
+@pytest.mark.slow
 def test_silent_worker_is_lost_and_its_task_given_to_another():
     first, second = endless(), endless()
     with Run({"c0": first, "c1": second}) as run:
@@ -310,6 +311,7 @@ def test_worker_that_refuses_tasks():
         eventually(lambda: good.asked.count("data") > 3)
 
 
+@pytest.mark.slow
 def test_endless_step_loses_the_worker():
     bad, good = endless(), endless()
     bad.on["data"] = bad.hang
@@ -323,6 +325,7 @@ def test_endless_step_loses_the_worker():
         eventually(lambda: bad.sent > 2)
 
 
+@pytest.mark.slow
 def test_slow_network_only_slows_down():
     collector, learner = FakeCollector(chunks=1), FakeLearner(iterations=2)
     collector.delay = learner.delay = 0.5
@@ -359,6 +362,7 @@ def test_failure_after_progress_each_time_ends_the_run_too():
         assert "always here" in reason
 
 
+@pytest.mark.slow
 def test_learner_that_fails_at_the_same_iteration_ends_the_run():
     learner = FakeLearner(iterations=1e9)
     step = learner._learn
@@ -473,6 +477,7 @@ def test_silent_worker_that_comes_back_joins_again():
         eventually(lambda: worker.asked.count("start") > count)
 
 
+@pytest.mark.slow
 def test_worker_that_hangs_is_told_to_end(monkeypatch):
     monkeypatch.setattr(durations, "WORKER_END", 1.0)
     with Run(run_key=KEY, step_timeout=1.0) as run:
@@ -622,6 +627,7 @@ def test_stop_is_one_end_for_all_reasons():
     assert os.path.exists("exp/ckpt/coordinator_state.pth.tar")
 
 
+@pytest.mark.slow
 def test_end_does_not_wait_for_a_worker_that_hangs():
     learner = FakeLearner(iterations=1e9)
     learner.on["learn"] = learner.hang
@@ -789,6 +795,7 @@ def test_whatever_ends_a_session_ends_the_run(job, error, monkeypatch):
         assert verdict.reason.startswith(words)
 
 
+@pytest.mark.slow
 def test_a_log_handler_that_raises_changes_nothing():
     class Broken(logging.Handler):
         def emit(self, record):
@@ -821,6 +828,7 @@ def test_a_coordinator_that_cannot_start_says_why_in_the_record():
     assert record["reason"].startswith("the coordinator could not start: cannot listen on 127")
 
 
+@pytest.mark.slow
 def test_the_root_of_a_failure_is_told_first():
     learner = FakeLearner(iterations=1e9)
     collector = FakeCollector()

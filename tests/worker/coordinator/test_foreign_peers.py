@@ -52,6 +52,7 @@ def workers():
         yield {"collector0": collector, "learner0": learner}
 
 
+@pytest.mark.slow
 def test_foreign_workers_train_with_a_solo_commander(workers):
     coordinator = Coordinator(config("solo", **workers))
     try:
@@ -76,6 +77,7 @@ def test_foreign_workers_train_with_a_solo_commander(workers):
     assert os.listdir("data") == []  # every file was found under its name
 
 
+@pytest.mark.slow
 def test_foreign_workers_train_with_a_naive_commander(workers):
     coordinator = Coordinator(config("naive", **workers))
     try:

@@ -199,6 +199,7 @@ class TestWorkers:
         arrivals.wait("came", 2)
         assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
 
+    @pytest.mark.slow
     def test_one_that_works_takes_no_second_request(self, engine):
         arrivals = Arrivals()
         engine.control().start(arrivals)
@@ -213,6 +214,7 @@ class TestWorkers:
         finally:
             first.join()
 
+    @pytest.mark.slow
     def test_one_that_dies_is_lost_with_what_was_asked(self, engine):
         arrivals = Arrivals()
         engine.control().start(arrivals)
@@ -296,6 +298,7 @@ class TestWorkers:
         assert time.monotonic() - begin < 15
         assert not arrivals.events
 
+    @pytest.mark.slow
     def test_the_end_waits_for_nobody_who_hangs(self, engine):
         arrivals = Arrivals()
         control = engine.control(("collector0", "collector1"))

@@ -106,6 +106,7 @@ def test_worker_of_the_config_that_was_let_go_comes_anew(reached):
     assert arrivals.lost_.empty()
 
 
+@pytest.mark.slow
 def test_worker_that_is_missing_is_awaited(reached, worker):
     control, arrivals = reached
     arrival = arrivals.next()

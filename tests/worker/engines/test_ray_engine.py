@@ -58,6 +58,7 @@ def test_more_samples_than_the_object_store_holds(on_ray):
         samples.get(names[0])
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_imported_is_named_with_its_node(on_ray):
     arrivals = Arrivals()
     on_ray.control(build=no_service).start(arrivals)
@@ -104,6 +105,7 @@ def test_payloads_are_copies_and_keep_their_types():
     assert torch.equal(back.state["model"]["w"], torch.eye(2))
 
 
+@pytest.mark.slow
 def test_rows_that_are_no_columns_come_back():
     rows = [{"text": "a", "x": 1.0}, {"text": "b"}]
     assert unpack_samples(pack_samples("b.c.1", rows)) == rows

@@ -71,6 +71,7 @@ def test_an_env_that_hangs_fails_the_task_and_the_next_one_works(driver, monkeyp
     _works_again(driver)
 
 
+@pytest.mark.slow
 def test_a_hang_is_told_when_the_task_is_closed(driver, monkeypatch):
     with _short_limits(monkeypatch, 1.5):
         driver.begin(env=env_cfg(hang_at=3))
@@ -82,6 +83,7 @@ def test_a_hang_is_told_when_the_task_is_closed(driver, monkeypatch):
     _works_again(driver)
 
 
+@pytest.mark.slow
 def test_a_hanging_process_of_an_env_fails_the_task_in_time(driver, monkeypatch):
     monkeypatch.setattr(durations, "ENV_PROCESS_LIMIT", 1.0)
     driver.begin(env=env_cfg(hang_at=10, manager=dict(type="subprocess")))
@@ -243,6 +245,7 @@ with Master(port=0) as master:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_master_is_noticed_and_another_one_may_come(tmp_path):
     with Driver(tmp_path, heartbeat_span=0.2) as driver:
         driver.connection.disconnect()
@@ -337,6 +340,7 @@ class FullDisk:
         return self.write(folder, name, rows)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_waited_for(driver, monkeypatch):
     monkeypatch.setattr(durations, "DISK_PAUSE", 0.3)
     FullDisk(monkeypatch, tries=3)
@@ -348,6 +352,7 @@ def test_a_full_disk_is_waited_for(driver, monkeypatch):
     assert sum(m["sample_num"] for m in metadata) == 20
 
 
+@pytest.mark.slow
 def test_a_disk_that_stays_full_fails_the_task(driver, monkeypatch):
     monkeypatch.setattr(durations, "DISK_PAUSE", 0.1)
     monkeypatch.setattr(durations, "DISK_PATIENCE", 0.5)

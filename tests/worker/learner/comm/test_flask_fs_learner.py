@@ -327,6 +327,7 @@ class TestConnections:
             rig.learner.close()
             assert time.monotonic() - start < 8
 
+    @pytest.mark.slow
     def test_unknown_steps_and_wrong_data_are_told(self, tmp_path):
         with Rig(tmp_path) as rig:
             with pytest.raises(Failed, match="unknown task 'dance'"):
