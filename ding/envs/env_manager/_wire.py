@@ -11,6 +11,7 @@ import pickle
 import socket
 import tempfile
 import traceback
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing import reduction
@@ -18,7 +19,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
+from ding.envs.env_manager._env_types import EnvState, GroupStep
 from ding.utils.errors import DingError, EnvError
 
 STEP = b"S"  # + the slot for observations + the actions' bytes
@@ -31,24 +34,74 @@ HAS_SHARED_MEMORY = os.name == "posix" and hasattr(socket, "send_fds")
 
 @dataclass(slots=True)
 class StepReply:
-    """A worker's part of a step, in lists over the environments that were stepped.
+    """What environments answered to a step, by env id: those of a worker, or of several.
 
     Attributes:
-        infos: All of them if rows are wanted, else those of `ended` and `abnormal` by position.
-        last_obs: By position, last observations that the shared memory holds no longer.
-        obs: All observations, if they are not in shared memory.
-        first_obs: By position, first observations of the next episodes; as `obs`.
-        states: By env id, the states that changed.
+        rewards: ``None`` of those whose worker was lost.
+        infos: All of them if rows are wanted, else those of `ended` and `abnormal`.
+        obs: Unless there is shared memory, all; else the last ones, which it holds no longer.
+        first_obs: Of the next episodes, unless there is shared memory.
+        states: Those that changed.
     """
 
-    rewards: Sequence[Any]
-    infos: Any
-    ended: list[int]
-    abnormal: list[int]
-    last_obs: dict[int, Any] = field(default_factory=dict)
-    obs: Sequence[Any] | None = None
+    rewards: dict[int, Any]
+    infos: dict[int, dict[str, Any]]
+    ended: set[int] = field(default_factory=set)
+    abnormal: set[int] = field(default_factory=set)
+    obs: dict[int, Any] = field(default_factory=dict)
     first_obs: dict[int, Any] = field(default_factory=dict)
-    states: dict[int, Any] = field(default_factory=dict)
+    states: dict[int, EnvState] = field(default_factory=dict)
+
+    def add(self, other: "StepReply") -> None:
+        """Take in what other environments answered."""
+        for name in self.__slots__:
+            getattr(self, name).update(getattr(other, name))
+
+    def in_order(self, ids: Sequence[int]) -> GroupStep:
+        """Everything but the observations."""
+        rewards = [self.rewards[env_id] for env_id in ids]
+        shape = next((np.shape(reward) for reward in rewards if reward is not None), ())
+        zero: Any = np.zeros(shape, np.float32) if shape else 0.0
+        return GroupStep(
+            obs=(),
+            rewards=[zero if reward is None else reward for reward in rewards],
+            infos=[self.infos.get(env_id, {}) for env_id in ids],
+            ended=[p for p, env_id in enumerate(ids) if env_id in self.ended],
+            abnormal=[p for p, env_id in enumerate(ids) if env_id in self.abnormal],
+        )
+
+
+#: Environments of one worker, and what it answered about them; bytes if that is rewards alone.
+Answer = tuple[Sequence[int], StepReply | bytes]
+
+
+def mere_rewards(answers: Sequence[Answer], ids: list[int]) -> np.ndarray | None:
+    """The rewards of `ids`, if those answered just that, in that order; the common case."""
+    joined, answered = b"", []
+    for part, reply in answers:
+        if not isinstance(reply, bytes):
+            return None
+        joined += reply[1:]
+        answered += part
+    if answered != ids:
+        return None
+    rewards = np.frombuffer(bytearray(joined), np.float32)
+    return rewards if len(rewards) == len(ids) else rewards.reshape(len(ids), -1)
+
+
+def merged(answers: Sequence[Answer]) -> StepReply:
+    """All answers in one."""
+    whole = StepReply({}, {})
+    for part, reply in answers:
+        if isinstance(reply, bytes):
+            rewards = np.frombuffer(reply, np.float32, offset=1)
+            players = len(rewards) // len(part)
+            # Numbers as such, as in the answers that are pickled.
+            values = rewards.reshape(-1, players) if players > 1 else rewards.tolist()
+            whole.rewards.update(zip(part, values))
+        else:
+            whole.add(reply)
+    return whole
 
 
 class Failure:
@@ -107,18 +160,14 @@ class SharedBlock:
         else:
             with tempfile.TemporaryFile() as file:
                 self._fd = os.dup(file.fileno())
+        #: Gives up the handle; the memory lasts as long as arrays in it are in use.
+        self.close = weakref.finalize(self, os.close, self._fd)
         os.ftruncate(self._fd, self.size)
         self.memory = mmap.mmap(self._fd, self.size)
 
     def send_to(self, connection: Connection, pid: int) -> None:
         """Follows a message that announces it and its size."""
         reduction.send_handle(connection, self._fd, pid)
-
-    def close(self) -> None:
-        """Give up the handle; the memory lasts as long as arrays in it are in use."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def receive_memory(connection: Connection, size: int) -> mmap.mmap:

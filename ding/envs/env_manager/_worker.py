@@ -83,9 +83,7 @@ class _Worker:
         self._spec = spec
         self._ids = list(spec.env_fns)
         self._store: ObsColumns | None = None
-        self._action_dtype = np.dtype(np.int64)
-        self._action_shape: tuple[int, ...] = ()
-        self._actions_are: type[np.ndarray] = np.ndarray
+        self._action_layout: tuple[np.dtype, tuple[int, ...], type[np.ndarray]]
         if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
             # The limit on steps must not cut short a reset that has none.
             self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
@@ -96,16 +94,16 @@ class _Worker:
             return
         while True:
             data = self._connection.recv_bytes()
-            if data[:1] == PICKLE:
-                name, *args = unpickled(data)
-                if name == "close":
-                    return
-                if name in ("attach", "set_action_layout"):
-                    getattr(self, name)(*args)
-                else:
-                    self._reply(getattr(self, name), *args)
+            if data[:1] != PICKLE:
+                self._reply(self._step_columns, data)
+                continue
+            name, *args = unpickled(data)
+            if name == "close":
+                return
+            if name in ("attach", "set_action_layout"):
+                getattr(self, name)(*args)
             else:
-                self._reply(self.step_columns, data)
+                self._reply(getattr(self, name), *args)
 
     # ---- requests -----------------------------------------------------------------------------
 
@@ -120,7 +118,8 @@ class _Worker:
         self._store = ObsColumns(layout, self._spec.env_num, memory)
 
     def set_action_layout(self, dtype: str, shape: tuple[int, ...], kind: type[np.ndarray]) -> None:
-        self._action_dtype, self._action_shape, self._actions_are = np.dtype(dtype), shape, kind
+        """Of the actions whose bytes will come: of all environments."""
+        self._action_layout = np.dtype(dtype), shape, kind
 
     def restart(
         self, params: Mapping[int, dict | None], recount: bool, slot: int
@@ -135,13 +134,6 @@ class _Worker:
                 self._store.write(env_id, obs, slot)
         return first
 
-    def step_columns(self, data: bytes) -> bytes | StepReply:
-        actions = np.frombuffer(data, self._action_dtype, offset=2)
-        actions = actions.reshape(len(self._ids), *self._action_shape).view(self._actions_are)
-        if actions.ndim > 1:
-            actions = actions.copy()  # environments may change what they are given
-        return self.step(self._ids, actions, data[1], want_rows=False)
-
     def step(
         self, ids: Sequence[int], actions: Any, slot: int, want_rows: bool
     ) -> bytes | StepReply:
@@ -152,21 +144,28 @@ class _Worker:
                 store.write(env_id, obs, slot)
             if not step.ended and not step.abnormal and not want_rows:
                 return REWARDS + reward_column(step.rewards, strict=True).tobytes()
-        reply = StepReply(step.rewards, step.infos, step.ended, step.abnormal)
-        if not want_rows:
-            reply.infos = {p: step.infos[p] for p in (*step.ended, *step.abnormal)}
+        told = range(len(ids)) if want_rows else (*step.ended, *step.abnormal)
+        reply = StepReply(dict(zip(ids, step.rewards)), {ids[p]: step.infos[p] for p in told})
+        reply.ended.update(ids[p] for p in step.ended)
+        reply.abnormal.update(ids[p] for p in step.abnormal)
         if store is None:
             # The environments may write over them when they are reset.
-            reply.obs = copy.deepcopy(step.obs) if step.ended else step.obs
+            reply.obs.update(zip(ids, copy.deepcopy(step.obs) if step.ended else step.obs))
         else:
-            reply.last_obs = {p: store.row(ids[p], slot=slot) for p in step.ended}
+            reply.obs.update({env_id: store.row(env_id, slot=slot) for env_id in reply.ended})
         for position, obs in group.start_next(ids, step).items():
             if store is None:
-                reply.first_obs[position] = obs
+                reply.first_obs[ids[position]] = obs
             else:
                 store.write(ids[position], obs, slot)
-        reply.states = {ids[p]: group.states[ids[p]] for p in step.ended}
+        reply.states.update({env_id: group.states[env_id] for env_id in reply.ended})
         return reply
+
+    def _step_columns(self, data: bytes) -> bytes | StepReply:
+        dtype, shape, kind = self._action_layout
+        # A copy: environments may change what they are given.
+        actions = np.frombuffer(bytearray(data), dtype, offset=2).reshape(shape).view(kind)
+        return self.step(self._ids, actions, data[1], want_rows=False)
 
     # ---- inside -------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
+import numpy as np
+
 from ding.envs.env_manager._wire import (
     PICKLE,
     STEP,
@@ -52,6 +54,7 @@ class WorkerLink:
         self.ids = list(spec.env_fns)
         self.pending: collections.deque[list[int]] = collections.deque()  # steps under way
         self._deadline: float | None = None
+        self._action_layout: tuple | None = None  # as the worker knows it
         self._replies: collections.deque[bytes] = collections.deque()
         self.child = ChildProcess(
             target,
@@ -85,7 +88,10 @@ class WorkerLink:
 
     def post(self, name: str, *args: Any) -> None:
         """Send a request."""
-        self._send(lambda: send(self._connection, (name, *args)))
+        try:
+            send(self._connection, (name, *args))
+        except OSError:  # a broken pipe
+            raise EnvWorkerLost(self._died()) from None
 
     def reply(self, limit: float | None, doing: str = "answer") -> Any:
         """The reply to the last request.
@@ -102,21 +108,36 @@ class WorkerLink:
     def attach(self, layout: Any, block: SharedBlock) -> None:
         """Have the worker write observations into shared memory from now on."""
         self.post("attach", layout, block.size)
-        self._send(lambda: block.send_to(self._connection, self.process.pid))
+        try:
+            block.send_to(self._connection, self.process.pid)
+        except OSError:
+            raise EnvWorkerLost(self._died()) from None
 
     # ---- steps --------------------------------------------------------------------------------
 
-    def send_actions(self, slot: int, actions: bytes, limit: float | None) -> None:
-        """Start a step of all environments of the worker."""
-        self._send(lambda: self._connection.send_bytes(STEP + bytes((slot,)) + actions))
-        self._note_step(self.ids, limit)
-
     def send_step(
-        self, ids: list[int], actions: list, slot: int, want_rows: bool, limit: float | None
+        self,
+        ids: list[int],
+        actions: Sequence[Any],
+        slot: int,
+        want_rows: bool,
+        limit: float | None,
     ) -> None:
         """Start a step of some environments."""
         self.post("step", ids, actions, slot, want_rows)
         self._note_step(ids, limit)
+
+    def send_columns(self, actions: np.ndarray, slot: int, limit: float | None) -> None:
+        """Start a step of all environments of the worker, where no rows are wanted."""
+        layout = actions.dtype.str, actions.shape, type(actions)
+        if layout != self._action_layout:
+            self.post("set_action_layout", *layout)
+            self._action_layout = layout
+        try:
+            self._connection.send_bytes(STEP + bytes((slot,)) + actions.tobytes())
+        except OSError:
+            raise EnvWorkerLost(self._died()) from None
+        self._note_step(self.ids, limit)
 
     def receive_step(self) -> Any:
         """The ``StepReply``, or bytes, of the oldest step under way.
@@ -191,12 +212,6 @@ class WorkerLink:
             return self._connection in wait(self.waitables, left) or self._connection.poll()
         ready = self._poll.poll(None if left is None else math.ceil(left * 1000))
         return any(fd == self._fd for fd, _ in ready) or self._connection.poll()
-
-    def _send(self, sending: Callable[[], None]) -> None:
-        try:
-            sending()
-        except OSError:  # a broken pipe
-            raise EnvWorkerLost(self._died()) from None
 
     def _decoded(self, data: bytes) -> Any:
         message = unpickled(data)

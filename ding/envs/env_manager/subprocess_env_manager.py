@@ -15,10 +15,10 @@ from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager._env_types import (
     is_abnormal,
 )
-from ding.envs.env_manager._pool_runner import PoolRunner
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._worker import serve
 from ding.envs.env_manager._worker_link import WorkerLink
+from ding.envs.env_manager._worker_runner import WorkerRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
 from ding.utils.child_process import close_inherited_ends
@@ -170,7 +170,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         if settings.step_timeout is not None or settings.reset_timeout is not None:
             limits = (settings.reset_timeout, settings.step_timeout)
             target = partial(self.worker_fn_robust, reset_timeout=limits[0], step_timeout=limits[1])
-        return PoolRunner(
+        return WorkerRunner(
             self._env_fn,
             self._envs_per_worker(),
             lambda spec: WorkerLink(spec, target, context, names),
