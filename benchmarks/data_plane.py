@@ -52,12 +52,13 @@ class Ours:
     def __init__(self, kind: str) -> None:
         from ding.data.chunks import ChunkCache, SharedFolder, read_chunk
         from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+        from ding.worker.coordinator.space_quota import SpaceQuota
 
         capacity = KINDS[kind][0]
         self.folder = SharedFolder(tempfile.mkdtemp(prefix="data_plane_"))
         self.cache = ChunkCache(partial(read_chunk, self.folder), capacity)
         cfg = {"type": "advanced", "replay_buffer_size": capacity}
-        self.buffer = ChunkBuffer(cfg, self.folder, None, "exp", "bench", _NoWriter())
+        self.buffer = ChunkBuffer(cfg, self.folder, SpaceQuota(None), "exp", "bench", _NoWriter())
 
     def write(self, kind: str, worker: str) -> Callable[[], str]:
         from ding.data import Columns

@@ -23,9 +23,11 @@ from ding.worker.messages import (
 from ding.worker.seams import (
     Arrivals,
     Artifacts,
-    Batches,
     Control,
     Events,
+    Outbox,
+    Pace,
+    RunBuffer,
     SampleStore,
     WeightStore,
     Workers,
@@ -56,7 +58,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         *("coordinator.coordinator", "coordinator.guarded_commander", "coordinator.run_files"),
         *("coordinator.task_scheduler", "coordinator.best_policy"),
     ),
-    "Buffers": ("coordinator.chunk_buffer", "coordinator.chunk_store", "coordinator.run_buffers"),
+    "Buffers": (
+        *("coordinator.chunk_buffer", "coordinator.chunk_store", "coordinator.run_buffers"),
+        *("coordinator.buffer_pace", "coordinator.learners_buffer"),
+    ),
     "CommCoordinator": ("coordinator.comm_coordinator",),
     "WorkerSession": ("coordinator.worker_session", "coordinator.worker_jobs"),
     "Control": ("engines.spawn_control", "engines.http_control"),
@@ -95,7 +100,11 @@ GRAPH = (
     Arrow("Control", "LearnerService", (ResourceRequest, EndWorker)),
     # What it is answered goes to the coordinator and into the buffers.
     Arrow("WorkerSession", "Coordinator", _OF_ONE_WORKER),
-    Arrow("WorkerSession", "Buffers", methods(Batches)),
+    Arrow(
+        "WorkerSession",
+        "Buffers",
+        (*methods(RunBuffer), *methods(Pace), *methods(Outbox)),
+    ),
     # Samples and weights go past all of them.
     Arrow("CollectorService", "SampleStore", (SampleStore.put, SampleStore.remove)),
     Arrow("LearnerService", "SampleStore", (SampleStore.get,)),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ding.data import Columns
+from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
 from ding.worker.messages import ChunkReport, Json, Kind, Request, Task
@@ -319,23 +320,8 @@ class Workers(Protocol):
         """Let all workers go."""
 
 
-class Batches(Protocol):
-    """The samples of a run's buffer, as the sessions of workers draw from it."""
-
-    def wait(self, batch_size: int, timeout: float) -> bool:
-        """Wait until `sample` may succeed; whether it may, within so many seconds."""
-
-    def sample(
-        self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
-    ) -> Mapping[str, Json] | None:
-        """A batch as `WireBatch.wire`, if there is one now; its chunks stay until `release`.
-
-        Args:
-            train_iter: Update at which it will be trained on, if others are before it.
-        """
-
-    def release(self, batch: Mapping[str, Json] | Sequence[Mapping[str, Json]]) -> None:
-        """A batch, or its rows, are not needed any more."""
+class Pace(Protocol):
+    """What keeps collectors and the learner of a buffer together, and files within their space."""
 
     def wait_for_room(self, timeout: float) -> bool:
         """Wait until collectors may go on, which the learner is behind of; whether they may,
@@ -345,11 +331,16 @@ class Batches(Protocol):
         """Whether it is for the learner's sake, not for lack of space, if a collector may not write
         more."""
 
-    def holds_learner(self, batch_size: int) -> bool:
-        """Whether a batch that is there may not be drawn until collectors have brought more."""
+    def grant(self, worker: str, written: int, need: int = 0) -> int:
+        """Bytes that a collector may have written since it came; it has written so many, and a
+        chunk of ``need`` bytes waits for space."""
+
+
+class Outbox(Protocol):
+    """What has come for a buffer that the learner keeps."""
 
     def take_chunks(self) -> Sequence[ChunkReport]:
-        """What has come for the learner's own buffer; nothing if the run's buffer is here."""
+        """What the learner does not know of."""
 
     def received(self, names: Sequence[str], rows: int) -> None:
         """The learner has taken in these chunks, and its buffer has so many rows."""
@@ -360,9 +351,34 @@ class Batches(Protocol):
     def begin(self, rows: int) -> int:
         """A learner begins, with so many rows in its own buffer; how many are lost."""
 
-    def grant(self, worker: str, written: int, need: int) -> int:
-        """Bytes that a collector may have written since it came; it has written so many, and a
-        chunk of ``need`` bytes waits for space."""
+
+class RunBuffer(Protocol):
+    """The samples of a run's buffer, as the sessions of workers draw from it."""
+
+    @property
+    def pace(self) -> Pace: ...
+
+    @property
+    def outbox(self) -> Outbox | None:
+        """``None``: the buffer is not the learner's."""
+
+    def wait(self, batch_size: int, timeout: float) -> bool:
+        """Wait until `sample` may succeed; whether it may, within so many seconds."""
+
+    def sample(
+        self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
+    ) -> BatchWire | None:
+        """A batch as `WireBatch.wire`, if there is one now; its chunks stay until `release`.
+
+        Args:
+            train_iter: Update at which it will be trained on, if others are before it.
+        """
+
+    def release(self, batch: BatchWire | Sequence[Mapping[str, Json]]) -> None:
+        """A batch, or its rows, are not needed any more."""
+
+    def holds_learner(self, batch_size: int) -> bool:
+        """Whether a batch that is there may not be drawn until collectors have brought more."""
 
 
 class Events(Protocol):
@@ -408,7 +424,7 @@ class Events(Protocol):
 
     # Data
 
-    def learner_buffer(self, buffer_id: str) -> Batches | None:
+    def learner_buffer(self, buffer_id: str) -> RunBuffer | None:
         """The buffer of that id, if there is one here."""
 
     def envstep(self) -> int:

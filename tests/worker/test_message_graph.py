@@ -9,9 +9,11 @@ import pytest
 from ding.entry import parallel_pipeline
 from ding.worker import seams
 from ding.worker.coordinator.base_parallel_commander import BaseCommander
+from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
 from ding.worker.coordinator.coordinator import Coordinator
+from ding.worker.coordinator.learners_buffer import LearnersBuffer
 from ding.worker.coordinator.solo_parallel_commander import SoloCommander
 from ding.worker.engines import carrier
 from ding.worker.engines.carrier import Carrier, CarrierWeights
@@ -30,7 +32,9 @@ HEARERS = {
     ("Coordinator", Coordinator): seams.Events,
     ("CommCoordinator", CommCoordinator): (seams.Workers, seams.Arrivals),
     ("Control", SpawnControl): seams.Control,
-    ("Buffers", ChunkBuffer): seams.Batches,
+    ("Buffers", ChunkBuffer): seams.RunBuffer,
+    ("Buffers", BufferPace): seams.Pace,
+    ("Buffers", LearnersBuffer): seams.Outbox,
     ("SampleStore", LocalCarrier): seams.SampleStore,
     ("WeightStore", CarrierWeights): seams.WeightStore,
     ("Artifacts", Carrier): seams.Artifacts,

@@ -9,7 +9,7 @@ In ``info`` a bare number stands for all rows.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -22,12 +22,30 @@ from ding.utils.errors import DataError
 _NOT_SENT = frozenset({"chunk", "row", "collect_iter", "use", "staleness"})
 
 
+class BatchWire(TypedDict):
+    """Which rows of which chunks make up a batch of n.
+
+    Attributes:
+        id: By which the buffer knows the batch.
+        chunks: Names in the sample store.
+        chunk: Of each row, which of the chunks it is in; [n].
+        row: Of each row, its place in the chunk; [n].
+        info: What the buffer says of each row, by name: a list [n], one number for all, or ids.
+    """
+
+    id: int
+    chunks: list[str]
+    chunk: list[int]
+    row: list[int]
+    info: dict[str, Any]
+
+
 # ---------------------------------------------------------------------- out
 
 
 def wire_batch(
     batch_id: int, columns: Mapping[str, Any], index: np.ndarray, names: list[str]
-) -> dict[str, Any]:
+) -> BatchWire:
     """The message for rows that a buffer of references drew.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from ding.envs.running_statistics import Statistics
-from ding.worker.seams import Batches
+from ding.worker.seams import RunBuffer
 
 #: Functions that a coordinator which has no `Events` object gives.
 CALLBACKS = (
@@ -36,7 +36,7 @@ class CallbackEvents:
             raise KeyError(f"callback_fn lacks {', '.join(missing)}")
         vars(self).update({name: callbacks[name] for name in CALLBACKS})
 
-    def learner_buffer(self, buffer_id: str) -> Batches | None:
+    def learner_buffer(self, buffer_id: str) -> RunBuffer | None:
         return None
 
     def envstep(self) -> int:

@@ -6,27 +6,33 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from easydict import EasyDict
 
+from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.chunks.chunk_file import chunk_pattern
-from ding.data.chunks.wire import sent, wire_batch
-from ding.utils.errors import ConfigError
+from ding.data.chunks.wire import BatchWire, columns_of, ids_of, sent, wire_batch
+from ding.data.columns import Columns
+from ding.data.kinds import Items
+from ding.utils.errors import ConfigError, DataError
 from ding.worker.coordinator._types import BatchColumns, Config, StateDict
+from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
-from ding.worker.coordinator.reference_buffer import ReferenceBuffer
-from ding.worker.coordinator.remote_rows import RemoteRows
+from ding.worker.coordinator.learners_buffer import LearnersBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
-from ding.worker.messages import ChunkReport, Json
-from ding.worker.replay_buffer.rate_limiter import RateLimiter, SampleRatio
+from ding.worker.coordinator.users_buffer import UsersBuffer
+from ding.worker.messages import Json
+from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
+from ding.worker.replay_buffer.base_buffer import create_buffer, get_buffer_cls
+from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
+from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
+from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
 
 _logger = logging.getLogger(__name__)
 
-#: Part of what the rate limiter leaves room for that collectors who had none wait for, so that
-#: they are not asked for each sample.
-_WORTHWHILE = 0.25
-#: Bytes that a collector expects its next file to have beside the samples.
-_FILE_SLACK = 8192
+#: Capacity of a buffer that has none.
+_NO_LIMIT = 1 << 62
 
 
 class _Drawn(NamedTuple):
@@ -39,21 +45,26 @@ class _Drawn(NamedTuple):
 
 
 class ChunkBuffer:
-    """Samples by reference: a registered buffer of ``(chunk, row)``, and the files they are in.
+    """Samples by reference: a buffer of ``(chunk, row)``, and the chunks that rows refer to.
 
-    A file is removed when its last row has left the buffer and no batch on the way needs it. What
-    the sessions of workers ask of it is said in `ding.worker.seams.Batches`.
+    A chunk is removed when its last row has left the buffer and no batch on the way needs it. What
+    the sessions of workers ask of it is said in `ding.worker.seams.RunBuffer`.
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
         store: Where the chunks are; None if there are none to look after.
-        max_bytes: Most bytes that files and grants together may take; None for no limit. Buffers
-            that share a folder share a ``SpaceQuota``.
+        space: Bytes that the files of all buffers which share it may take.
         exp_name: Folder of the run.
-        instance_name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
+        name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
         tb_logger: Writer of scalars.
         ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
         at_learner: Whether the registered buffer is the learner's, and chunks are passed on to it.
+
+    Attributes:
+        buffer: The registered buffer itself, or what stands for the learner's.
+        outbox: What stands for the learner's, if that is where the buffer is.
+        pace: How much may be put in and drawn.
+        push_count: Samples that came since the buffer was made.
 
     Raises:
         ConfigError: A buffer that samples something other than single rows.
@@ -63,33 +74,34 @@ class ChunkBuffer:
         self,
         cfg: Config,
         store: SampleStore | None,
-        max_bytes: int | SpaceQuota | None,
+        space: SpaceQuota,
         exp_name: str,
-        instance_name: str = "buffer",
+        name: str = "buffer",
         tb_logger: object = None,
         ratio: SampleRatio | None = None,
         at_learner: bool = False,
     ) -> None:
-        self._name = instance_name
+        self._name = name
         self._lock = threading.Condition()
         self._chunks = ChunkStore(store, self._lock)
-        self._remote = RemoteRows(cfg, self._chunks) if at_learner else None
-        self._rows: ReferenceBuffer | RemoteRows = self._remote or ReferenceBuffer(
-            cfg, self._chunks, exp_name, instance_name, tb_logger
-        )
+        capacity = int(cfg.get("replay_buffer_size", _NO_LIMIT))
+        self.outbox = LearnersBuffer(capacity, self._chunks, self._lock) if at_learner else None
+        self.buffer: Any = self.outbox or _build(cfg, exp_name, name, tb_logger)
+        #: The same, with what a user's own class may lack.
+        self._rows: Any = self.buffer
+        if not isinstance(self.buffer, RingBuffer | LearnersBuffer):
+            self._rows = UsersBuffer(self.buffer, capacity)
+        self._rows.on_leave = self._rows_left
+        self._is_advanced = isinstance(self.buffer, AdvancedReplayBuffer)
         controller = cfg.get("thruput_controller") or {}
         # With which part of a batch the buffer begins to serve.
         self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
-        self._quota = max_bytes if isinstance(max_bytes, SpaceQuota) else SpaceQuota(max_bytes)
-        self._quota.join(self)
-        self._limiter = None if ratio is None else RateLimiter(ratio)
-        self._collectors: set[str] = set()
-        self._paced: set[str] = set()  # collectors who may write less than there is space for
+        self.pace = BufferPace(name, ratio, space, self._lock)
+        self._space = space
+        self._space.join(self)
         self._in_flight: dict[int, list[Chunk]] = {}
         self._next_id = 0
-        self._push_count = 0
-        self._largest = 0
-        self._row_bytes = 0.0  # of the chunk that came last
+        self.push_count = 0
         self._refused_at = -1  # push count when the buffer last had too little for a batch
         self._evicted = self._evicted_unseen = 0  # rows; since the last batch
         self._closed = False
@@ -109,33 +121,39 @@ class ChunkBuffer:
         """
         data_id, rows, columns = parse_meta(meta)
         size = self._chunks.size_of(data_id, meta.get("size", 0))
+        if isinstance(self.buffer, RingBuffer) and not self._is_advanced:
+            # They would take it for a further column, which some rows lack.
+            columns.pop("priority", None)
         try:
             with self._lock:
                 if data_id in self._chunks or self._closed:
                     return
                 # Only learners that know of no chunks are given what foreign collectors said.
-                facts = None if "sample_num" in meta else dict(meta)
+                facts = None if "sample_num" in meta else cast("dict[str, Json]", dict(meta))
                 chunk = self._chunks.add(data_id, rows, size, facts)
-                self._rows.push(chunk, columns, envstep)
-                self._largest = max(self._largest, size)
-                self._row_bytes = size / rows
-                self._push_count += rows
-                if self._limiter is not None:
-                    self._limiter.insert(rows)
+                columns["chunk"] = np.full(rows, chunk.number)
+                try:
+                    self._rows.push(Columns.trusted({**columns}, rows), envstep)
+                except Exception:
+                    self._chunks.unref(chunk, chunk.refs)
+                    raise
+                self.push_count += rows
+                self.pace.put_in(rows, size)
                 self._lock.notify_all()
         finally:
             self._chunks.remove_unused()
+
+    def _rows_left(self, items: Items) -> None:
+        columns = columns_of(items)
+        if columns is not None:
+            self._chunks.leave(np.asarray(columns["chunk"], np.int64))
 
     # ------------------------------------------------------------------ out
 
     def sample(
         self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
-    ) -> dict[str, Json] | None:
-        """Draw a batch: plain JSON, for a ``ChunkCache``.
-
-        Returns:
-            ``{"id", "chunks": [data_id], "chunk": [index into chunks], "row", "info"}``, or None
-            if the buffer cannot serve now.
+    ) -> BatchWire | None:
+        """Draw a batch: plain JSON, for a ``ChunkCache``; None if the buffer cannot serve now.
 
         Raises:
             ConfigError: The byte limit leaves room for fewer samples than a batch has.
@@ -152,7 +170,7 @@ class ChunkBuffer:
         Each also carries what the buffer says of it, its ``row`` in the file, and ``batch_id``, by
         which `release` knows them.
         """
-        if self._remote is not None:
+        if self.outbox is not None:
             raise ConfigError(
                 f"{self._name}: system_config.coordinator.buffer='learner' needs a learner that "
                 "keeps samples; this one takes rows from the coordinator: use 'coordinator'"
@@ -170,39 +188,27 @@ class ChunkBuffer:
 
     def _draw(self, batch_size: int, cur_iter: int, train_iter: int | None = None) -> _Drawn | None:
         """Draw a batch, and pin its chunks."""
+        later = {"train_iter": train_iter} if self._is_advanced else {}
         try:
             with self._lock:
                 columns = None
                 # A buffer that is asked too early complains in the log; here that is usual.
                 if self._has_enough(batch_size):
-                    if not self._may_sample(batch_size):
+                    if not self.pace.may_draw(batch_size):
                         return None
-                    columns = self._rows.draw(batch_size, cur_iter, train_iter)
+                    columns = columns_of(self._rows.sample(batch_size, cur_iter, **later))
                 if columns is None:
-                    self._refused_at = self._push_count
-                    self._note_lack()
-                    self._rows.settle()
-                    if self._is_starved(batch_size):
-                        raise ConfigError(
-                            f"{self._name}: path_data_limit={self.max_bytes} bytes is too little "
-                            f"for batches of {batch_size}: it holds about "
-                            f"{self._samples_that_fit()} samples, with those that are being "
-                            "written; raise it"
-                        )
+                    self._refused_at = self.push_count
+                    self.pace.note_lack()
+                    self._complain_if_starved(batch_size)
                     return None
                 self._evicted_unseen = 0
-                if self._limiter is not None:
-                    had_room = self._limiter.room
-                    self._limiter.sample(batch_size)
-                    if self._limiter.room > had_room:
-                        self._lock.notify_all()
+                self.pace.drawn(batch_size)
                 numbers, index = np.unique(columns["chunk"], return_inverse=True)
                 chunks = [self._chunks[number] for number in numbers.tolist()]
-                for chunk in chunks:
-                    chunk.pins += 1
+                self._chunks.pin(chunks)
                 batch_id, self._next_id = self._next_id, self._next_id + 1
                 self._in_flight[batch_id] = chunks
-                self._rows.settle()
         finally:
             self._chunks.remove_unused()
         return _Drawn(batch_id, columns, chunks, index)
@@ -216,11 +222,21 @@ class ChunkBuffer:
         """Whether samples leave for lack of space before there are enough for a batch."""
         return self._evicted_unseen > 4 * batch_size
 
-    def release(self, batch: Mapping[str, Json] | Sequence[Mapping[str, Json]]) -> None:
-        if not isinstance(batch, Mapping):
-            batch = {"id": batch[0].get("batch_id")} if batch else {}
+    def _complain_if_starved(self, batch_size: int) -> None:
+        if self._is_starved(batch_size):
+            raise ConfigError(
+                f"{self._name}: path_data_limit={self.max_bytes} bytes is too little for batches "
+                f"of {batch_size}: it holds about {self._samples_that_fit()} samples, with those "
+                "that are being written; raise it"
+            )
+
+    def release(self, batch: BatchWire | Sequence[Mapping[str, Json]]) -> None:
+        if isinstance(batch, Mapping):
+            batch_id: Json = batch["id"]
+        else:
+            batch_id = batch[0].get("batch_id") if batch else None
         with self._lock:
-            chunks = self._in_flight.pop(cast(int, batch.get("id", -1)), None)
+            chunks = self._in_flight.pop(cast(int, batch_id), None)
             if chunks is None:
                 return
             self._chunks.unpin(chunks)
@@ -231,75 +247,18 @@ class ChunkBuffer:
             if self._is_starved(batch_size):
                 return True
             # A buffer that refused will do so again until there is more.
-            if self._push_count == self._refused_at or not self._has_enough(batch_size):
-                self._note_lack()
+            if self.push_count == self._refused_at or not self._has_enough(batch_size):
+                self.pace.note_lack()
                 return False
-            return self._may_sample(batch_size)
+            return self.pace.may_draw(batch_size)
 
         with self._lock:
             self._lock.wait_for(lambda: self._closed or ready(), timeout)
             return not self._closed and ready()
 
-    # ------------------------------------------------------------------ sampling against collecting
-
-    def wait_for_room(self, timeout: float) -> bool:
-        limiter = self._limiter
-        if limiter is None:
-            return True
-        least = max(1, int(_WORTHWHILE * limiter.span))
-        with self._lock:
-            self._lock.wait_for(lambda: self._closed or limiter.room >= least, timeout)
-            return limiter.room >= least
-
-    def paces(self, worker: str) -> bool:
-        with self._lock:
-            return worker in self._paced
-
     def holds_learner(self, batch_size: int) -> bool:
         with self._lock:
-            return self._has_enough(batch_size) and not self._may_sample(batch_size)
-
-    def _may_sample(self, batch_size: int) -> bool:
-        return self._limiter is None or self._limiter.can_sample(batch_size)
-
-    def _note_lack(self) -> None:
-        """There are too few rows to draw from, whatever collectors have put in."""
-        if self._limiter is not None and self._limiter.balance > 0:
-            self._limiter.starve()
-            self._lock.notify_all()
-
-    def _allowed(self, worker: str, written: int, need: int) -> int | None:
-        """Bytes that a collector may have written for the learner's pace; None for no limit."""
-        with self._lock:
-            self._collectors.add(worker)
-            self._paced.add(worker)
-            if self._limiter is None or not self._row_bytes:
-                return None
-            rows = -(-self._limiter.room // len(self._collectors))
-            if not rows:
-                return written
-            return written + max(int(rows * self._row_bytes) + _FILE_SLACK, need)
-
-    # ------------------------------------------------------------------ the learner's own buffer
-
-    def take_chunks(self) -> Sequence[ChunkReport]:
-        with self._lock:
-            return self._remote.take_chunks() if self._remote is not None else ()
-
-    def received(self, names: Sequence[str], rows: int) -> None:
-        with self._lock:
-            if self._remote is not None:
-                self._remote.received(names, rows)
-        self._chunks.remove_unused()
-
-    def begin(self, rows: int) -> int:
-        with self._lock:
-            return self._remote.begin(rows) if self._remote is not None else 0
-
-    def take_back(self) -> None:
-        with self._lock:
-            if self._remote is not None:
-                self._remote.take_back()
+            return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
 
     # ------------------------------------------------------------------ changes
 
@@ -313,10 +272,19 @@ class ChunkBuffer:
         Raises:
             DataError: Anything else; nothing is changed then.
         """
-        if not priority_info or priority_info.get("priority") is None:
+        info = dict(priority_info or {})
+        if info.get("priority") is None:
             return
-        with self._lock:
-            self._rows.update(priority_info)
+        try:
+            ids = info.get("replay_unique_id")
+            if isinstance(ids, Mapping):
+                info["replay_unique_id"] = ids_of(ids)
+            with self._lock:
+                self._rows.update(info)
+        except DataError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"damaged priorities came: {type(error).__name__}: {error}") from error
 
     def drop_chunk(self, data_id: str, cause: str) -> int:
         """Never draw the samples of a chunk again; its file is removed.
@@ -326,59 +294,38 @@ class ChunkBuffer:
         """
         with self._lock:
             chunk = self._chunks.find(data_id)
-            if chunk is None:
+            rows = 0 if chunk is None else chunk.refs
+            if chunk is None or not rows:
                 return 0
-            rows = self._chunks.kill(chunk)
-            self._rows.drop_dead()
+            self._drop([chunk])
         self._chunks.remove_unused()
         _logger.warning("%s: %d samples of chunk %s dropped: %s", self._name, rows, data_id, cause)
         return rows
 
-    # ------------------------------------------------------------------ space
+    def _drop(self, chunks: Sequence[Chunk]) -> None:
+        numbers = [chunk.number for chunk in chunks]
 
-    def grant(self, worker: str, written: int, need: int = 0) -> int:
-        """The bytes that a collector may have written since it came, reported ones included.
+        def is_of_them(items: Items) -> np.ndarray:
+            columns = columns_of(items) or {}
+            return np.isin(np.asarray(columns["chunk"], np.int64), numbers)
 
-        When the limit binds, and not the buffer's capacity, the oldest samples leave, so that
-        nobody waits for ever. While the learner has to draw more first, nothing may be written.
-
-        Args:
-            written: Bytes of all its chunks that were reported (pushed) since it came.
-            need: Size of a chunk that waits for space, 0 if none does. One that waits gets what it
-                needs or nothing: parts for several would keep all of them waiting.
-
-        Raises:
-            ConfigError: A chunk that is larger than the limit.
-        """
-        limit = self._quota.max_bytes
-        if limit is not None and need > limit:
-            raise ConfigError(
-                f"{self._name}: {worker} has a chunk of {need} bytes, path_data_limit={limit} is "
-                f"less: raise the limit, or collect fewer samples at a time"
-            )
-        allowed = self._allowed(worker, written, need)
-        if allowed == written:
-            return written
-        granted = self._quota.grant(worker, written, need, self._largest)
-        if allowed is None or granted < allowed:
-            self._paced.discard(worker)
-            return granted
-        return allowed
-
-    def forget_worker(self, worker: str) -> None:
-        """A collector has left or starts anew: what it had written and not reported is removed,
-        and what it had not used is free."""
-        self._chunks.remove_strangers(chunk_pattern(self._name, worker))
-        self._quota.forget(worker)
-        with self._lock:
-            self._collectors.discard(worker)
-            self._paced.discard(worker)
+        if isinstance(self._rows, RingBuffer):
+            self._rows.remove_if(is_of_them)
+        else:
+            self._rows.remove_chunks(numbers)
 
     def evict(self, n_bytes: int) -> None:
         """Let the oldest samples leave, until their files make up so many bytes."""
         with self._lock:
-            fit, first = self._samples_that_fit(), not self._evicted
-            rows = self._rows.drop_oldest(n_bytes)
+            fit, first, before = self._samples_that_fit(), not self._evicted, self.count()
+            rows = 0
+            for chunk in self._chunks.by_age():
+                if n_bytes <= 0:
+                    break
+                n_bytes -= chunk.size
+                rows += chunk.refs
+            self._rows.drop_oldest(rows)
+            rows = before - self.count()
             self._evicted += rows
             self._evicted_unseen += rows
         self._chunks.remove_unused()
@@ -391,18 +338,24 @@ class ChunkBuffer:
 
     def _samples_that_fit(self) -> int:
         rows = max(self._chunks.kept_rows, 1)
-        return int((self._quota.max_bytes or 0) * rows / max(self._chunks.bytes, 1))
+        return int((self.max_bytes or 0) * rows / max(self._chunks.bytes, 1))
+
+    def forget_worker(self, worker: str) -> None:
+        """A collector has left or starts anew: what it had written and not reported is removed,
+        and what it had not used is free."""
+        self._chunks.remove_strangers(chunk_pattern(self._name, worker))
+        self.pace.forget_worker(worker)
 
     # ------------------------------------------------------------------ facts
 
     def count(self) -> int:
         """Samples that can be drawn."""
-        return self._rows.count()
+        return int(self._rows.count())
 
     @property
     def capacity(self) -> int:
         """Samples that fit."""
-        return self._rows.capacity
+        return int(self._rows.replay_buffer_size)
 
     @property
     def bytes(self) -> int:
@@ -411,36 +364,13 @@ class ChunkBuffer:
 
     @property
     def max_bytes(self) -> int | None:
-        return self._quota.max_bytes
-
-    @property
-    def push_count(self) -> int:
-        """Samples that came since the buffer was made."""
-        return self._push_count
-
-    @property
-    def samples_per_insert(self) -> dict[str, float | None] | None:
-        """How often samples are drawn: ``target``, ``reached`` and ``balance``, how many are still
-        to be drawn for those that were put in; None without a target."""
-        with self._lock:
-            if self._limiter is None:
-                return None
-            return {
-                "target": self._limiter.ratio.samples_per_insert,
-                "reached": self._limiter.reached,
-                "balance": self._limiter.balance,
-                "tolerance": self._limiter.ratio.tolerance,
-            }
+        """Bytes that they may have, with those of all buffers that share the space."""
+        return self._space.max_bytes
 
     @property
     def files(self) -> int:
         """Files that samples or batches on the way refer to."""
         return len(self._chunks)
-
-    @property
-    def buffer(self) -> Any:
-        """The registered buffer itself."""
-        return self._rows.buffer
 
     # ------------------------------------------------------------------ state and end
 
@@ -450,11 +380,10 @@ class ChunkBuffer:
             return {
                 "buffer": self._rows.state_dict(),
                 "ledger": self._chunks.state_dict(),
+                "pace": self.pace.state_dict(),
                 "next_id": self._next_id,
-                "push_count": self._push_count,
-                "largest": self._largest,
+                "push_count": self.push_count,
                 "evicted": self._evicted,
-                **({} if self._limiter is None else {"limiter": self._limiter.state_dict()}),
             }
 
     def load_state_dict(self, state: StateDict) -> list[str]:
@@ -466,21 +395,14 @@ class ChunkBuffer:
         with self._lock:
             self._chunks.load_state_dict(state["ledger"])
             self._rows.load_state_dict(state["buffer"])
+            self.pace.load_state_dict(state["pace"])
             self._in_flight.clear()
-            self._next_id = int(state["next_id"])
-            self._push_count = int(state["push_count"])
-            self._largest, self._evicted = int(state["largest"]), int(state["evicted"])
+            self._next_id, self.push_count = int(state["next_id"]), int(state["push_count"])
+            self._evicted = int(state["evicted"])
             self._refused_at = -1
-            if self._limiter is not None and "limiter" in state:
-                self._limiter.load_state_dict(state["limiter"])
-            gone = [
-                chunk
-                for chunk in self._chunks.by_age()
-                if not chunk.given_up and not self._chunks.is_whole(chunk)
-            ]
-            for chunk in gone:
-                self._chunks.kill(chunk)
-            self._rows.drop_dead()
+            chunks = self._chunks.by_age()
+            gone = [chunk for chunk in chunks if chunk.refs and not self._chunks.is_whole(chunk)]
+            self._drop(gone)
             self._lock.notify_all()
         self._chunks.remove_unused()
         self._chunks.remove_strangers(chunk_pattern(self._name))
@@ -496,8 +418,22 @@ class ChunkBuffer:
             if self._closed:
                 return
             self._closed = True
+            self._rows.on_leave = None  # rows that leave now are still of use to whoever goes on
             self._rows.close()
-            self._lock.notify_all()
+            self.pace.close()
         if remove_files:
             self._chunks.remove_all(chunk_pattern(self._name))
-        self._quota.leave(self)
+        self._space.leave(self)
+
+
+def _build(cfg: Config, exp_name: str, name: str, tb_logger: object) -> object:
+    own = EasyDict(cfg)
+    own.setdefault("type", "advanced")
+    own["enable_track_used_data"] = False  # the files are looked after here
+    kind = get_buffer_cls(own)
+    if isinstance(kind, type) and issubclass(kind, SequenceReplayBuffer | EpisodeReplayBuffer):
+        raise ConfigError(
+            f"policy.other.replay_buffer.type={own.type!r} samples runs of items, parallel mode "
+            f"needs single samples: use 'advanced', 'naive' or 'deque', and unroll_len for runs"
+        )
+    return create_buffer(own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name)

@@ -3,13 +3,14 @@
 import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from ding.utils.errors import CheckpointWriteError
+from ding.worker.messages import Json
 from ding.worker.seams import SampleStore
 
 _logger = logging.getLogger(__name__)
@@ -20,25 +21,34 @@ class Chunk:
     """Samples that were written together.
 
     Attributes:
+        data_id: Its name in the store.
         number: What the rows of the buffer call it.
         rows: Samples in it.
         size: Bytes in the store.
         facts: What a learner has to be told of it, beside its name.
         refs: Rows in the buffer that refer to it.
         pins: Batches on the way that need it.
-        dead: Whether its rows must not be drawn any more.
-        given_up: Whether it is out of the store, or on the way there.
     """
 
     data_id: str
     number: int
     rows: int
     size: int
-    facts: dict[str, Any]
+    facts: dict[str, Json]
     refs: int
     pins: int = 0
-    dead: bool = False
-    given_up: bool = False
+
+
+class StoreState(TypedDict):
+    """Chunks as `ChunkStore.state_dict` tells of them: a list or an int64 array with each one's."""
+
+    next: int
+    data_id: list[str]
+    number: np.ndarray
+    rows: np.ndarray
+    size: np.ndarray
+    refs: np.ndarray
+    facts: dict[int, dict[str, Json]]
 
 
 class ChunkStore:
@@ -61,16 +71,15 @@ class ChunkStore:
         self._chunks: dict[int, Chunk] = {}  # ascending numbers: the oldest first
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        self._unused: list[Chunk] = []
-        #: Rows in the buffer, and those among them that must not be drawn.
-        self.rows = self.dead_rows = 0
+        self._left: list[Chunk] = []  # by rows or batches, since chunks were removed last
+        self._unused: list[Chunk] = []  # not known any more, and still in the store
         #: Samples and bytes of all chunks that have not been removed.
         self.kept_rows = self.bytes = 0
 
     # ------------------------------------------------------------------ which there are
 
     def __len__(self) -> int:
-        """Number of chunks that are needed."""
+        """Number of chunks."""
         return len(self._by_id)
 
     def __contains__(self, data_id: object) -> bool:
@@ -80,19 +89,12 @@ class ChunkStore:
         return self._chunks[number]
 
     def find(self, data_id: str) -> Chunk | None:
-        """The chunk of that name, if it is needed."""
+        """The chunk of that name, if there is one."""
         return self._by_id.get(data_id)
 
     def by_age(self) -> list[Chunk]:
-        """Chunks that rows refer to or batches need, the oldest first."""
+        """The chunks, the oldest first."""
         return list(self._chunks.values())
-
-    def are_alive(self, numbers: np.ndarray) -> np.ndarray:
-        """Which of these rows may be drawn, by their chunk numbers; bool [n]."""
-        found, at = np.unique(numbers, return_inverse=True)
-        chunks = [self._chunks.get(number) for number in found.tolist()]
-        alive = [chunk is not None and chunk.refs > 0 and not chunk.dead for chunk in chunks]
-        return np.array(alive, bool)[at]
 
     def size_of(self, data_id: str, told: object) -> int:
         """Bytes of a chunk; what its writer told if it cannot be looked up.
@@ -111,73 +113,49 @@ class ChunkStore:
 
     # ------------------------------------------------------------------ who needs them
 
-    def add(self, data_id: str, rows: int, size: int, facts: dict[str, Any] | None = None) -> Chunk:
+    def add(
+        self, data_id: str, rows: int, size: int, facts: dict[str, Json] | None = None
+    ) -> Chunk:
         """A chunk all of whose rows are referred to from now on."""
         chunk = Chunk(data_id, self._next, rows, size, facts or {}, refs=rows)
         self._next += 1
         self._chunks[chunk.number] = self._by_id[data_id] = chunk
         self.bytes += size
-        self.rows += rows
         self.kept_rows += rows
         return chunk
 
     def leave(self, numbers: np.ndarray) -> None:
-        """Rows are no longer in the buffer: the chunk number of each."""
+        """Rows are no longer in the buffer: the chunk number of each; int64 [n]."""
         found, counts = np.unique(numbers, return_counts=True)
         for number, n in zip(found.tolist(), counts.tolist()):
             self.unref(self._chunks[number], n)
 
-    def leave_oldest(self, n: int) -> None:
-        """The n oldest rows are no longer in the buffer."""
-        for chunk in self.by_age():
-            if n <= 0:
-                break
-            gone = min(n, chunk.refs)
-            self.unref(chunk, gone)
-            n -= gone
-
     def unref(self, chunk: Chunk, n: int) -> None:
         """So many rows of a chunk are no longer in the buffer."""
         chunk.refs -= n
-        self.rows -= n
-        if chunk.dead:
-            self.dead_rows -= n
-        self._drop_if_unused(chunk)
+        self._left.append(chunk)
+
+    def pin(self, chunks: Iterable[Chunk]) -> None:
+        """A batch needs these chunks."""
+        for chunk in chunks:
+            chunk.pins += 1
 
     def unpin(self, chunks: Iterable[Chunk]) -> None:
         """A batch does not need these chunks any more."""
         for chunk in chunks:
             chunk.pins -= 1
-            self._drop_if_unused(chunk)
-
-    def kill(self, chunk: Chunk) -> int:
-        """Let nobody draw a chunk's rows again; it is removed when no batch needs it.
-
-        Returns:
-            How many rows in the buffer that were.
-        """
-        if chunk.dead:
-            return 0
-        chunk.dead = True
-        self.dead_rows += chunk.refs
-        self._drop_if_unused(chunk)
-        return chunk.refs
-
-    def _drop_if_unused(self, chunk: Chunk) -> None:
-        if chunk.pins or (chunk.refs and not chunk.dead):
-            return
-        if not chunk.given_up:
-            chunk.given_up = True
-            del self._by_id[chunk.data_id]
-            self._unused.append(chunk)
-        if not chunk.refs:
-            self._chunks.pop(chunk.number, None)
+            self._left.append(chunk)
 
     # ------------------------------------------------------------------ removal
 
     def remove_unused(self) -> None:
         """Remove chunks that neither rows nor batches need any more."""
         with self._lock:
+            left, self._left = self._left, []
+            for chunk in left:
+                if not (chunk.refs or chunk.pins) and chunk.number in self._chunks:
+                    del self._chunks[chunk.number], self._by_id[chunk.data_id]
+                    self._unused.append(chunk)
             unused, self._unused = self._unused, []
         if not unused:
             return
@@ -219,31 +197,25 @@ class ChunkStore:
 
     # ------------------------------------------------------------------ state
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StoreState:
         """Chunks and references; pins are of batches that nobody will wait for any more."""
         chunks = self.by_age()
-
-        def column(name: str, dtype: type = np.int64) -> np.ndarray:
-            return np.array([getattr(chunk, name) for chunk in chunks], dtype)
-
         return {
             "next": self._next,
             "data_id": [chunk.data_id for chunk in chunks],
-            **{name: column(name) for name in ("number", "rows", "size", "refs")},
-            "dead": column("dead", bool),
-            "told": np.array([bool(chunk.facts) for chunk in chunks], bool),
-            "facts": [chunk.facts for chunk in chunks if chunk.facts],
+            "number": np.array([chunk.number for chunk in chunks], np.int64),
+            "rows": np.array([chunk.rows for chunk in chunks], np.int64),
+            "size": np.array([chunk.size for chunk in chunks], np.int64),
+            "refs": np.array([chunk.refs for chunk in chunks], np.int64),
+            "facts": {chunk.number: chunk.facts for chunk in chunks if chunk.facts},
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: StoreState) -> None:
         """Go on where another one stood; nobody needs what was known before."""
         self._forget()
-        facts = iter(state["facts"])
-        columns = [state[name].tolist() for name in ("number", "rows", "size", "refs", "dead")]
-        for data_id, told, *values in zip(state["data_id"], state["told"].tolist(), *columns):
-            self._next, rows, size, refs, dead = values
-            chunk = self.add(data_id, rows, size, next(facts) if told else None)
+        columns = (state[name].tolist() for name in ("number", "rows", "size", "refs"))
+        for data_id, number, rows, size, refs in zip(state["data_id"], *columns):
+            self._next = number
+            chunk = self.add(data_id, rows, size, state["facts"].get(number))
             self.unref(chunk, rows - refs)
-            if dead:
-                self.kill(chunk)
-        self._next = int(state["next"])
+        self._next = state["next"]

@@ -13,6 +13,8 @@ from ding.utils.state_saver import StateSaver
 from ._types import Config, StateDict
 
 STATE_NAME = "coordinator_state.pth.tar"
+#: Another one when a state of before cannot be gone on from.
+FORMAT = 2
 #: Share of the time that saving may take.
 MAX_SHARE = 0.05
 
@@ -36,7 +38,7 @@ class CoordinatorState:
         self._warn = warn
         self._is_failing = False
         self._saver = StateSaver[StateDict](
-            lambda: {"run": self._run, "state": self._collect()},
+            lambda: {"format": FORMAT, "run": self._run, "state": self._collect()},
             partial(save_file, self.path),
             self._warn_once,
             seconds,
@@ -58,6 +60,8 @@ class CoordinatorState:
             saved = read_file(self.path)
             if not isinstance(saved, dict) or not {"run", "state"} <= set(saved):
                 raise CheckpointError(f"{self.path} holds no state of a coordinator")
+            if saved.get("format") != FORMAT:
+                raise CheckpointError(f"{self.path} is a state of another version of ding")
         except CheckpointNotFoundError:
             if wanted:
                 self._warn(f"the run begins anew: there is no {self.path}")

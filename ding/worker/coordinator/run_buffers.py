@@ -50,9 +50,14 @@ class RunBuffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
         self._buffers[buffer_id] = ChunkBuffer(
-            *(cfg, self._store, self._space, self._exp_name, buffer_id, self._tb_logger),
-            ratio=self._ratio,
-            at_learner=self._at_learner,
+            cfg,
+            self._store,
+            self._space,
+            self._exp_name,
+            buffer_id,
+            self._tb_logger,
+            self._ratio,
+            self._at_learner,
         )
 
     def close(self, buffer_id: str | None = None) -> None:

@@ -18,6 +18,7 @@ from ding.utils.repeats import RepeatCounter
 from ding.worker.messages import Kind
 from ding.worker.seams import Awaited, TaskFailure
 
+from .buffer_pace import RatioStatus
 from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .reported_values import as_number, one_line
@@ -55,17 +56,14 @@ class WorkerStatus(_WorkerBase, total=False):
 
 
 class BufferStatus(TypedDict):
-    """A buffer's fill: samples that are there and fit, bytes and number of chunks in the store.
-
-    ``samples_per_insert`` is as `ChunkBuffer.samples_per_insert` says.
-    """
+    """A buffer's fill: samples that are there and fit, bytes and number of chunks in the store."""
 
     count: int
     capacity: int
     bytes: int
     max_bytes: int | None
     files: int
-    samples_per_insert: Mapping[str, float | None] | None
+    samples_per_insert: RatioStatus | None
 
 
 class RunStatus(TypedDict):
@@ -139,7 +137,7 @@ def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
         "bytes": buffer.bytes,
         "max_bytes": buffer.max_bytes,
         "files": buffer.files,
-        "samples_per_insert": buffer.samples_per_insert,
+        "samples_per_insert": buffer.pace.ratio_status(),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar, cast
 
+from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics, plain
 from ding.utils import durations
 from ding.worker.messages import (
@@ -27,7 +28,7 @@ from ding.worker.messages import (
     TrainRequest,
     WireBatch,
 )
-from ding.worker.seams import Batches, Events, NonsenseAnswer, WorkerFailed
+from ding.worker.seams import Events, NonsenseAnswer, Outbox, RunBuffer, WorkerFailed
 
 from .reported_values import one_line
 
@@ -35,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 #: A batch as it came from the buffer, or its rows.
-_Drawn = Mapping[str, Json] | Sequence[Mapping[str, Json]]
+_Drawn = BatchWire | Sequence[Mapping[str, Json]]
 #: Answers for other tasks that are passed over, one after another.
 MAX_STRAYS = 20
 #: What a collector tells of its progress, and what its report calls that.
@@ -188,7 +189,7 @@ class CollectorJob(Job):
         buffer = self._events.learner_buffer(self.buffer_id)
         if buffer is None or self.is_eval or (self.ours and self.waits_for != "learner"):
             return True
-        if buffer.wait_for_room(durations.RATE_LOOK) or self.ours:
+        if buffer.pace.wait_for_room(durations.RATE_LOOK) or self.ours:
             return True
         self.waits_for = "learner"
         return self._worker.pause(0.0)
@@ -199,7 +200,7 @@ class CollectorJob(Job):
         if buffer is None:
             return None
         worker = self._worker
-        granted = buffer.grant(worker.name, worker.reported_bytes, self._waiting_bytes)
+        granted = buffer.pace.grant(worker.name, worker.reported_bytes, self._waiting_bytes)
         return granted - self._reported_before
 
     def _take(self, chunk: ChunkReport) -> None:
@@ -212,8 +213,7 @@ class CollectorJob(Job):
         """Whether the task is done."""
         self.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
         self.waits_for = _short(progress.waiting)
-        buffer = self._events.learner_buffer(self.buffer_id)
-        if self.waits_for == "space" and buffer is not None and buffer.paces(self._worker.name):
+        if self.waits_for == "space" and self._is_paced():
             self.waits_for = "learner"
         self._events.collector_progress(self.task_id, self.info)
         if progress.warning:
@@ -225,6 +225,11 @@ class CollectorJob(Job):
             self._worker.pause(min(shortest * 2**self._idle, longest))
             self._idle = min(self._idle + 1, 10)
         return False
+
+    def _is_paced(self) -> bool:
+        """Whether it is for the learner's sake that it may write no more."""
+        buffer = self._events.learner_buffer(self.buffer_id)
+        return buffer is not None and buffer.pace.paces(self._worker.name)
 
     def close(self) -> dict[str, Json]:
         try:
@@ -319,18 +324,18 @@ class LearnerJob(Job):
 
     def _note_lost(self, demand: Demand) -> None:
         """Say so if the samples in the learner's own buffer did not outlive the one before."""
-        buffer = self._events.learner_buffer(demand.buffer_id or self.buffer_id)
-        lost = 0 if buffer is None else buffer.begin(demand.own_rows)
+        outbox = self._outbox(demand.buffer_id or self.buffer_id)
+        lost = 0 if outbox is None else outbox.begin(demand.own_rows)
         if lost:
             text = f"it begins without the {lost} samples that were in the learner's own buffer"
             self._events.warn(self._worker.name, text)
 
-    def _references(self, buffer: Batches | None, demand: Demand) -> TrainRequest | None:
+    def _references(self, buffer: RunBuffer | None, demand: Demand) -> TrainRequest | None:
         """As many batches as are wanted and there, by reference; and what is for its own buffer."""
         wanted = demand.batch_num or 0
         if buffer is None:
             return None
-        chunks = tuple(buffer.take_chunks())
+        chunks = () if buffer.outbox is None else tuple(buffer.outbox.take_chunks())
         # A buffer that is asked in vain logs that.
         if wanted and not chunks and not buffer.wait(demand.batch_size, 0.0):
             return None
@@ -342,7 +347,9 @@ class LearnerJob(Job):
             if wire is None:
                 break
             self._held.append(wire)
-            batches.append(_wire_batch(wire))
+            batches.append(
+                WireBatch(wire["id"], tuple(wire["chunks"]), cast("Mapping[str, Json]", wire))
+            )
         if wanted and not (batches or chunks):
             return None
         statistics = self._events.env_statistics()
@@ -357,9 +364,9 @@ class LearnerJob(Job):
     def _take(self, buffer_id: str, answer: TrainAnswer) -> bool:
         """Whether the task is done."""
         self._release(len(self._held) if answer.trained is None else answer.trained)
-        buffer = self._events.learner_buffer(buffer_id)
-        if buffer is not None and answer.own_rows is not None:
-            buffer.received(answer.received, answer.own_rows)
+        outbox = self._outbox(buffer_id)
+        if outbox is not None and answer.own_rows is not None:
+            outbox.received(answer.received, answer.own_rows)
         if answer.error:
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
         self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
@@ -376,9 +383,13 @@ class LearnerJob(Job):
 
     def abandon(self) -> None:
         self._release(len(self._held))
-        buffer = self._events.learner_buffer(self.buffer_id)
-        if buffer is not None:
-            buffer.take_back()
+        outbox = self._outbox(self.buffer_id)
+        if outbox is not None:
+            outbox.take_back()
+
+    def _outbox(self, buffer_id: str) -> Outbox | None:
+        buffer = self._events.learner_buffer(buffer_id)
+        return None if buffer is None else buffer.outbox
 
     def _release(self, count: int) -> None:
         buffer = self._events.learner_buffer(self.buffer_id)
@@ -386,10 +397,6 @@ class LearnerJob(Job):
             drawn = self._held.popleft()
             if buffer is not None:
                 buffer.release(drawn)
-
-
-def _wire_batch(wire: Mapping[str, Json]) -> WireBatch:
-    return WireBatch(cast(int, wire["id"]), tuple(cast("list[str]", wire["chunks"])), wire)
 
 
 def _short(waiting: str | None) -> str | None:

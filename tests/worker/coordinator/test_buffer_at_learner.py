@@ -8,6 +8,7 @@ from ding.data import Columns
 from ding.data.chunks import SharedFolder
 from ding.utils.errors import ConfigError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.engines.shared_folder import SharedFolderSamples
 from ding.worker.replay_buffer.rate_limiter import SampleRatio
 
@@ -21,7 +22,7 @@ def store(tmp_path):
 
 def make(store, ratio=None, **cfg) -> ChunkBuffer:
     cfg = EasyDict(type="advanced", replay_buffer_size=40, **cfg)
-    return ChunkBuffer(cfg, store, None, "exp", NAME, None, ratio, at_learner=True)
+    return ChunkBuffer(cfg, store, SpaceQuota(None), "exp", NAME, None, ratio, at_learner=True)
 
 
 def push(buffer, store, serial: int, n: int = 8, **more) -> str:
@@ -35,12 +36,12 @@ def push(buffer, store, serial: int, n: int = 8, **more) -> str:
 def test_chunks_are_passed_on_once_and_removed_when_taken_in(store):
     buffer = make(store)
     names = [push(buffer, store, serial) for serial in range(2)]
-    assert [chunk.data_id for chunk in buffer.take_chunks()] == names
-    assert buffer.take_chunks() == ()
-    buffer.received(names[:1], 8)
+    assert [chunk.data_id for chunk in buffer.outbox.take_chunks()] == names
+    assert buffer.outbox.take_chunks() == ()
+    buffer.outbox.received(names[:1], 8)
     assert [store.size(name) is None for name in names] == [True, False]
     assert buffer.count() == 16
-    buffer.received(names[1:], 16)
+    buffer.outbox.received(names[1:], 16)
     assert store.size(names[1]) is None
     assert (buffer.count(), buffer.bytes, buffer.files) == (16, 0, 0)
 
@@ -48,7 +49,7 @@ def test_chunks_are_passed_on_once_and_removed_when_taken_in(store):
 def test_what_a_learner_is_told_of_a_chunk(store):
     buffer = make(store)
     push(buffer, store, 3, n=2, priority=[0.5, 2.0])
-    (chunk,) = buffer.take_chunks()
+    (chunk,) = buffer.outbox.take_chunks()
     assert chunk.meta == {"sample_num": 2, "collect_iter": 3, "priority": [0.5, 2.0]}
 
 
@@ -66,51 +67,51 @@ def test_a_batch_names_no_rows_and_waits_for_enough(store):
 def test_what_a_lost_learner_has_not_taken_in_is_for_the_next_one(store):
     buffer = make(store)
     names = [push(buffer, store, serial) for serial in range(3)]
-    buffer.take_chunks()
-    buffer.received(names[:1], 8)
-    buffer.take_back()
-    assert buffer.begin(0) == 8
-    assert [chunk.data_id for chunk in buffer.take_chunks()] == names[1:]
+    buffer.outbox.take_chunks()
+    buffer.outbox.received(names[:1], 8)
+    buffer.outbox.take_back()
+    assert buffer.outbox.begin(0) == 8
+    assert [chunk.data_id for chunk in buffer.outbox.take_chunks()] == names[1:]
     assert buffer.count() == 16
 
 
 def test_a_learner_that_goes_on_has_lost_nothing(store):
     buffer = make(store)
-    buffer.received([push(buffer, store, 0)], 8)
-    buffer.take_back()
-    assert buffer.begin(8) == 0
+    buffer.outbox.received([push(buffer, store, 0)], 8)
+    buffer.outbox.take_back()
+    assert buffer.outbox.begin(8) == 0
 
 
 def test_a_bad_chunk_is_counted_and_forgotten(store):
     buffer = make(store)
     names = [push(buffer, store, serial) for serial in range(2)]
-    buffer.take_chunks()
+    buffer.outbox.take_chunks()
     assert buffer.drop_chunk(names[0], "damaged") == 8
-    buffer.received(names[1:], 8)
+    buffer.outbox.received(names[1:], 8)
     assert buffer.count() == 8
-    buffer.take_back()
-    assert buffer.take_chunks() == ()
+    buffer.outbox.take_back()
+    assert buffer.outbox.take_chunks() == ()
 
 
 def test_the_state_has_what_was_not_taken_in(store):
     buffer = make(store)
     names = [push(buffer, store, serial) for serial in range(3)]
-    buffer.take_chunks()
-    buffer.received(names[:1], 8)
+    buffer.outbox.take_chunks()
+    buffer.outbox.received(names[:1], 8)
     other = make(store)
     assert other.load_state_dict(buffer.state_dict()) == []
-    assert other.begin(0) == 8
-    assert [chunk.data_id for chunk in other.take_chunks()] == names[1:]
+    assert other.outbox.begin(0) == 8
+    assert [chunk.data_id for chunk in other.outbox.take_chunks()] == names[1:]
 
 
 def test_collectors_are_held_when_the_learner_is_behind(store):
     buffer = make(store, SampleRatio(2.0, tolerance=32.0, min_size=8))
     for serial in range(3):
-        buffer.received([push(buffer, store, serial)], 8 * serial)
-    assert not buffer.wait_for_room(0.0)
-    assert buffer.grant("collector0", 1000) == 1000
+        buffer.outbox.received([push(buffer, store, serial)], 8 * serial)
+    assert not buffer.pace.wait_for_room(0.0)
+    assert buffer.pace.grant("collector0", 1000) == 1000
     assert buffer.sample(8, 0) is not None
-    assert buffer.grant("collector0", 1000) > 1000
+    assert buffer.pace.grant("collector0", 1000) > 1000
 
 
 def test_a_learner_that_keeps_no_samples_is_refused(store):

@@ -47,7 +47,7 @@ class NoWriter:
 
 def make(folder, kind="advanced", size=40, max_bytes=None, ratio=None, **cfg) -> ChunkBuffer:
     cfg = EasyDict(type=kind, replay_buffer_size=size, **cfg)
-    return ChunkBuffer(cfg, folder, max_bytes, "exp", NAME, NoWriter(), ratio)
+    return ChunkBuffer(cfg, folder, SpaceQuota(max_bytes), "exp", NAME, NoWriter(), ratio)
 
 
 def chunk(folder, serial: int, n: int = 8, worker: str = "collector0", **more) -> dict:
@@ -357,6 +357,31 @@ def test_a_users_buffer_of_rows(folder, users_buffer):
     assert folder.names() == []
 
 
+class TellingBuffer(RowBuffer):
+    """One that lets its newest rows leave, and says so."""
+
+    on_leave = None
+
+    def push(self, data, cur_collector_envstep):
+        rows = [*self.rows, *data]
+        self.rows, left = rows[: self.size], rows[self.size :]
+        if left:
+            self.on_leave(left)
+
+
+def test_a_users_buffer_that_tells_who_leaves(folder, users_buffer):
+    BUFFER_REGISTRY.register("test_rows", TellingBuffer, force_overwrite=True)
+    buffer = make(folder, "test_rows", size=20)
+    metas = [chunk(folder, i) for i in range(5)]
+    for meta in metas:
+        buffer.push(meta, 0)
+    assert folder.names() == [meta["data_id"] for meta in metas[:3]]
+    assert buffer.drop_chunk(metas[0]["data_id"], "gone") == 8
+    assert (buffer.count(), len(folder.names())) == (12, 2)
+    assert metas[0]["data_id"] not in buffer.sample(8, 0)["chunks"]
+    buffer.close(remove_files=True)
+
+
 # ---------------------------------------------------------------------- bad chunks
 
 
@@ -508,13 +533,13 @@ def test_a_learner_waits_for_collectors_that_are_behind(folder):
     assert [buffer.sample(8, 0) is None for _ in range(5)] == [False] * 4 + [True]
     assert not buffer.wait(8, 0.0)
     assert buffer.holds_learner(8)
-    assert buffer.wait_for_room(0.0)
+    assert buffer.pace.wait_for_room(0.0)
     buffer.push(chunk(folder, 1, n=4), 0)
     assert buffer.wait(8, 0.0)
     assert not buffer.holds_learner(8)
     assert buffer.sample(8, 0) is not None
     assert buffer.sample(8, 0) is None
-    assert buffer.samples_per_insert == {
+    assert buffer.pace.ratio_status() == {
         "target": 2.0,
         "reached": 40 / 12,
         "balance": -32.0,
@@ -538,53 +563,53 @@ def test_a_waiting_learner_goes_on_as_soon_as_samples_come(folder):
 def test_collectors_wait_for_a_learner_that_is_behind(folder):
     buffer, told = limited(folder), 0
     for i in range(3):
-        assert buffer.wait_for_room(0.0)
+        assert buffer.pace.wait_for_room(0.0)
         meta = chunk(folder, i)
-        assert buffer.grant("collector0", told, meta["size"]) >= told + meta["size"]
+        assert buffer.pace.grant("collector0", told, meta["size"]) >= told + meta["size"]
         buffer.push(meta, 0)
         told += meta["size"]
-    assert buffer.grant("collector0", told) == told  # nothing more
-    assert buffer.grant("collector0", told, need=100) == told
-    assert buffer.paces("collector0")
-    assert not buffer.wait_for_room(0.0)
+    assert buffer.pace.grant("collector0", told) == told  # nothing more
+    assert buffer.pace.grant("collector0", told, need=100) == told
+    assert buffer.pace.paces("collector0")
+    assert not buffer.pace.wait_for_room(0.0)
     waited = []
-    waiter = threading.Thread(target=lambda: waited.append(buffer.wait_for_room(10)))
+    waiter = threading.Thread(target=lambda: waited.append(buffer.pace.wait_for_room(10)))
     waiter.start()
     while not waited:
         assert buffer.sample(8, 0) is not None
         waiter.join(0.1)
     assert waited == [True]
-    assert buffer.grant("collector0", told, need=100) >= told + 100
+    assert buffer.pace.grant("collector0", told, need=100) >= told + 100
 
 
 def test_room_is_shared_among_collectors(folder):
     buffer = limited(folder, tolerance=20_000.0, size=50_000)
     size = chunk(folder, 10**6)["size"]
     buffer.push(chunk(folder, 0), 0)
-    alone = buffer.grant("a", 0)
-    buffer.grant("b", 0)
-    shared = buffer.grant("a", 0)
+    alone = buffer.pace.grant("a", 0)
+    buffer.pace.grant("b", 0)
+    shared = buffer.pace.grant("a", 0)
     assert 0.4 * alone < shared < 0.6 * alone
     assert alone > 1000 * size
     buffer.forget_worker("b")
-    assert buffer.grant("a", 0) == alone
+    assert buffer.pace.grant("a", 0) == alone
 
 
 def test_a_buffer_that_lost_its_samples_unused_does_not_hold_collectors(folder):
     buffer = limited(folder, size=400, max_staleness=1)
     for i in range(3):
         buffer.push(chunk(folder, i), 0)
-    assert not buffer.wait_for_room(0.0)
+    assert not buffer.pace.wait_for_room(0.0)
     assert buffer.wait(8, 0.0)
     assert buffer.sample(8, 100) is None  # they are too old
-    assert buffer.wait_for_room(0.0)
+    assert buffer.pace.wait_for_room(0.0)
 
 
 def test_samples_that_may_be_used_once_do_not_hold_collectors_for_ever(folder):
     buffer = limited(folder, per_insert=8.0, tolerance=64.0, size=400, max_use=1)
     drawn = 0
     for i in range(40):
-        if buffer.wait_for_room(0.0):
+        if buffer.pace.wait_for_room(0.0):
             buffer.push(chunk(folder, i), 0)
         while buffer.wait(8, 0.0) and buffer.sample(8, 0):
             drawn += 8
@@ -598,15 +623,15 @@ def test_the_ratio_goes_on_after_a_resume(folder):
         pass
     second = limited(folder)
     second.load_state_dict(first.state_dict())
-    assert second.samples_per_insert == first.samples_per_insert
+    assert second.pace.ratio_status() == first.pace.ratio_status()
     assert second.holds_learner(8)
     third = make(folder)  # turned off meanwhile
     third.load_state_dict(first.state_dict())
-    assert third.samples_per_insert is None
+    assert third.pace.ratio_status() is None
     assert third.sample(8, 0) is not None
     fourth = limited(folder)  # turned on meanwhile
     fourth.load_state_dict(third.state_dict())
-    assert fourth.wait_for_room(0.0)
+    assert fourth.pace.wait_for_room(0.0)
 
 
 # ---------------------------------------------------------------------- space
@@ -636,7 +661,7 @@ def test_grants_and_files_never_exceed_the_limit(folder):
                 told[who] += meta["size"]
             pending = [p for p in pending if p[0] != worker]
             need = size if written[worker] + size > quota[worker] else 0
-            given = buffer.grant(worker, told[worker], need)
+            given = buffer.pace.grant(worker, told[worker], need)
             assert given >= (written if need else quota)[worker]
             quota[worker] = given
         used = sum(os.path.getsize(folder.file(name)) for name in folder.names())
@@ -659,7 +684,7 @@ def test_the_oldest_leave_when_the_limit_binds_with_one_warning(folder, kind, ca
     buffer = make(folder, kind, size=10_000, max_bytes=20 * size)
     told = 0
     for i in range(60):
-        given = buffer.grant("collector0", told, need=size)
+        given = buffer.pace.grant("collector0", told, need=size)
         assert given >= told + size
         meta = chunk(folder, i)
         buffer.push(meta, 0)
@@ -680,15 +705,15 @@ def test_a_worker_that_left_gives_back_what_it_did_not_use(folder):
     size = chunk(folder, 0)["size"]
     folder.clear(chunk_pattern(NAME))
     buffer = make(folder, max_bytes=3 * size)
-    assert buffer.grant("a", 0, need=2 * size) >= 2 * size
-    assert buffer.grant("b", 0, need=2 * size) == 0
+    assert buffer.pace.grant("a", 0, need=2 * size) >= 2 * size
+    assert buffer.pace.grant("b", 0, need=2 * size) == 0
     chunk(folder, 0, worker="a")  # never told of
     chunk(folder, 1, worker="ab")
     with open(os.path.join(folder.path, f".{NAME}.a.9.{'0' * 16}"), "w"):
         pass
     buffer.forget_worker("a")
     assert os.listdir(folder.path) == [chunk_name(NAME, "ab", "1")]
-    assert buffer.grant("b", 0, need=2 * size) >= 2 * size
+    assert buffer.pace.grant("b", 0, need=2 * size) >= 2 * size
     buffer.forget_worker("nobody")
     buffer.close(remove_files=True)
 
@@ -701,7 +726,7 @@ def test_collectors_that_wait_do_not_keep_each_other_waiting(folder):
     needs = {"a": int(2.6 * size), "b": int(2.8 * size)}
     told = dict.fromkeys(needs, 0)
     for serial in range(40):
-        given = {w: buffer.grant(w, told[w], need) - told[w] for w, need in needs.items()}
+        given = {w: buffer.pace.grant(w, told[w], need) - told[w] for w, need in needs.items()}
         served = [w for w in needs if given[w] >= needs[w]]
         assert served
         buffer.push(chunk(folder, serial, worker=served[0]), 0)
@@ -722,7 +747,7 @@ def test_buffers_of_one_folder_share_its_space(folder):
     told = 0
     for serial in range(80):
         buffer = buffers[serial // 40]
-        assert buffer.grant("collector0", told, need=size) >= told + size
+        assert buffer.pace.grant("collector0", told, need=size) >= told + size
         buffer.push(chunk(folder, serial), 0)
         told += size
         used = sum(os.path.getsize(folder.file(name)) for name in folder.names())
@@ -740,12 +765,12 @@ def test_pinned_files_are_not_evicted_and_space_comes_when_they_are_released(fol
     for i in range(4):
         buffer.push(chunk(folder, i), 0)
     wire = buffer.sample(32, 0)
-    assert buffer.grant("a", 0, need=size) == 0
-    assert buffer.grant("a", 0, need=size) == 0
+    assert buffer.pace.grant("a", 0, need=size) == 0
+    assert buffer.pace.grant("a", 0, need=size) == 0
     assert set(wire["chunks"]) <= set(folder.names())
     assert buffer.count() >= 8
     buffer.release(wire)
-    assert buffer.grant("a", 0, need=size) >= size
+    assert buffer.pace.grant("a", 0, need=size) >= size
     buffer.close(remove_files=True)
 
 
@@ -753,10 +778,10 @@ def test_limits_that_cannot_do_are_said(folder):
     size = chunk(folder, 0)["size"]
     buffer = make(folder, size=1000, max_bytes=4 * size)
     with pytest.raises(ConfigError, match=r"collector0 has a chunk of .*path_data_limit"):
-        buffer.grant("collector0", 0, need=5 * size)
+        buffer.pace.grant("collector0", 0, need=5 * size)
     told = 0
     for i in range(40):
-        buffer.grant("collector0", told, need=size)
+        buffer.pace.grant("collector0", told, need=size)
         meta = chunk(folder, i)
         buffer.push(meta, 0)
         told += size
@@ -768,7 +793,7 @@ def test_limits_that_cannot_do_are_said(folder):
 
 def test_no_limit_and_no_folder(folder):
     buffer = make(folder)
-    assert buffer.grant("a", 0) > 1 << 60
+    assert buffer.pace.grant("a", 0) > 1 << 60
     buffer.close(remove_files=True)
     buffer = make(None, size=8)
     for i in range(3):

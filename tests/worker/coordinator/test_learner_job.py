@@ -7,6 +7,7 @@ from easydict import EasyDict
 from ding.utils.shared_folder import SharedFolder
 from ding.worker.coordinator.callback_events import CALLBACKS, CallbackEvents
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.coordinator.worker_jobs import LearnerJob
 from ding.worker.messages import Demand, DemandRequest, Resources, TrainAnswer
 
@@ -76,7 +77,7 @@ class Learner:
 @pytest.mark.parametrize("max_staleness", [1, 3, 20])
 def test_no_row_is_too_old_when_its_turn_comes(tmp_path, learners, max_staleness):
     cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=max_staleness)
-    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), None, str(tmp_path / "exp"))
+    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
     learner = Learner(Run(buffer), lambda: collect(), learners, ahead=6 * learners)
 
     def collect():
@@ -95,7 +96,7 @@ def test_no_row_is_too_old_when_its_turn_comes(tmp_path, learners, max_staleness
 
 def test_rows_of_a_chunk_are_as_old_as_they_are(tmp_path):
     cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=2)
-    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), None, str(tmp_path / "exp"))
+    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
     iters = [0, 0, 3, 4, 7, 7]
     buffer.push({"data_id": "c", "sample_num": 6, "size": 1, "collect_iter": iters}, 0)
     drawn = buffer.sample(3, 6)
@@ -106,7 +107,7 @@ def test_rows_of_a_chunk_are_as_old_as_they_are(tmp_path):
 
 def test_it_is_told_what_environments_normalise_by_when_that_is_news(tmp_path):
     cfg = EasyDict(type="advanced", replay_buffer_size=64)
-    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), None, str(tmp_path / "exp"))
+    buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))
     buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
     run = Run(buffer)
     learner = Learner(run)
