@@ -176,9 +176,9 @@ BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
         "flask_fs": f"{_COLLECTOR}.comm.flask_fs_collector",
     },
     "serial_evaluator": {
-        "interaction": f"{_COLLECTOR}.serial_evaluator",
-        "battle_interaction": f"{_COLLECTOR}.serial_evaluator",
-        "metric": f"{_COLLECTOR}.serial_evaluator",
+        "interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
+        "battle_interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
+        "metric": f"{_COLLECTOR}.metric_serial_evaluator",
     },
     "commander": {
         "naive": f"{_COORDINATOR}.base_parallel_commander",

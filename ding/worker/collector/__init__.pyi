@@ -23,18 +23,20 @@ from .comm import (
     NaiveCollector as NaiveCollector,
     create_comm_collector as create_comm_collector,
 )
+from .interaction_serial_evaluator import (
+    BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
+    InteractionSerialEvaluator as InteractionSerialEvaluator,
+)
 from .marine_parallel_collector import MarineParallelCollector as MarineParallelCollector
+from .metric_serial_evaluator import (
+    IMetric as IMetric,
+    MetricSerialEvaluator as MetricSerialEvaluator,
+)
 from .serial_collector import (
     BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,
     BattleSampleSerialCollector as BattleSampleSerialCollector,
     EpisodeSerialCollector as EpisodeSerialCollector,
     SampleSerialCollector as SampleSerialCollector,
-)
-from .serial_evaluator import (
-    BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
-    IMetric as IMetric,
-    InteractionSerialEvaluator as InteractionSerialEvaluator,
-    MetricSerialEvaluator as MetricSerialEvaluator,
 )
 from .zergling_parallel_collector import (
     ZerglingParallelCollector as ZerglingParallelCollector,

@@ -1,4 +1,4 @@
-"""The interface of serial evaluators, and the results that they work out."""
+"""What serial evaluators have in common, and the results that they work out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -6,10 +6,28 @@ from collections.abc import Callable
 import numpy as np
 from easydict import EasyDict
 
-from ding.utils import SERIAL_EVALUATOR_REGISTRY, import_module
+from ding.utils import (
+    SERIAL_EVALUATOR_REGISTRY,
+    broadcast_object_list,
+    get_world_size,
+    import_module,
+)
 from ding.utils.class_config import class_config
+from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError
-from ding.worker.collector.steps import Envs, Info, Mode, OnEpisode, Result, SaveFn, State, Tree
+from ding.utils.log_writer import Writer
+from ding.worker.collector.serial_part import SerialPart
+from ding.worker.collector.steps import (
+    Config,
+    Envs,
+    Info,
+    Mode,
+    OnEpisode,
+    Result,
+    SaveFn,
+    State,
+    Tree,
+)
 
 
 class ISerialEvaluator(ABC):
@@ -65,6 +83,80 @@ class ISerialEvaluator(ABC):
         n_episode: int | None = None,
     ) -> Result:
         """Evaluate; returns whether training may stop, and what was seen."""
+
+
+class SerialEvaluator(SerialPart, ISerialEvaluator):
+    """When to evaluate, the best result so far, and the log.
+
+    Args:
+        cfg: Evaluator config: ``eval_freq``, ``stop_value``, ``n_episode``.
+        env: What is judged in; see the subclass.
+        policy: Eval mode, or a list of them for battles.
+        tb_logger: Writer of scalars that the caller owns; one is made when it is not given.
+        exp_name: Folder of the run.
+        instance_name: Prefix of the log and its scalars.
+    """
+
+    def __init__(
+        self,
+        cfg: Config,
+        env: Envs = None,
+        policy: Mode | list[Mode] = None,
+        tb_logger: Writer | None = None,
+        exp_name: str | None = "default_experiment",
+        instance_name: str | None = "evaluator",
+    ) -> None:
+        super().__init__(cfg, tb_logger, exp_name, instance_name or "evaluator")
+        self._default_n_episode: int | None = self._cfg.get("n_episode")
+        self._stop_value = first_goal(self._cfg.get("stop_value", float("inf")))
+        self.reset(policy, env)
+
+    def _start_anew(self) -> None:
+        self.best = None
+        self.last = None
+        self.last_eval_iter = self._eval_iter_before = -1
+
+    def should_eval(self, train_iter: int) -> bool:
+        """True at iteration 0 and each ``eval_freq`` iterations; never twice at the same one."""
+        if train_iter == self.last_eval_iter:
+            return False
+        if train_iter != 0 and train_iter - max(self.last_eval_iter, 0) < self._cfg.eval_freq:
+            return False
+        self._eval_iter_before, self.last_eval_iter = self.last_eval_iter, train_iter
+        return True
+
+    def put_off(self) -> None:
+        """The evaluation that `should_eval` last called for did not come about."""
+        self.last_eval_iter = self._eval_iter_before
+
+    def _keep_best(self, result: Result, better: bool, save_ckpt_fn: SaveFn) -> None:
+        self.last = result
+        if better:
+            self.best = result
+            if save_ckpt_fn is not None:
+                save_ckpt_fn("ckpt_best.pth.tar")
+
+    def _share(self, stop: bool, result: Result) -> tuple[bool, Result]:
+        """Rank 0's verdict, on all ranks."""
+        shared = [(stop, result)]
+        if get_world_size() > 1:
+            broadcast_object_list(shared, src=0)
+        return shared[0]
+
+    def state_dict(self) -> State:
+        """The best result, when it was last asked, and the environments' seeds."""
+        return {
+            "best": self.best,
+            "last": self.last,
+            "last_eval_iter": self.last_eval_iter,
+            **self._env_state(),
+        }
+
+    def load_state_dict(self, state_dict: State) -> None:
+        self.best = state_dict["best"]
+        self.last = state_dict.get("last")
+        self.last_eval_iter = self._eval_iter_before = state_dict["last_eval_iter"]
+        self._load_env_state(state_dict)
 
 
 def create_serial_evaluator(cfg: EasyDict, **kwargs: object) -> ISerialEvaluator:

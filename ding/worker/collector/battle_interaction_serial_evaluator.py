@@ -1,5 +1,5 @@
 """Where `BattleInteractionSerialEvaluator` is imported from."""
 
-from ding.worker.collector.serial_evaluator import (
+from ding.worker.collector.interaction_serial_evaluator import (
     BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,
 )

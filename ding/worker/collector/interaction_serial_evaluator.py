@@ -1,5 +1,200 @@
-"""Where `InteractionSerialEvaluator` is imported from."""
+"""The serial evaluators by returns in environments, of one policy or of several in a battle."""
 
-from ding.worker.collector.serial_evaluator import (
-    InteractionSerialEvaluator as InteractionSerialEvaluator,
+from typing import cast
+
+import numpy as np
+
+from ding.utils import SERIAL_EVALUATOR_REGISTRY, get_rank
+from ding.utils.errors import ConfigError
+from ding.worker.collector.base_serial_evaluator import SerialEvaluator, VectorEvalMonitor
+from ding.worker.collector.rollout import Rollout
+from ding.worker.collector.run_statistics import freeze_statistics
+from ding.worker.collector.steps import (
+    Config,
+    Info,
+    Kwargs,
+    Player,
+    Result,
+    SaveFn,
+    VideoWriter,
 )
+from ding.worker.collector.tally import Tally
+
+
+class EpisodeEvaluator(SerialEvaluator):
+    """Runs a fair share of whole episodes in each environment and judges the mean return."""
+
+    def _evaluate(
+        self,
+        save_ckpt_fn: SaveFn,
+        train_iter: int,
+        envstep: int,
+        n_episode: int | None,
+        policy_kwargs: Kwargs | None = None,
+        render: bool = False,
+    ) -> tuple[bool, VectorEvalMonitor, Tally]:
+        """Run the episodes; the first player's returns are the ones that count.
+
+        Returns:
+            Whether their mean is good enough, and what was seen.
+        """
+        self._require(env=self._env, policy=self._policies)
+        n_episode = n_episode if n_episode is not None else self._default_n_episode
+        if n_episode is None:
+            raise ConfigError("set env.n_evaluator_episode (or pass n_episode to eval())")
+        monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally().start()
+        rollout = self._new_rollout(policy_kwargs or {})
+        active = np.ones(self._env.env_num, bool)
+        while active.any():
+            if self.before_step is not None:
+                self.before_step()
+            if render:
+                monitor.update_video(self._env.ready_imgs)
+            episodes = rollout.step(tally, active)
+            for episode in episodes:
+                if self._cfg.get("figure_path"):
+                    self._env.enable_save_figure(episode.env_id, self._cfg.figure_path)
+                monitor.update_info(episode.env_id, episode.infos[0])
+                monitor.update_reward(episode.env_id, episode.returns[0])
+                active[episode.env_id] = not monitor.env_is_finished(episode.env_id)
+            self._report(episodes, envstep, train_iter)
+        tally.stop()
+        stop = self._judge(monitor.get_episode_return(), tally, save_ckpt_fn, train_iter, envstep)
+        return stop, monitor, tally
+
+    def _new_rollout(self, policy_kwargs: Kwargs) -> Rollout:
+        """A rollout from the first steps of new episodes on, which keeps no transitions."""
+        if hasattr(self._env, "number_starts"):
+            self._env.number_starts()
+        freeze_statistics(self._env, self._policies)
+        self._env.reset()
+        self.reset_policy()
+        players = [Player(mode, policy_kwargs) for mode in self._policies]
+        return Rollout(self._env, players, battle=self.battle, keeps=False)
+
+    def _judge(
+        self,
+        returns: list[float],
+        tally: Tally,
+        save_ckpt_fn: SaveFn,
+        train_iter: int,
+        envstep: int,
+    ) -> bool:
+        """Log the result, keep it if it is the best, and tell whether it is good enough."""
+        seconds = max(tally.seconds, 1e-9)
+        row = {
+            "train_iter": train_iter,
+            **tally.row(returns),
+            "evaluate_time": seconds,
+            "avg_time_per_episode": seconds / len(returns),
+        }
+        self._log_row("evaluation", row, train_iter, envstep)
+        mean = row["reward_mean"]
+        # NaN is no result that another one could be better than.
+        is_best = mean == mean and (self.best is None or mean > self.best)
+        self._keep_best(mean, is_best, save_ckpt_fn)
+        stop = bool(mean >= self._stop_value and train_iter > 0)
+        if stop and self._logger is not None:
+            self._logger.info(
+                "mean return %.4g has reached stop_value %.4g: converged", mean, self._stop_value
+            )
+        return stop
+
+
+@SERIAL_EVALUATOR_REGISTRY.register("interaction")
+class InteractionSerialEvaluator(EpisodeEvaluator):
+    """Judges one policy by its mean return over ``n_episode`` episodes."""
+
+    config: dict[str, Result] = dict(
+        eval_freq=1000,
+        render=dict(render_freq=-1, mode="train_iter"),
+        figure_path=None,
+    )
+    _last_render = 0
+
+    def eval(
+        self,
+        save_ckpt_fn: SaveFn = None,
+        train_iter: int = -1,
+        envstep: int = -1,
+        n_episode: int | None = None,
+        force_render: bool = False,
+        policy_kwargs: Kwargs | None = {},
+    ) -> tuple[bool, dict[str, Result]]:
+        """Evaluate, and save a checkpoint if the mean return is the best so far.
+
+        Args:
+            save_ckpt_fn: Called with a file name when the result is the best so far.
+            train_iter: Training iteration of the policy.
+            envstep: Environment steps collected so far.
+            n_episode: Number of episodes; ``cfg.n_episode`` by default.
+            force_render: Log a video whatever ``render`` says.
+            policy_kwargs: Keyword arguments of the policy's ``forward``.
+
+        Returns:
+            Whether the mean return reaches ``stop_value`` (never at iteration 0), and by name the
+            values of all episodes' infos, ``eval_episode_return`` among them, and the means of
+            those that are numbers, ``eval_episode_return_mean`` among them.
+        """
+        stop, info = False, {}
+        if get_rank() == 0:
+            now = envstep if self._render_cfg.get("mode") == "envstep" else train_iter
+            render = force_render or self._is_render_due(now)
+            stop, monitor, _ = self._evaluate(
+                save_ckpt_fn, train_iter, envstep, n_episode, policy_kwargs, render
+            )
+            info = {
+                **monitor.get_episode_info(),
+                **monitor.get_means(),
+                "eval_episode_return": monitor.get_episode_return(),
+                "eval_episode_return_mean": self.last,
+            }
+            if render:
+                writer = cast("VideoWriter", self._tb_logger)
+                tag = f"{self._instance_name}/worst_median_best"
+                writer.add_video(tag, monitor.get_video(), now)
+        return self._share(stop, info)
+
+    @property
+    def _render_cfg(self) -> Config:
+        return self._cfg.get("render") or {}
+
+    def _is_render_due(self, now: int) -> bool:
+        freq = self._render_cfg.get("render_freq", -1)
+        if freq <= 0 or now - self._last_render < freq:
+            return False
+        self._last_render = now
+        return True
+
+
+@SERIAL_EVALUATOR_REGISTRY.register("battle_interaction")
+class BattleInteractionSerialEvaluator(EpisodeEvaluator):
+    """Runs several policies against each other; policy 0 is the one judged."""
+
+    battle = True
+    config: dict[str, Result] = dict(eval_freq=50)
+
+    def eval(
+        self,
+        save_ckpt_fn: SaveFn = None,
+        train_iter: int = -1,
+        envstep: int = -1,
+        n_episode: int | None = None,
+    ) -> tuple[bool, list[list[Info]]]:
+        """Evaluate, and save a checkpoint if policy 0's mean return is the best so far.
+
+        Args:
+            save_ckpt_fn: Called with a file name when the result is the best so far.
+            train_iter: Training iteration of policy 0.
+            envstep: Environment steps collected so far.
+            n_episode: Number of episodes; ``cfg.n_episode`` by default.
+
+        Returns:
+            Whether policy 0's mean return reaches ``stop_value`` (never at iteration 0), and for
+            each policy the infos of its episodes.
+        """
+        stop, infos = False, []
+        if get_rank() == 0:
+            stop, _, tally = self._evaluate(save_ckpt_fn, train_iter, envstep, n_episode)
+            infos = [list(own) for own in zip(*(episode.infos for episode in tally.episodes))]
+        return self._share(stop, infos)
