@@ -1,5 +1,6 @@
 """The serial evaluators by returns in environments, of one policy or of several in a battle."""
 
+import time
 from typing import cast
 
 import numpy as np
@@ -42,7 +43,8 @@ class EpisodeEvaluator(SerialEvaluator):
         n_episode = n_episode if n_episode is not None else self._default_n_episode
         if n_episode is None:
             raise ConfigError("set env.n_evaluator_episode (or pass n_episode to eval())")
-        monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally().start()
+        monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally()
+        began = time.monotonic()
         rollout = self._new_rollout(policy_kwargs or {})
         active = np.ones(self._env.env_num, bool)
         while active.any():
@@ -58,7 +60,7 @@ class EpisodeEvaluator(SerialEvaluator):
                 monitor.update_reward(episode.env_id, episode.returns[0])
                 active[episode.env_id] = not monitor.env_is_finished(episode.env_id)
             self._report(episodes, envstep, train_iter)
-        tally.stop()
+        tally.seconds = time.monotonic() - began
         stop = self._judge(monitor.get_episode_return(), tally, save_ckpt_fn, train_iter, envstep)
         return stop, monitor, tally
 

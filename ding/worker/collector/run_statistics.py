@@ -4,6 +4,7 @@ It travels with the policy, as its attribute ``env_statistics``: collectors writ
 and checkpoints read it.
 """
 
+import contextlib
 from collections.abc import Sequence
 
 import torch.distributed
@@ -13,18 +14,14 @@ from ding.utils import get_world_size
 from ding.worker.collector.steps import Envs, Mode
 
 
-def statistics_of(policy: Mode) -> Statistics | None:
-    """What the environments of a policy's run normalise by; ``None`` if that is unknown."""
-    try:
-        found: Statistics | None = policy.get_attribute("env_statistics")
-        return found
-    except (AttributeError, KeyError):  # of another make than `Policy`
-        return None
-
-
 def known_statistics(policies: Sequence[Mode]) -> Statistics | None:
-    """Those of the first policy that knows any."""
-    return next((found for p in policies if (found := statistics_of(p)) is not None), None)
+    """What the environments of the policies' run normalise by; ``None`` if that is unknown."""
+    for policy in policies:
+        with contextlib.suppress(AttributeError, KeyError):  # of another make than `Policy`
+            found: Statistics | None = policy.get_attribute("env_statistics")
+            if found is not None:
+                return found
+    return None
 
 
 def freeze_statistics(env: Envs, policies: Sequence[Mode]) -> None:
@@ -34,26 +31,35 @@ def freeze_statistics(env: Envs, policies: Sequence[Mode]) -> None:
 
 
 class RunStatistics:
-    """Adds up what a collector's environments see, in whatever processes they are."""
+    """Adds up what a collector's environments see, in whatever processes they are.
 
-    def __init__(self) -> None:
+    Args:
+        env: The env manager; if nothing in it normalises, there is nothing to do.
+        policies: Those that act in it.
+    """
+
+    def __init__(self, env: Envs, policies: Sequence[Mode]) -> None:
+        self._env = env if getattr(env, "normalises", False) else None
+        self._policies = policies
         self._known: Statistics | None = None
 
-    def take_up(self, env: Envs, policies: Sequence[Mode]) -> None:
+    def take_up(self) -> None:
         """Before a collection: tell the environments what a loaded policy knows."""
-        given = known_statistics(policies)
-        if given is not None and given is not self._known and hasattr(env, "load_statistics"):
+        if self._env is None:
+            return
+        given = known_statistics(self._policies)
+        if given is not None and given is not self._known:
             self._known = given
-            env.load_statistics(given)
+            self._env.load_statistics(given)
 
-    def share(self, env: Envs, policies: Sequence[Mode]) -> None:
+    def share(self) -> None:
         """After a collection: tell policy and environments what all of them have seen."""
-        news = env.take_statistics() if hasattr(env, "take_statistics") else None
+        news = None if self._env is None else self._env.take_statistics()
         if news is None:
             return
         self._known = merged([self._known or {}, *_of_all_ranks(news)])
-        env.load_statistics(self._known)
-        for policy in policies:
+        self._env.load_statistics(self._known)
+        for policy in self._policies:
             policy.set_attribute("env_statistics", self._known)
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -60,7 +61,6 @@ class SerialCollector(SerialPart, ISerialCollector):
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name or "collector")
         self._rollout: Rollout | None = None
-        self._statistics = RunStatistics()
         self._stocks: list[SampleStock] = []
         self._turn = 0  # which trajectories keep one sample more where some are dropped
         self.reset(policy, env)
@@ -92,9 +92,11 @@ class SerialCollector(SerialPart, ISerialCollector):
         Returns:
             The samples of each player, and what was counted.
         """
-        n_sample = self._target(n_sample, "n_sample")
-        rollout = self._begin(train_iter, policy_kwargs, n_sample)
-        wanted, tally = self._wanted(), Tally().start()
+        rollout, n_sample = self._begin("n_sample", n_sample, train_iter, policy_kwargs)
+        rollout.traj_len = max(
+            trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies
+        )
+        wanted, tally = self._wanted(), Tally()
         stocks = [stock for stock, is_wanted in zip(self._stocks, wanted) if is_wanted]
         while (there := min(map(len, stocks))) < n_sample:
             while rollout.waiting < n_sample - there:
@@ -113,9 +115,8 @@ class SerialCollector(SerialPart, ISerialCollector):
         Returns:
             Of each player a list of episodes, or training samples; and what was counted.
         """
-        n_episode = self._target(n_episode, "n_episode")
-        rollout = self._begin(train_iter, policy_kwargs)
-        wanted, tally = self._wanted(), Tally().start()
+        rollout, n_episode = self._begin("n_episode", n_episode, train_iter, policy_kwargs)
+        wanted, tally = self._wanted(), Tally()
         if getattr(self._env, "steps_all", False):
             self._env.reset()  # some were stepped on after their last episode
         active = np.arange(self._env.env_num) < n_episode
@@ -133,24 +134,37 @@ class SerialCollector(SerialPart, ISerialCollector):
         ], tally
 
     def _begin(
-        self, train_iter: int, policy_kwargs: PlayersKwargs, n_sample: int | None = None
-    ) -> Rollout:
-        """The rollout, ready for a call of ``collect``; trajectories end where samples want it."""
+        self, name: str, target: int | None, train_iter: int, policy_kwargs: PlayersKwargs
+    ) -> tuple[Rollout, int]:
+        """Make ready for a call of ``collect``.
+
+        Args:
+            name: What is counted: ``n_sample`` or ``n_episode``.
+            target: How many are asked for; the policy's default if ``None``.
+
+        Returns:
+            The rollout, and how many are wanted.
+        """
         self._require(env=self._env, policy=self._policies)
-        self._statistics.take_up(self._env, self._policies)
+        if target is None:
+            target = self._policies[0].get_attribute(name)
+        if not isinstance(target, int | np.integer) or target < 1:
+            raise ConfigError(
+                f"policy.collect.{name} (or collect({name}=...)) must be an integer >= 1, "
+                f"got {target!r}"
+            )
+        self._began = time.monotonic()
         if self._rollout is None:
             players = [Player(mode) for mode in self._policies]
             options = RowOptions.of(self._cfg)
             self._rollout = Rollout(self._env, players, battle=self.battle, options=options)
-        if n_sample is not None:
-            self._rollout.traj_len = max(
-                trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies
-            )
+            self._statistics = RunStatistics(self._env, self._policies)
+        self._statistics.take_up()
         if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
             policy_kwargs = [policy_kwargs or {}] * len(self._policies)
         for player, kwargs in zip(self._rollout.players, policy_kwargs):
             player.train_iter, player.kwargs = train_iter, kwargs
-        return self._rollout
+        return self._rollout, int(target)
 
     def _step(
         self,
@@ -202,12 +216,12 @@ class SerialCollector(SerialPart, ISerialCollector):
         self, tally: Tally, samples: Sequence[Samples], train_iter: int, log: bool = True
     ) -> None:
         tally.samples = sum(map(len, samples))
-        tally.stop()
+        tally.seconds = time.monotonic() - self._began
         if get_world_size() > 1:
             tally.sum_over_ranks()
         self._total.add(tally)
         self._since_log.add(tally)
-        self._statistics.share(self._env, self._policies)
+        self._statistics.share()
         due = train_iter - self._last_log_iter >= self._cfg.collect_print_freq
         if log and due and self._logger is not None and self._since_log.returns:
             row = _log_row(self._since_log, self._total)
@@ -216,17 +230,6 @@ class SerialCollector(SerialPart, ISerialCollector):
                 row["eps"] = float(eps)
             self._log_row("collect end", row, train_iter, self._total.envsteps)
             self._last_log_iter, self._since_log = train_iter, Tally()
-
-    def _target(self, given: int | None, name: str) -> int:
-        """The number of samples or episodes asked for, or the policy's default."""
-        self._require(env=self._env, policy=self._policies)
-        target = given if given is not None else self._policies[0].get_attribute(name)
-        if not isinstance(target, int | np.integer) or target < 1:
-            raise ConfigError(
-                f"policy.collect.{name} (or collect({name}=...)) must be an integer >= 1, "
-                f"got {target!r}"
-            )
-        return int(target)
 
     # ------------------------------------------------------------------ state
 

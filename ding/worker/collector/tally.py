@@ -1,6 +1,5 @@
 """What acting brought: steps, samples, episodes, and the seconds that they took."""
 
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +46,7 @@ class Tally:
         samples: Training samples that somebody was given.
         dropped: Samples, and transitions of trajectories cut short, that nobody will learn from.
         episode_count: Episodes that ended, also those not remembered.
-        seconds: Time of what was added or stopped; see `elapsed`.
+        seconds: Time that it took; whoever counts says so.
         returns: The first player's return of the newest episodes.
         episodes: The newest ones that were counted here, not added from elsewhere.
     """
@@ -60,19 +59,9 @@ class Tally:
         self.seconds = 0.0
         self.returns: deque[float] = deque(maxlen=keep)
         self.episodes: deque[Episode] = deque(maxlen=keep)
-        self._since: float | None = None
         self._infos = infos
 
     # ------------------------------------------------------------------ counting
-
-    def start(self) -> "Tally":
-        """Let the time count from here on; returns itself."""
-        self._since = time.monotonic()
-        return self
-
-    def stop(self) -> None:
-        """From here on the time does not count."""
-        self.seconds, self._since = self.elapsed(), None
 
     def end_episodes(self, episodes: Sequence[Episode]) -> None:
         self.episode_count += len(episodes)
@@ -93,10 +82,6 @@ class Tally:
         self.seconds = float(allreduce_data(self.seconds, "avg"))
 
     # ------------------------------------------------------------------ figures
-
-    def elapsed(self) -> float:
-        """Seconds so far, those of what runs among them."""
-        return self.seconds + (0.0 if self._since is None else time.monotonic() - self._since)
 
     def row(self, returns: Sequence[float]) -> dict[str, float]:
         """Figures, with those of at least one return, by the names of the scalars."""

@@ -48,12 +48,13 @@ class ZerglingParallelCollector(BaseParallelCollector):
     def __init__(self, cfg: Config) -> None:
         super().__init__(EasyDict(cfg))
         self._evaluate = bool(self._cfg.get("eval_flag", False))
-        self._tally = Tally().start()
+        self._tally = Tally()
+        self._began = time.monotonic()
+        self._ended_at: float | None = None
         self._monitor = TickMonitor(NaturalTime(), expire=60)
         self._sources: list[PolicySource] = []
         self._players: list[Player] = []
         self._done = False
-        self._statistics = RunStatistics()
         self._news_time = -INF
         self._predefined = INF
 
@@ -84,8 +85,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self.waits_for = None
         self._make_rollout(link, env_cfg, modes)
         asked_for = 0 if self._is_endless else int(self._predefined)
-        self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False).start()
-        self._log_due = time.monotonic() + self._cfg.print_freq
+        self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False)
+        self._began = time.monotonic()
+        self._log_due = self._began + self._cfg.print_freq
 
     @property
     def _is_endless(self) -> bool:
@@ -146,7 +148,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
             self._predefined = _eval_episodes(env_cfg, env_num)
             self._left = fair_shares(env_num, int(self._predefined))
         else:
-            self._statistics.take_up(self._env_manager, modes[:1])
+            self._statistics = RunStatistics(self._env_manager, modes[:1])
+            self._statistics.take_up()
             per_env = _episodes(env_cfg)
             self._predefined = per_env * env_num
             self._left = np.full(env_num, per_env)
@@ -192,7 +195,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             if wanted:
                 source.refresh()
             player.train_iter = source.iter
-        self._statistics.take_up(self._env_manager, [self._players[0].mode])
+        self._statistics.take_up()
 
     def _news(self) -> State:
         """What normalising environments have seen since the last message, in plain numbers."""
@@ -235,7 +238,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         if not self._evaluate:
             self._send()
         self._done = True
-        self._tally.stop()
+        self._ended_at = time.monotonic()
 
     # ------------------------------------------------------------------ facts
 
@@ -264,7 +267,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
 
         ``predefined_episode_count`` is ``None``, too, if the task has no end.
         """
-        tally, seconds = self._tally, max(self._tally.elapsed(), 1e-8)
+        tally, now = self._tally, time.monotonic()
+        seconds = max((self._ended_at or now) - self._began, 1e-8)
         returns = list(tally.returns)  # a copy: the collecting thread adds to them
         return {
             "eval_flag": self._evaluate,
@@ -284,7 +288,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             "reward_mean": float(np.mean(returns)) if returns else None,
             "reward_std": float(np.std(returns)) if returns else None,
             "reward_raw": returns,
-            "finish_time": time.monotonic(),
+            "finish_time": now,
             "collect_setting": self._cfg.get("collect_setting"),
         }
 
@@ -295,7 +299,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
     def close(self) -> None:
         """Stop after the step under way; environments that the worker lent stay open."""
         super().close()
-        self._tally.stop()
+        self._ended_at = self._ended_at or time.monotonic()
 
     def _log(self) -> None:
         self._log_due = time.monotonic() + self._cfg.print_freq
