@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ding.board.run_list import Run, RunList, best_group, returns_in
-from ding.entry.run_report import table
+from ding.board.run_list import LAST, Run, RunList, best_group, returns_in
+from ding.utils.console import table
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import METRICS_FILE
 
@@ -29,8 +29,6 @@ _AXIS_TITLES = {"envstep": "environment steps", "iter": "updates", "time": "time
 _POINTS = 101
 _BOOTSTRAPS = 2000
 _CONFIDENCE = 0.95
-#: Evaluations at the end of a run that its last return is the mean of.
-LAST = 5
 
 
 @dataclass(frozen=True)

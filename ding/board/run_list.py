@@ -7,6 +7,7 @@ import platform
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ RESCAN = 1.0
 CURVE_BUDGET = 0.1
 CURVE_CHUNK = 1 << 20
 MAX_POINTS = 64
+#: Evaluations at the end of a run whose mean is its last return: the best of many is luck, too.
+LAST = 5
 MAX_DEPTH = 8
 MAX_FOLDERS = 50_000
 
@@ -65,6 +68,7 @@ class Curve:
         self._folder = folder
         self._offset = 0
         self._points: dict[str, list[tuple[float, float]]] = {}
+        self._last: dict[str, deque[float]] = {}
         self._counts: dict[str, float] = {}
         self.time: float | None = None
 
@@ -84,6 +88,12 @@ class Curve:
         group = best_group(self._points)
         return [] if group is None else self._points[group]
 
+    @property
+    def last_return(self) -> float | None:
+        """Mean of the last five returns."""
+        last = self._last.get(best_group(self._last) or "")
+        return sum(last) / len(last) if last else None
+
     def read(self, deadline: float) -> bool:
         """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
         while time.monotonic() < deadline:
@@ -92,7 +102,7 @@ class Curve:
             except OSError:
                 return True
             if piece.restarted:
-                self._points, self._counts = {}, {}
+                self._points, self._last, self._counts = {}, {}, {}
             if piece.offset == self._offset and not piece.restarted:
                 return True
             self._offset = piece.offset
@@ -105,6 +115,7 @@ class Curve:
 
     def _add(self, line: bytes) -> None:
         for group, step, _, value in returns_in(line):
+            self._last.setdefault(group, deque(maxlen=LAST)).append(value)
             points = self._points.setdefault(group, [])
             points.append((step, value))
             if len(points) > 2 * MAX_POINTS:
@@ -171,7 +182,7 @@ class Run:
             **{key: record.get(key) for key in _SHOWN},
             "envstep": envstep,
             "best_return": best,
-            "last_return": points[-1][1] if points else None,
+            "last_return": self.curve.last_return,
             "last_time": self.curve.time,
             "curve": points,
         }
@@ -272,8 +283,8 @@ def _some_with_returns(lines: list[bytes]) -> Iterator[bytes]:
             groups.setdefault(match[1], []).append(line)
     for found in groups.values():
         every = 1 + len(found) // MAX_POINTS
-        yield from found[:-1:every]
-        yield found[-1]
+        yield from found[:-LAST:every]
+        yield from found[-LAST:]
 
 
 def _may_live(record: dict[str, Any]) -> bool:

@@ -339,8 +339,8 @@ def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
 
 
 def _list_types(name: str) -> None:
-    from ding.entry.run_report import table
     from ding.utils.builtin_types import BUILTIN_TYPES
+    from ding.utils.console import table
     from ding.utils.registry_factory import registries
 
     if name == "all":

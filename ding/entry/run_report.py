@@ -2,11 +2,13 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ding.entry.ask_status import ask_status
 from ding.entry.run_files import coordinator_address, read_record
+from ding.plot import last_returns
+from ding.utils.console import table
 from ding.utils.errors import RunError
 
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
@@ -43,7 +45,9 @@ def report(exp_name: str, as_json: bool = False) -> str:
 
 def _ended(exp_name: str, record: Mapping[str, Any]) -> str:
     lines = [f"{exp_name}: {record.get('status')}: {record.get('reason')}"]
+    record = {**record, "last_return": last_returns(exp_name)}
     for key, label in (
+        ("last_return", "last mean return"),
         ("best_return", "best mean return"),
         ("envstep", "environment steps"),
         ("train_iter", "updates"),
@@ -101,15 +105,6 @@ def _worker_row(item: tuple[str, Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 _RATES = (("samples_per_s", "samples/s"), ("iters_per_s", "iters/s"))
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table whose columns stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def _number(value: Any) -> str:

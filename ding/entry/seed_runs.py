@@ -14,10 +14,11 @@ from typing import Any
 import click
 
 from ding import plot
+from ding.board.run_list import LAST
 from ding.config.compile import new_folder
 from ding.entry.run_files import read_record
-from ding.entry.run_report import table
 from ding.utils import durations
+from ding.utils.console import table
 from ding.utils.errors import ConfigError, DingError
 
 _COUNTS = ("envstep", "train_iter")
@@ -176,25 +177,26 @@ def _kept(args: Iterator[str], options: Sequence[str]) -> Iterator[str]:
 
 
 def _report(base: str, folders: dict[int, str]) -> None:
-    rows = [("seed", "status", "best return", "last return", "env steps", "updates", "folder")]
-    best = []
-    for seed, folder in folders.items():
-        facts = read_record(folder)
-        if facts.get("best_return") is not None:
-            best.append(facts["best_return"])
+    """Print a table of the runs, the best at the top: by the mean of their last evaluations, for
+    the best of many evaluations is luck, too."""
+    last = {seed: plot.last_returns(folder) for seed, folder in folders.items()}
+    found = [value for value in last.values() if value is not None]
+    rows = [("seed", "status", "last return", "best return", "env steps", "updates", "folder")]
+    for seed in sorted(folders, key=lambda seed: (last[seed] is None, -(last[seed] or 0.0))):
+        facts = read_record(folders[seed])
         rows.append(
             (
                 *(str(seed), facts.get("status", "not started")),
-                *(_number(facts.get("best_return")), _number(plot.last_returns(folder))),
+                *(_number(last[seed]), _number(facts.get("best_return"))),
                 *(f"{facts[key]:,}" if facts.get(key) is not None else "-" for key in _COUNTS),
-                folder,
+                folders[seed],
             )
         )
     lines = ["", *table(rows)]
-    if len(best) > 1:
+    if len(found) > 1:
         lines.append(
-            f"best return: median {statistics.median(best):.4g}, mean {statistics.mean(best):.4g}, "
-            f"std {statistics.pstdev(best):.4g}"
+            f"last return (mean of {LAST} evaluations): mean {statistics.mean(found):.4g}, "
+            f"std {statistics.pstdev(found):.4g}, worst {min(found):.4g}"
         )
     click.echo("\n".join([*lines, *_picture(base, list(folders.values()))]))
 

@@ -11,9 +11,9 @@ import click
 import yaml
 
 from ding.board.run_list import Curve
-from ding.entry.run_report import table
 from ding.entry.seed_runs import Processes
 from ding.plot import last_returns
+from ding.utils.console import table
 from ding.utils.errors import ConfigError, RunError
 
 STORAGE = "sweep.db"

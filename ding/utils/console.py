@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from . import durations
@@ -240,3 +241,12 @@ def _choose_mode(mode: str) -> str:
 
 def _print(text: str) -> None:
     print(text, flush=True)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose columns stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -31,7 +31,7 @@ def url(page, runs):
 
 def test_list_filters_sorts_and_groups(page, runs, url):
     make_run(runs / "pong_seed0", best_return=5.0)
-    make_run(runs / "pong_seed1", seed=1, best_return=7.0)
+    make_run(runs / "pong_seed1", seed=1, best_return=7.0, returns=(18.0,))
     make_run(runs / "lander", status="failed", reason="the disk is full", best_return=6.0)
     page.goto(url)
     rows = page.locator("tr.run")
@@ -52,7 +52,7 @@ def test_list_filters_sorts_and_groups(page, runs, url):
     expect(rows.locator("td.return")).to_have_text(["5", "6", "7"])
     page.get_by_label("group by config").check()
     expect(page.locator("tr.group")).to_have_count(2)
-    expect(page.locator("tr.group", has_text="pong")).to_contain_text("2 runs, best return 6 ± 1")
+    expect(page.locator("tr.group", has_text="pong")).to_contain_text("2 runs, last return 19 ± 1")
     page.get_by_role("button", name="pong").click()
     expect(rows).to_have_count(1)
 

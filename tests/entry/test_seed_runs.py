@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from ding.entry.cli import main
 from ding.entry.run_files import read_record
+from ding.entry.seed_runs import train_in_turn
+from tests.board.run_folders import make_run
 from tests.docs.fences import ROOT
 
 CONFIG = """
@@ -79,14 +81,33 @@ def test_summary_has_last_returns_and_a_picture(config):
     done = CliRunner().invoke(main, ["-c", config, "-s", "0-1", "--train-iter", "1", "--quiet"])
     assert done.exit_code == 0
     lines = done.output[done.output.index("seed  status") :].splitlines()
-    assert "last return" in lines[0]
-    assert [line.split()[0] for line in lines[1:3]] == ["0", "1"]
+    assert lines[0].index("last return") < lines[0].index("best return")
+    assert {line.split()[0] for line in lines[1:3]} == {"0", "1"}
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         assert not os.path.exists("run_returns.png")
     else:
         assert os.path.exists("run_returns.png")
+
+
+def test_the_table_ranks_by_the_last_evaluations_not_by_the_luckiest(tmp_path, capsys):
+    folders = {
+        3: make_run(tmp_path / "lucky", returns=[500, 10, 10, 10, 10, 10]),
+        4: tmp_path / "never began",
+        5: make_run(tmp_path / "steady", returns=[0, 90, 90, 90, 90, 90]),
+    }
+
+    train_in_turn("run", [3, 4, 5], False, lambda seed, folder: _put(folders[seed], folder))
+    lines = capsys.readouterr().out.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("seed  status"))
+    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["5", "3", "4"]
+    assert lines[start + 4] == ("last return (mean of 5 evaluations): mean 50, std 40, worst 10")
+
+
+def _put(source, folder):
+    if source.exists():
+        os.rename(source, folder)
 
 
 def _start(config, *options):
@@ -104,7 +125,7 @@ def test_side_by_side(config):
     for seed in (0, 1):
         record = read_record(f"run_seed{seed}")
         assert (record["status"], record["seed"], record["train_iter"]) == ("finished", seed, 1)
-    assert "best return: median" in output
+    assert "last return (mean of 5 evaluations): mean" in output
     assert read_record("run_seed0")["pid"] != read_record("run_seed1")["pid"]
 
 

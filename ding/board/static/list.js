@@ -17,8 +17,8 @@ const COLUMNS = [
   ["name", "Run", (run) => run.folder, false],
   ["status", "Status", (run) => STATUSES.indexOf(run.status), false],
   ["seed", "Seed", (run) => run.seed, false],
+  ["curve", "Last return", (run) => run.last_return, true],
   ["return", "Best return", (run) => run.best_return, true],
-  ["curve", "Return", (run) => run.last_return, true],
   ["steps", "Env steps", (run) => run.envstep, true],
   ["speed", "Steps/s", speed, true],
   ["time", "Took", elapsed, true],
@@ -188,7 +188,7 @@ export class RunListView {
       setText(cells.get("seed"), `${run.seed ?? "–"}`);
       setText(cells.get("return"), number(run.best_return));
       cells.get("curve").replaceChildren(
-        sparkline(run.curve, `return, last ${number(run.last_return)}`), h("span", {}, number(run.last_return, 3)));
+        sparkline(run.curve, `return, mean of the last five ${number(run.last_return)}`), h("span", {}, number(run.last_return, 3)));
       setText(cells.get("steps"), count(run.envstep));
       setText(cells.get("speed"), count(speed(run)));
       setText(cells.get("reason"), run.reason || "");
@@ -201,9 +201,10 @@ export class RunListView {
   }
 
   groupRow(group, members, nth) {
-    const best = members.map((run) => run.best_return).filter((value) => value !== null);
-    const mean = best.reduce((sum, value) => sum + value, 0) / best.length;
-    const spread = Math.sqrt(best.reduce((sum, value) => sum + (value - mean) ** 2, 0) / best.length);
+    // Not by the best: that of many seeds and evaluations is luck, too.
+    const last = members.map((run) => run.last_return).filter((value) => value !== null);
+    const mean = last.reduce((sum, value) => sum + value, 0) / last.length;
+    const spread = Math.sqrt(last.reduce((sum, value) => sum + (value - mean) ** 2, 0) / last.length);
     const closed = this.closedGroups.has(group);
     const facts = `${closed} ${nth} ${members.map((run) => run.id)} ${mean} ${spread}`;
     const before = this.groupRows.get(group);
@@ -215,7 +216,7 @@ export class RunListView {
       this.groupRows.get(group)?.querySelector("button").focus();
     } }, closed ? "▸ " : "▾ ", `${members[0].name}${nth > 1 ? ` (config ${nth})` : ""}`);
     const words = `${members.length} ${members.length === 1 ? "run" : "runs"}` +
-      (best.length ? `, best return ${number(mean, 3)}${best.length > 1 ? ` ± ${number(spread, 3)}` : ""}` : "");
+      (last.length ? `, last return ${number(mean, 3)}${last.length > 1 ? ` ± ${number(spread, 3)}` : ""}` : "");
     const row = h("tr", { class: "group" }, h("td", { colspan: COLUMNS.length + 1 }, toggle, h("span", {}, words),
       members.length > 1 ? h("a", { href: address(members.slice(0, 20).map((run) => run.id)) }, "compare") : null));
     row.shown = facts;
