@@ -72,7 +72,8 @@ class DequeBufferWrapper(PrioritisedBuffer):
             beta = self._beta(cur_learner_iter)
             slots, weights = self._priorities.draw(self._draw, size, beta, among)
             numbers = self._number.take(slots)
-            self._last = {"replay_unique_id": self._ids(numbers), "replay_buffer_idx": slots}
+            ids = IdColumn(self._instance_name, numbers)
+            self._last = {"replay_unique_id": ids, "replay_buffer_idx": slots}
             self._monitor.note(sampled=size)
             facts: dict[str, np.ndarray | IdColumn] = {}
             if self._cfg.priority_IS_weight:

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.columns import Windows
-from ding.data.id_column import IdColumn, id_numbers
+from ding.data.id_column import id_numbers
 from ding.data.kinds import State
 from ding.data.priorities import Priorities, checked_priorities
 from ding.utils.errors import DataError
-from ding.utils.log_writer import ScalarWriter
 
 _UNKNOWN_ITER = np.array(-1)
 
@@ -23,14 +21,7 @@ class PrioritisedBuffer(RingBuffer):
     #: Name of the config's key for how far priorities count.
     _alpha_key = "alpha"
 
-    def __init__(
-        self,
-        cfg: EasyDict,
-        tb_logger: ScalarWriter | None = None,
-        exp_name: str | None = "default_experiment",
-        instance_name: str | None = "buffer",
-    ) -> None:
-        super().__init__(cfg, tb_logger, exp_name, instance_name)
+    def _set_up(self) -> None:
         size = self.replay_buffer_size
         self._slots = self._priorities = Priorities(size, float(self._cfg[self._alpha_key]))
         #: By slot: number of the item, how often it was sampled, and training iteration of the
@@ -74,9 +65,6 @@ class PrioritisedBuffer(RingBuffer):
         self._number[span] = np.arange(number, number + n)
         self._use[span] = 0
         self._collect_iter[span] = iters
-
-    def _ids(self, numbers: np.ndarray) -> IdColumn:
-        return IdColumn(self._instance_name, numbers)
 
     def update(self, info: Mapping[str, Any]) -> None:
         """Give sampled items new priorities.

@@ -3,12 +3,13 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from easydict import EasyDict
 
 from ding.data.buffer.buffer_log import BufferLog
+from ding.data.buffer.interface import IBuffer
 from ding.data.buffer.monitors import PeriodicThruputMonitor
 from ding.data.buffer.used_data import UsedDataRemover
 from ding.data.columns import Windows
@@ -17,7 +18,6 @@ from ding.data.item_ring import ItemRing
 from ding.data.kinds import Item, Items, State
 from ding.data.priorities import Slots
 from ding.data.row_journal import RowJournal
-from ding.utils.class_config import class_config
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.file_helper import read_file, save_file
 from ding.utils.log_writer import ScalarWriter
@@ -28,7 +28,7 @@ ItemTest: TypeAlias = Callable[[Items], np.ndarray]
 _LOAD_CHUNK = 1024
 
 
-class RingBuffer:
+class RingBuffer(IBuffer):
     """Base of thread-safe buffers over an `ding.data.item_ring.ItemRing`.
 
     Args:
@@ -39,15 +39,8 @@ class RingBuffer:
         instance_name: Name in logs, tags and item ids.
     """
 
-    config: ClassVar[dict[str, Any]] = {}
-
     #: Whether uniform rows are kept as columns.
     _columnar = True
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     def __init__(
         self,
@@ -77,14 +70,14 @@ class RingBuffer:
         #: Told, with the lock held, of items that leave or that are not let in: a list of them, or
         #: their ``Columns``. Each item that was pushed leaves once, unless the buffer is closed.
         self.on_leave: Callable[[Items], None] | None = None
+        self._set_up()
         self._closed = False
+
+    def _set_up(self) -> None:
+        """Make what a kind of buffers has besides."""
 
     def _thruput_cfg(self) -> EasyDict:
         return EasyDict(seconds=self._cfg.periodic_thruput_seconds)
-
-    def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
-        """Store one item, or each item of a list."""
-        raise NotImplementedError
 
     def _store(self, data: object, total: int, windows: Windows | None = None) -> tuple[int, int]:
         """Push one item, or a list of `total` items.

@@ -16,9 +16,7 @@ from ding.data.kinds import Item, Items, State
 from ding.data.priorities import checked_priorities
 from ding.data.staleness import as_iters, is_stale
 from ding.utils.errors import DataError
-from ding.utils.log_writer import ScalarWriter
 from ding.utils.registry_factory import BUFFER_REGISTRY
-from ding.worker.replay_buffer.base_buffer import IBuffer
 
 #: What the buffer itself says about an item; such keys of incoming items are not kept.
 _OWN = ("replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS")
@@ -33,7 +31,7 @@ def to_positive_index(idx: int | None, size: int) -> int | None:
 
 
 @BUFFER_REGISTRY.register("advanced")
-class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
+class AdvancedReplayBuffer(PrioritisedBuffer):
     """Draws items in proportion to their priority; items leave when used up or too old.
 
     Sampled items carry, beside their own keys: ``replay_unique_id`` and ``replay_buffer_idx`` (to
@@ -65,14 +63,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer, IBuffer):
         memmap_path=None,
     )
 
-    def __init__(
-        self,
-        cfg: EasyDict,
-        tb_logger: ScalarWriter | None = None,
-        exp_name: str | None = "default_experiment",
-        instance_name: str | None = "buffer",
-    ) -> None:
-        super().__init__(cfg, tb_logger, exp_name, instance_name)
+    def _set_up(self) -> None:
+        super()._set_up()
         cfg = self._cfg
         self._max_use, self._max_staleness = cfg.max_use, cfg.max_staleness
         self._beta = float(cfg.beta)

@@ -4,17 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from easydict import EasyDict
 
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.kinds import Item, Items, State
-from ding.utils.log_writer import ScalarWriter
 from ding.utils.registry_factory import BUFFER_REGISTRY
-from ding.worker.replay_buffer.base_buffer import IBuffer
 
 
 @BUFFER_REGISTRY.register("naive")
-class NaiveReplayBuffer(RingBuffer, IBuffer):
+class NaiveReplayBuffer(RingBuffer):
     """Keeps the newest items and samples them uniformly."""
 
     config = dict(
@@ -80,23 +77,9 @@ class ElasticReplayBuffer(NaiveReplayBuffer):
     number of items; without it all items are used.
     """
 
-    config = dict(
-        type="elastic",
-        replay_buffer_size=10000,
-        deepcopy=False,
-        enable_track_used_data=False,
-        periodic_thruput_seconds=60,
-        memmap_path=None,
-    )
+    config = dict(type="elastic")
 
-    def __init__(
-        self,
-        cfg: EasyDict,
-        tb_logger: ScalarWriter | None = None,
-        exp_name: str | None = "default_experiment",
-        instance_name: str | None = "buffer",
-    ) -> None:
-        super().__init__(cfg, tb_logger, exp_name, instance_name)
+    def _set_up(self) -> None:
         self._size_at: Callable[[int], int] | None = self._cfg.get("set_buffer_size")
         self._current_size: int | None = None  # all of them
         self.update(0)
