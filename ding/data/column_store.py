@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data.field import Field, as_array
+from ding.data.field import Field
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
 from ding.data.indexed_column import IndexedColumn
 from ding.data.packing import packed, unpacked
@@ -259,20 +259,18 @@ class ColumnStore:
         preallocator: Preallocator,
     ) -> "ColumnStore":
         """A store whose slots from 0 on hold the slots `order` of the one that was saved."""
-        plain = {path: as_array(unpacked(value)) for path, value in state["plain"].items()}
-        samples = {path: unpacked(value)[:0] for path, value in state["plain"].items()}
-        for path, frames in state["frames"].items():
-            empty = frames["frames"][:0]
-            for name in (path, ("next_obs", *path[1:])):
-                samples[name] = torch.from_numpy(empty) if frames["torch"] else empty
-        store = cls(capacity, _nest({path: samples[path] for path in state["names"]}), preallocator)
-        for i in store._plain:
-            field = store._fields[i]
-            saved = plain[field.path]
-            assert saved is not None
-            field.array[: len(order)] = saved[order]
-        for pair, i, _ in store._pairs:
-            pair.load_state_dict(state["frames"][store._fields[i].path], order)
+        columns = {path: unpacked(value) for path, value in state["plain"].items()}
+        both: dict[Path, np.ndarray] = {}
+        for path, pair in state["frames"].items():
+            frames = torch.from_numpy(pair["frames"]) if pair["torch"] else pair["frames"]
+            for name, rows in ((path, pair["first"]), (("next_obs", *path[1:]), pair["second"])):
+                columns[name], both[name] = frames, rows[order]
+        named = {
+            path: IndexedColumn(columns[path], both.get(path, order)) for path in state["names"]
+        }
+        store = cls(capacity, _nest(named), preallocator)
+        if len(order):
+            store.write(0, _nest(named), range(len(order)))
         return store
 
 

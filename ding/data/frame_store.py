@@ -163,19 +163,6 @@ class FramePair:
         frames, first, second = self.rows(np.arange(filled))
         return {"frames": frames, "first": first, "second": second}
 
-    def load_state_dict(self, state: dict[str, np.ndarray], order: np.ndarray) -> None:
-        """Fill rows from 0 on with the rows `order` of a state."""
-        both = np.concatenate([state["first"][order], state["second"][order]])
-        live, both = np.unique(both, return_inverse=True)
-        self._used = len(live)
-        if self._used > self._room:
-            self._allocate_frames(self._used)
-        self._frames[: self._used] = state["frames"][live]
-        self._first[: len(order)], self._second[: len(order)] = both.reshape(2, -1)
-        self._users[: self._used] = np.bincount(both, minlength=self._used)
-        prints = self._prints[: self._used] = self._fingerprints(self._raw[: self._used])
-        self._by_print = {key: slot for slot, key in enumerate(prints.tolist())}
-
     def _fingerprints(self, raw: np.ndarray) -> np.ndarray:
         """uint64 [n] of bytes [n, row_bytes]; every byte counts, and so does its place."""
         whole = self.row_bytes // 8

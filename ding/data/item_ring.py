@@ -233,7 +233,10 @@ class ItemRing:
         return 0 if self._store is None else self._store.row_bytes
 
     def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """A copy of rows by their numbers, as `ColumnStore.write_raw` takes it."""
+        """A copy of rows by their numbers, as `ColumnStore.write_raw` takes it.
+
+        Rows that are not overwritten meanwhile are right, also if others are pushed.
+        """
         store = self._store
         if store is None:
             raise DataError("the ring was cleared")

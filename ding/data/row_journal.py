@@ -10,12 +10,15 @@ import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ding.torch_utils.tensor_file import read_tensors, write_tensors
 from ding.utils.errors import CheckpointError, CheckpointWriteError, DataError
+
+if TYPE_CHECKING:
+    from ding.data.item_ring import ItemRing
 
 _NAME = re.compile(r"rows-[0-9a-f]{16}\.safetensors")
 #: A file's rows take about this much at most; smaller files are merged up to the other size.
@@ -33,39 +36,11 @@ class Segment:
     file: str
 
 
-class NumberedRows(Protocol):
-    """A ring whose rows are numbered as they come."""
-
-    @property
-    def generation(self) -> Any:
-        """Another one whenever rows were changed otherwise than by newer ones."""
-
-    @property
-    def total(self) -> int:
-        """Number of the next row."""
-
-    @property
-    def filled(self) -> int:
-        """How many of the newest are there."""
-
-    @property
-    def row_bytes(self) -> int:
-        """Size of a row."""
-
-    @property
-    def oldest_whole(self) -> int:
-        """Number of the oldest row of which nothing has been overwritten."""
-
-    def raw_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """A copy of rows ``start`` to ``stop``; rows that are not overwritten meanwhile are right,
-        also if others are pushed."""
-
-
 @dataclass(frozen=True)
 class _Later:
     """Rows that are copied when they are written, as they are not overwritten for long."""
 
-    rows: NumberedRows
+    rows: "ItemRing"
     generation: Any
     start: int
     stop: int
@@ -100,7 +75,7 @@ class RowJournal:
 
     # ------------------------------------------------------------------ out
 
-    def extend(self, rows: NumberedRows) -> list[dict[str, Any]]:
+    def extend(self, rows: "ItemRing") -> list[dict[str, Any]]:
         """Take what is new, to be written by `write`; the segments of all rows."""
         if rows.generation != self._generation:
             self._segments, self._generation = [], rows.generation
@@ -123,7 +98,7 @@ class RowJournal:
         self._segments = kept
         return [asdict(segment) for segment in kept]
 
-    def _absorb(self, kept: list[Segment], start: int, oldest: int, rows: NumberedRows) -> int:
+    def _absorb(self, kept: list[Segment], start: int, oldest: int, rows: "ItemRing") -> int:
         """Write the last small files again together with the new rows: they stay few."""
         while kept:
             last = kept[-1]
