@@ -37,6 +37,8 @@ class Joiner:
         key: The run's key.
         channel: Number that both sides have to agree on.
         on_give_up: Told why, in the joiner's thread, when the coordinator cannot be joined.
+        ready: Called in the joiner's thread each time before it begins to join; may wait. It gives
+            up quietly if that is false.
         first_patience: Seconds to try the first time.
         patience: Seconds to try after `lost`.
     """
@@ -50,6 +52,7 @@ class Joiner:
         key: str | None,
         channel: int | None = None,
         on_give_up: Callable[[str], object] | None = None,
+        ready: Callable[[], bool] = lambda: True,
         *,
         first_patience: float = durations.JOIN_PATIENCE,
         patience: float = durations.REJOIN_PATIENCE,
@@ -57,7 +60,7 @@ class Joiner:
         host, port = coordinator[0] or LOCAL_HOST, coordinator[1]
         self._coordinator = f"{host}:{port}"
         self._worker = {"kind": kind, "name": name}
-        self._address_fn, self._on_give_up = address_fn, on_give_up
+        self._address_fn, self._on_give_up, self._ready = address_fn, on_give_up, ready
         self._patiences = (first_patience, patience)
         headers = {
             "Channel": str(DEFAULT_CHANNEL if channel is None else channel),
@@ -91,7 +94,7 @@ class Joiner:
         patience, later = self._patiences
         while True:
             self._wake.wait()
-            if self._closed.is_set():
+            if self._closed.is_set() or not self._ready():
                 return
             cause = self._join(patience)
             if cause is not None:

@@ -1,6 +1,5 @@
 """Several learners behind one address: HTTP towards the coordinator, and towards the learners."""
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,7 +7,6 @@ from easydict import EasyDict
 
 from ding.interaction.slave import Slave
 from ding.utils import durations
-from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.adapter.merged_info import merged_info
 from ding.worker.adapter.team_service import TeamService
 from ding.worker.engines.http_control import HttpControl
@@ -77,17 +75,22 @@ class LearnerAggregator(TeamService):
     """
 
     def __init__(self, cfg: dict[str, Any]) -> None:
-        self._cfg = cfg = EasyDict(cfg)
+        cfg = EasyDict(cfg)
         learners = cfg.get("learner", {})
         towards = {**cfg.get("master", {}), "learner": learners}
         towards.update({name: cfg[name] for name in _SHARED if name in cfg})
         names = list(dict.fromkeys([*cfg.get("learner_names", []), *learners]))
-        super().__init__(lambda on_fatal: LearnerTeam(names, HttpControl(towards), on_fatal))
-        own = {**cfg, **cfg.get("slave", {})}
-        own.setdefault("name", "learner_aggregator")
-        self._http = HttpWorker(self, own, self._fail, self._slave)
-        self._join_now = threading.Event()
-        self._joining: threading.Thread | None = None
+        self._control = HttpControl(towards)
+        super().__init__(names, self._control.release, "learner_aggregator", cfg)
+
+    def _listener(self) -> HttpWorker:
+        own = {**self._cfg, **self._cfg.get("slave", {})}
+        own.setdefault("name", self._name)
+        return HttpWorker(self, own, self._fail, self._slave, self._gather)
+
+    def _gather(self) -> bool:
+        """Wait for all learners; whether they are there."""
+        return not self.team.wait(None)
 
     def _slave(
         self, service: WorkerService, on_lost: Callable[[str], object], *args: Any, **kwargs: Any
@@ -104,51 +107,21 @@ class LearnerAggregator(TeamService):
         return LearnerAggregatorSlave(*args, callback_fn=callbacks, **kwargs)
 
     @property
-    def address(self) -> str:
-        """Where the coordinator reaches it; known once it was started."""
-        return self._http.address
-
-    @property
     def master_address(self) -> str | None:
         """Where learners reach it; known once it was started."""
-        return self.team.address
+        return self._control.address
 
     def start(self) -> None:
-        """Listen on both sides; join the coordinator if the port was left open."""
-        if not self._end_flag:
-            return
-        super().start()
-        self._http.start(join=False)
-        if self._http.joins:
-            self._join_now.set()
-            self._joining = threading.Thread(
-                target=self._join_each_time, name="gather", daemon=True
-            )
-            self._joining.start()
-
-    def _join_each_time(self) -> None:
-        """Join the coordinator, each time when all learners are there."""
-        while self._join_now.wait() and not self._end_flag:
-            self._join_now.clear()
-            if self.team.wait(None):
-                return
-            self._http.join()
-
-    def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone without a word: the learners end their tasks."""
-        super().coordinator_lost(cause)
-        self._join_now.set()
-
-    def close(self) -> None:
-        """Let the learners go and stop listening. Closing twice does nothing."""
+        """Listen on both sides; join the coordinator, if the port was left open, each time when all
+        learners are there."""
         if self._end_flag:
-            return
-        self._http.stop_joining()
-        super().close()
-        self._join_now.set()
-        self._http.close()
-        if self._joining is not None:
-            self._joining.join(durations.AGGREGATOR_STEP)
+            self._control.start(self.team)
+            super().start()
+
+    def _give_up_task(self, cause: str) -> None:
+        if self._closing.is_set():
+            self._control.close(durations.MASTER_STOP)  # requests under way fail
+        super()._give_up_task(cause)
 
     # ------------------------------------------------------------------ requests in JSON
 

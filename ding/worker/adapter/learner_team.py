@@ -14,7 +14,6 @@ from ding.worker.learner.comm.training_task import HUNG
 from ding.worker.messages import CloseTask, Json, Request, ResourceRequest
 from ding.worker.seams import (
     Arrival,
-    Control,
     NonsenseAnswer,
     WorkerBusy,
     WorkerFailed,
@@ -27,47 +26,37 @@ Answer = TypeVar("Answer")
 
 
 class LearnerTeam:
-    """The learners that a control reaches; it is the control's `ding.worker.seams.Arrivals`.
+    """The learners that a control reaches; it is that control's `ding.worker.seams.Arrivals`.
 
     Args:
         names: Who they are.
-        control: What reaches them.
+        release: Has the control let one go; called with its arrival and the cause.
         on_fatal: Told why none of them can be reached any more.
     """
 
     def __init__(
-        self, names: Sequence[str], control: Control, on_fatal: Callable[[str], object]
+        self,
+        names: Sequence[str],
+        release: Callable[[Arrival, str], object],
+        on_fatal: Callable[[str], object],
     ) -> None:
         self.names = list(names)
-        self._control, self._on_fatal = control, on_fatal
+        self._release, self._on_fatal = release, on_fatal
         self._changed = threading.Condition()
         self._there: dict[str, Arrival] = {}
         self._causes: dict[str, str] = {}
         self._closing = False
-        self._started = False
         # An abandoned request may still be under way when the next one comes.
         self._pool = ThreadPoolExecutor(3 * len(self.names) or 1, thread_name_prefix="ask-learner")
         self._open: list[Future[Any]] = []
         self._aborting: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Begin to let the learners come; does not wait."""
-        self._started = True
-        self._control.start(self)
-
     def close(self) -> None:
-        """Let all learners go."""
+        """Wait for nothing any more, but for requests under way."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        if self._started:
-            self._control.close(durations.MASTER_STOP)
         self._pool.shutdown(cancel_futures=True)
-
-    @property
-    def address(self) -> str | None:
-        """Where learners find it, if they can."""
-        return self._control.address
 
     def missing(self) -> list[str]:
         """The learners that are not there."""
@@ -115,7 +104,7 @@ class LearnerTeam:
         """Give a learner up, so that it comes anew."""
         arrival = self._there.get(name)
         if arrival is not None:
-            self._control.release(arrival, cause)
+            self._release(arrival, cause)
             self.lost(arrival, cause)
 
     # ------------------------------------------------------------------ one request
@@ -210,7 +199,7 @@ class LearnerTeam:
                 self._causes.pop(arrival.name, None)
                 self._changed.notify_all()
                 return
-        self._control.release(arrival, f"it is none of the learners {', '.join(self.names)}")
+        self._release(arrival, f"it is none of the learners {', '.join(self.names)}")
 
     def lost(self, arrival: Arrival, cause: str) -> None:
         with self._changed:

@@ -1,14 +1,16 @@
 """Makes several learners that train one policy together look like one to the coordinator."""
 
-import threading
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
+from ding.utils.json_fields import from_json
 from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.adapter.merged_info import merged_info
+from ding.worker.comm_worker import CommWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import (
     CloseTask,
@@ -26,15 +28,22 @@ from ding.worker.messages import (
     TrainRequest,
     WireBatch,
 )
+from ding.worker.seams import Arrival
 
 Answer = TypeVar("Answer")
 
 
-class TeamService:
+class TeamService(CommWorker):
     """A learner that consists of several; a `ding.worker.seams.WorkerService`.
 
     Every learner gets as many batches as every other, so that all make the same number of updates.
     What fails at one of them fails the task, and the others end theirs.
+
+    Args:
+        names: The learners.
+        release: As for `LearnerTeam`.
+        cfg: The worker's config.
+        name: Of the worker.
 
     Attributes:
         team: The learners.
@@ -42,40 +51,21 @@ class TeamService:
 
     kind: Kind = "learner"
 
-    def __init__(self, make_team: Callable[[Callable[[str], object]], LearnerTeam]) -> None:
-        self.team = make_team(self._fail)
-        self._ids: tuple[str | None, str | None] = (None, None)
+    def __init__(
+        self,
+        names: Sequence[str],
+        release: Callable[[Arrival, str], object],
+        name: str,
+        cfg: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(cfg or {}, name)
+        self.team = LearnerTeam(names, release, self._fail)
+        self._ids: dict[str, str | None] = {"task_id": None, "buffer_id": None}
         self._left: list[WireBatch] = []  # batches that are no whole round of the learners
         self._dealt_chunks = 0
         self._sizes: dict[str, int] = {}
-        self._end_flag = True
-        self._ended = threading.Event()
-        self._failed: str | None = None
 
     # ------------------------------------------------------------------ requests
-
-    def handle(self, request: Request[Answer]) -> Answer:
-        """Answer a request.
-
-        Raises:
-            TaskFail: It failed, or is none to a learner; with type, message, traceback.
-        """
-        answer: object
-        match request:
-            case ResourceRequest():
-                answer = self._resources()
-            case StartTask(kind="learner", info=info):
-                answer = self._start_task(info)
-            case DemandRequest():
-                answer = self._demand(request)
-            case TrainRequest():
-                answer = self._train(request)
-            case CloseTask(kind="learner"):
-                answer = self._close_task(request)
-            case _:
-                text = f"a learner knows no {type(request).__name__}"
-                raise ErrorReport("UnknownTask", text).task_fail()
-        return cast(Answer, answer)
 
     def _resources(self) -> Resources:
         """The processors of all learners together."""
@@ -90,15 +80,23 @@ class TeamService:
         )
 
     def _start_task(self, info: Task) -> None:
-        given = (info.get(name) for name in ("task_id", "buffer_id"))
-        task_id, buffer_id = (None if value is None else str(value) for value in given)
-        self._ids, self._left = (task_id, buffer_id), []
+        given = {name: info.get(name) for name in self._ids}
+        self._ids = {name: None if value is None else str(value) for name, value in given.items()}
+        self._left = []
         missing = self.team.wait(durations.AGGREGATOR_GATHER)
         if missing:
             raise _missing(missing)
         # Two tries of a task must not meet in each other's group.
         start = StartTask("learner", {**info, "meeting": random_token()})
         self._ask_all(start, durations.AGGREGATOR_START)
+
+    def _answer_in_task(self, request: Request[Answer]) -> object:
+        match request:
+            case DemandRequest():
+                return self._demand(request)
+            case TrainRequest():
+                return self._train(request)
+        return super()._answer_in_task(request)
 
     def _demand(self, request: DemandRequest) -> Demand:
         """What all learners want together.
@@ -108,21 +106,19 @@ class TeamService:
         """
         demands = self.team.ask(dict.fromkeys(self.team.names, request), durations.AGGREGATOR_STEP)
         self._sizes = {name: demand.batch_size for name, demand in demands.items()}
-        task_id, buffer_id = self._ids
         train_iter = min(demand.train_iter for demand in demands.values())
         wanted = [d.batch_num for d in demands.values() if d.batch_num is not None]
         if request.wait is None or len(wanted) < len(demands):
             size = sum(self._sizes.values())
-            return Demand(task_id, size, train_iter, buffer_id=buffer_id)
+            return Demand(batch_size=size, train_iter=train_iter, **self._ids)
         return Demand(
-            task_id,
-            max(self._sizes.values()),
-            train_iter,
+            batch_size=max(self._sizes.values()),
+            train_iter=train_iter,
             batch_num=self._beyond_those_left(min(wanted)),
             learners=len(demands),
             done=all(demand.done for demand in demands.values()),
-            buffer_id=buffer_id,
             own_rows=sum(demand.own_rows for demand in demands.values()),
+            **self._ids,
         )
 
     def _beyond_those_left(self, each: int) -> int:
@@ -171,76 +167,33 @@ class TeamService:
 
     def _merged(self, answers: Sequence[TrainAnswer]) -> TrainAnswer:
         """The results of several learners as those of one."""
-        wanted = [a.batch_num for a in answers if a.batch_num is not None]
-        trained = [a.trained for a in answers if a.trained is not None]
-        iters = [a.policy_iter for a in answers if a.policy_iter is not None]
-        own_rows = [a.own_rows for a in answers if a.own_rows is not None]
-        info = merged_info([dict(a.info) for a in answers])
-        priorities = merged_info([dict(a.priority_info) for a in answers])
-        return TrainAnswer(
-            *self._ids,
-            learner_step=min(a.learner_step for a in answers),
-            learner_done=all(a.learner_done for a in answers),
-            trained=sum(trained) if trained else None,
-            batch_num=self._beyond_those_left(min(wanted)) if wanted else None,
-            policy_iter=min(iters, default=None),
-            waiting=next((a.waiting for a in answers if a.waiting), None),
-            trouble=next((a.trouble for a in answers if a.trouble), None),
-            error=next((a.error for a in answers if a.error), None),
-            warnings=tuple(text for a in answers for text in a.warnings),
-            bad_chunks=tuple(chunk for a in answers for chunk in a.bad_chunks),
-            priority_info=priorities,
-            info=info,
-            received=tuple(name for a in answers for name in a.received),
-            own_rows=sum(own_rows) if own_rows else None,
-        )
+        merged = from_json(TrainAnswer, merged_info([answer.as_json() for answer in answers]))
+        wanted = merged.batch_num
+        left = None if wanted is None else self._beyond_those_left(wanted)
+        return dataclasses.replace(merged, batch_num=left, **self._ids)
 
-    def _close_task(self, request: CloseTask) -> TaskReport:
+    def _close_task(self) -> TaskReport:
         self._left = []
-        reports = self._ask_all(request, durations.AGGREGATOR_CLOSE)
+        reports = self._ask_all(CloseTask("learner"), durations.AGGREGATOR_CLOSE)
         info = merged_info([dict(report.info) for report in reports])
-        return TaskReport(
-            self._ids[0], {**info, "task_id": self._ids[0], "buffer_id": self._ids[1]}
-        )
+        return TaskReport(self._ids["task_id"], {**info, **self._ids})
 
     def _ask_all(self, request: Request[Answer], timeout: float) -> list[Answer]:
         return list(self.team.ask(dict.fromkeys(self.team.names, request), timeout).values())
 
     # ------------------------------------------------------------------ life
 
-    def start(self) -> None:
-        """Begin to let learners come and to take requests."""
-        if self._end_flag:
-            self._end_flag = False
-            self._ended.clear()
-            self.team.start()
+    def _give_up_task(self, cause: str) -> None:
+        if self._closing.is_set():
+            self.team.close()
+        else:
+            self.team.abort()
 
-    def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is gone without a word: the learners end their tasks."""
-        self.team.abort()
+    def _ask_to_end(self) -> None:
+        """Learners see for themselves that nobody asks them any more."""
 
     def released(self) -> None:
-        """The coordinator has said that the run is over."""
-        self._ended.set()
-
-    def close(self) -> None:
-        """Let the learners go. Closing twice does nothing."""
-        if not self._end_flag:
-            self._end_flag = True
-            self.team.close()
-            self._ended.set()
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended within ``timeout`` seconds."""
-        return self._ended.wait(timeout)
-
-    @property
-    def failed(self) -> str | None:
-        """Why it cannot go on, if it cannot."""
-        return self._failed
-
-    def _fail(self, cause: str) -> None:
-        self._failed = self._failed or cause
+        """The coordinator has said that the run is over: the learners are told when it closes."""
         self._ended.set()
 
 

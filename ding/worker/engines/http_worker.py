@@ -50,6 +50,7 @@ class HttpWorker:
             ``heartbeat_span``.
         on_failure: Told why no coordinator can reach it any more.
         make_slave: Makes the slave; called with what `ServiceSlave` is.
+        ready: As for `Joiner`.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class HttpWorker:
         cfg: Mapping[str, object],
         on_failure: Callable[[str], object],
         make_slave: Callable[..., Slave] = ServiceSlave,
+        ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._service = service
         port = cfg.get("port", "auto")
@@ -72,7 +74,6 @@ class HttpWorker:
             key=cfg.get("run_key"),
             on_death=on_failure,
         )
-        self._rejoins = self._has_joined = False
         self._joiner: Joiner | None = None
         if cfg.get("coordinator") and not has_own_port:  # else it is in the coordinator's table
             host, at = cast("tuple[str, int]", cfg["coordinator"])
@@ -84,6 +85,7 @@ class HttpWorker:
                 cast("str | None", cfg.get("run_key")),
                 cast("int | None", cfg.get("channel")),
                 on_failure,
+                ready,
             )
 
     @staticmethod
@@ -96,40 +98,21 @@ class HttpWorker:
         """Where the coordinator reaches it, as ``host:port``; known once it was started."""
         return self._slave.my_address
 
-    @property
-    def joins(self) -> bool:
-        """Whether it is to join the coordinator, rather than to be found by it."""
-        return self._joiner is not None
-
-    def start(self, join: bool = True) -> None:
-        """Listen; does not wait.
-
-        Args:
-            join: Whether to `join` at once, and again when the coordinator is lost.
-        """
+    def start(self) -> None:
+        """Listen, and begin to join the coordinator; does not wait."""
         self._slave.start()
-        self._rejoins = join
-        if join:
-            self.join()
-
-    def join(self) -> None:
-        """Begin to join the coordinator; does not wait."""
-        if self._joiner is None:
-            return
-        if self._has_joined:
-            self._joiner.lost()
-        else:
-            self._has_joined = True
+        if self._joiner is not None:
             self._joiner.start()
 
     def stop_joining(self) -> None:
-        """Do not look for a coordinator any more."""
+        """Do not look for a coordinator any more; does not wait."""
         if self._joiner is not None:
-            self._joiner.close()
+            self._joiner.close(0.0)
 
     def close(self) -> None:
         """Stop listening; the request under way fails."""
-        self.stop_joining()
+        if self._joiner is not None:
+            self._joiner.close()
         self._slave.close()
 
     def in_touch(self, tolerance: float) -> bool:
@@ -139,5 +122,5 @@ class HttpWorker:
 
     def _lost(self, cause: str) -> None:
         self._service.coordinator_lost(cause)
-        if self._rejoins:
-            self.join()
+        if self._joiner is not None:
+            self._joiner.lost()

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ding.interaction.slave import TaskFail
-from ding.worker.adapter.learner_team import LearnerTeam
 from ding.worker.adapter.team_service import TeamService
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Request
@@ -102,8 +101,7 @@ class _Team:
 
     def __init__(self, name: str, members: Sequence[str], control: Control) -> None:
         self._name = name
-        share = _Share(control)
-        self.service = TeamService(lambda on_fatal: LearnerTeam(members, share, on_fatal))
+        self.service = TeamService(members, control.release, name)
         self._arrivals: Arrivals | None = None
         self._wanted, self._closing = threading.Event(), False
         self._thread = threading.Thread(target=self._come, name=f"team-{name}", daemon=True)
@@ -132,27 +130,6 @@ class _Team:
             assert self._arrivals is not None
             where = f"{len(self.service.team.names)} processes"
             self._arrivals.came(Arrival("learner", self._name, _TeamPeer(self.service), where))
-
-
-class _Share:
-    """The control of a team's members, which come and go through a `TeamControl`."""
-
-    address = None
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-
-    def start(self, arrivals: Arrivals) -> None:
-        """The members come when the others do."""
-
-    def release(self, arrival: Arrival, cause: str) -> None:
-        self._control.release(arrival, cause)
-
-    def awaited(self) -> Sequence[Awaited]:
-        return ()
-
-    def close(self, timeout: float) -> bool:
-        return True
 
 
 class _TeamPeer:
