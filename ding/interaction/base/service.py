@@ -100,15 +100,15 @@ class HttpService(ControllableService):
 
     def __init__(
         self,
-        host: str | None,
-        port: int,
-        request_retries: int | None,
-        request_retry_waiting: float | None,
-        channel: int | None,
-        key: str | None,
-        request_timeout: float | None,
-        max_body: int | None,
-        on_death: Callable[[str], object] | None,
+        host: str | None = None,
+        port: int = 0,
+        request_retries: int | None = None,
+        request_retry_waiting: float | None = None,
+        channel: int | None = None,
+        key: str | None = None,
+        request_timeout: float | None = None,
+        max_body: int | None = None,
+        on_death: Callable[[str], object] | None = None,
     ) -> None:
         if key is not None and not key:
             raise ValueError("the run key is empty; give None to work without one")

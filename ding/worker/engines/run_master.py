@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
-import flask
-
-from ding.board.pages import run_pages
 from ding.interaction import Master
 from ding.interaction.base.service import SMALL_BODY, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
 from ding.worker.comm_join import JOIN_PATH
+from ding.worker.engines.status_server import StatusService
 from ding.worker.messages import Kind
 
 _logger = logging.getLogger(__name__)
 
-STATUS_PATH = "/status"
 #: Characters of a name that others see in lists and lines, and in names of files.
 MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
@@ -51,8 +48,8 @@ class JoinMessage:
         return from_json(cls, json_object(parsed_json(content)).get("worker"))
 
 
-class RunMaster(Master):
-    """A master with two addresses more, and the page of its run.
+class RunMaster(Master, StatusService):
+    """A master at which workers join, and that tells of its run.
 
     Args:
         on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
@@ -71,20 +68,15 @@ class RunMaster(Master):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._on_join, self._on_lost, self._status = on_join, on_lost, status
+        self._on_join, self._on_lost, self.status = on_join, on_lost, status
         self._tell_warning = on_warning
 
     def _routes(self) -> list[Route]:
         return [
-            *super()._routes(),
+            *Master._routes(self),
+            *StatusService._routes(self),
             Route("POST", JOIN_PATH, self._check_key, self._handle_join, max_body=SMALL_BODY),
-            Route("GET", STATUS_PATH, lambda: None, lambda _: self._status(), public=True),
         ]
-
-    def _make_app(self) -> flask.Flask:
-        app = super()._make_app()
-        app.register_blueprint(run_pages(self._status))
-        return app
 
     def _check_key(self) -> None:
         if self._key is None:

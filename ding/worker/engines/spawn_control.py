@@ -104,7 +104,7 @@ class SpawnControl:
     @property
     def address(self) -> str | None:
         """Where it tells the run's status; nobody can join there."""
-        return None if self._status_server is None else self._status_server.address
+        return None if self._status_server is None else self._status_server.my_address
 
     def _given_up(self, kind: Kind) -> bool:
         """A worker is not started again; whether there are others of its kind."""
