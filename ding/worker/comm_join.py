@@ -66,8 +66,9 @@ class Joiner:
             "Channel": str(DEFAULT_CHANNEL if channel is None else channel),
             "Token": random_token(),
         }
+        address = (host, int(port), False, "")
         self._engine = make_engine(
-            headers, (host, int(port), False, ""), durations.JOIN_TIMEOUT, key=key, role="master"
+            headers, address, durations.JOIN_TIMEOUT, retries=0, key=key, role="master"
         )
         self._closed = threading.Event()
         self._wake = threading.Event()
@@ -126,7 +127,7 @@ class Joiner:
         host, port, _, _ = split_http_address(self._address_fn())
         body = {"worker": {**self._worker, "host": host, "port": port, "pid": os.getpid()}}
         try:
-            self._engine.request("POST", JOIN_PATH, body, retries=0)
+            self._engine.request("POST", JOIN_PATH, body)
         except requests.HTTPError as err:
             told, final = _told(err.response), err.response.status_code in _FINAL
             refused = f"the coordinator at {self._coordinator} refuses this worker: {told}"

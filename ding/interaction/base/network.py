@@ -97,11 +97,21 @@ class HttpEngine:
 
     Attributes:
         timeout: Seconds that the peer may take for one answer, however slowly it comes.
+        retries: How often a request is tried again.
+        retry_waiting: Seconds between the tries.
+        headers: Of each request; without those that are ``None``.
         key_client: Proves to the peer that this side has the run's key, and has it prove the same.
+        process_data: Applied to each body.
+        error_of: Makes what is raised for an answer that is an error; `HTTPError` itself without.
     """
 
     timeout: float = durations.REQUEST_TIMEOUT
+    retries: int = DEFAULT_RETRIES
+    retry_waiting: float = durations.REQUEST_RETRY
+    headers: Mapping[str, Any] = {}
     key_client: KeyClient | None = None
+    process_data: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    error_of: Callable[[HTTPError], Exception] | None = None
 
     def __init__(self, host: str, port: int, https: bool = False, path: str | None = None) -> None:
         host = f"[{host}]" if ":" in host else host
@@ -138,9 +148,9 @@ class HttpEngine:
             data: Body, sent as JSON.
             raise_for_status: Whether a status of 400 and above is an error.
             retries: How often to try again when the peer cannot be reached, is too slow, or a
-                gateway says that it is away. 5 if not given.
-            retry_waiting: Seconds between the tries, 1 if not given; `close` cuts them short.
-            timeout: As the attribute, for this request.
+                gateway says that it is away; as the attribute if not given.
+            retry_waiting: As the attribute, for this request; `close` cuts it short.
+            timeout: Likewise.
 
         Raises:
             NotJsonError: `data` cannot be written as JSON.
@@ -148,8 +158,8 @@ class HttpEngine:
             requests.RequestException: There was no answer, or it was an error.
         """
         request = self._prepare(method, path, data, headers, params)
-        left = DEFAULT_RETRIES if retries is None else retries
-        waiting = durations.REQUEST_RETRY if retry_waiting is None else retry_waiting
+        left = self.retries if retries is None else retries
+        waiting = self.retry_waiting if retry_waiting is None else retry_waiting
         span = self.timeout if timeout is None else timeout
         while True:
             try:
@@ -159,8 +169,8 @@ class HttpEngine:
                 return response
             except (HTTPError, requests.ConnectionError, Timeout, ChunkedEncodingError) as err:
                 if left <= 0 or not _is_transient(err) or self._closed.wait(waiting):
-                    if isinstance(err, HTTPError) and self._translates:
-                        raise self._translate_error(err) from err
+                    if isinstance(err, HTTPError) and self.error_of is not None:
+                        raise self.error_of(err) from err
                     raise  # not from itself: in a cycle, it would hold the connection
             left -= 1
 
@@ -211,7 +221,7 @@ class HttpEngine:
         params: Mapping[str, Any] | None,
     ) -> requests.PreparedRequest:
         content = {} if data is None else {"Content-Type": "application/json"}
-        merged = {**content, **self._headers(), **(headers or {})}
+        merged = {**content, **self.headers, **(headers or {})}
         # What `requests` makes of method and address costs as much as an answer: keep it.
         blank = self._blanks.get((method, path)) if params is None else None
         if blank is None:
@@ -221,21 +231,9 @@ class HttpEngine:
         request = blank.copy()
         request.headers.update({n: str(v) for n, v in merged.items() if v is not None})
         if data is not None:
-            request.body = to_json(self._process_data(data))
+            request.body = to_json(data if self.process_data is None else self.process_data(data))
             request.headers["Content-Length"] = str(len(request.body))
         return request
-
-    def _headers(self) -> Mapping[str, Any]:
-        return {}
-
-    def _process_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        return data
-
-    #: Whether `_translate_error` makes other errors of those of HTTP.
-    _translates = False
-
-    def _translate_error(self, error: HTTPError) -> Exception:
-        return error
 
 
 def _is_transient(err: requests.RequestException) -> bool:
@@ -275,18 +273,11 @@ def get_http_engine_class(
     get_headers = translate_dict_func(headers)
 
     def make(*args: Any, **kwargs: Any) -> type[HttpEngine]:
-        class _Engine(HttpEngine):
-            _translates = http_error_gene is not None
-
-            def _headers(self) -> Mapping[str, Any]:
-                return get_headers(*args, **kwargs)
-
-            def _process_data(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-                return data if data_processor is None else data_processor(data)
-
-            def _translate_error(self, error: HTTPError) -> Exception:
-                return error if http_error_gene is None else http_error_gene(error)
-
-        return _Engine
+        attributes = {
+            "headers": property(lambda engine: get_headers(*args, **kwargs)),
+            "process_data": data_processor and staticmethod(data_processor),
+            "error_of": http_error_gene and staticmethod(http_error_gene),
+        }
+        return type("_Engine", (HttpEngine,), attributes)
 
     return make

@@ -28,7 +28,7 @@ from ding.utils.errors import InteractionError
 from .app import ResponsibleException, failure_response, responsible, success_response
 from .authentication import AUTHENTICATE_PATH, PROOF_HEADER, Judged, KeyClient, KeyServer
 from .common import ControllableService, random_token
-from .network import HttpEngine, get_host_ip, get_http_engine_class
+from .network import HttpEngine, get_host_ip
 from .own_address import is_own_name, is_own_target, joined
 from .server import AUTHENTIC_KEY, HttpServer
 
@@ -188,9 +188,9 @@ class HttpService(ControllableService):
             return False
         host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
         headers = {"Channel": str(self._channel), "Token": self._self_token}
-        engine = make_engine(headers, (host, self.port, False, ""), self._timeout)
+        engine = make_engine(headers, (host, self.port, False, ""), self._timeout, retries=0)
         try:
-            return engine.request("GET", "ping", retries=0).ok
+            return engine.request("GET", "ping").ok
         except requests.RequestException:
             return False
         finally:
@@ -356,21 +356,23 @@ def make_engine(
     headers: Mapping[str, str | None],
     address: tuple[str, int, bool, str],
     timeout: float,
+    retries: int = DEFAULT_REQUEST_RETRIES,
+    retry_waiting: float = DEFAULT_REQUEST_RETRY_WAITING,
     errors: Callable[[requests.HTTPError], Exception] | None = None,
     *,
     key: str | None = None,
     role: str = "",
 ) -> HttpEngine:
-    """A client with fixed headers.
+    """A client with fixed headers; see the attributes of `HttpEngine`.
 
     Args:
         address: Host, port, whether HTTPS, and path.
         key: The run's key, which both sides prove to have.
         role: What the server is, if there is a key: ``master`` or ``slave``.
     """
-    getters = {name: (lambda value=value: value) for name, value in headers.items()}
-    engine = get_http_engine_class(getters, http_error_gene=errors)()(*address)
-    engine.timeout = timeout
+    engine = HttpEngine(*address)
+    engine.headers, engine.error_of = headers, errors
+    engine.timeout, engine.retries, engine.retry_waiting = timeout, retries, retry_waiting
     if key is not None:
         host, port, *_ = address
         engine.key_client = KeyClient(key, role, joined(host, port))

@@ -115,7 +115,7 @@ class SlaveConnection(_Connection):
         retries = DEFAULT_REQUEST_RETRIES if request_retries is None else request_retries
         waiting = request_retry_waiting
         waiting = DEFAULT_REQUEST_RETRY_WAITING if waiting is None else waiting
-        self._trying: dict[str, Any] = dict(retries=retries, retry_waiting=waiting)
+        self._retries, self._retry_waiting = retries, waiting
         self._timeout = DEFAULT_REQUEST_TIMEOUT if request_timeout is None else request_timeout
         self._lock = threading.Lock()
         self._state = _State.IDLE
@@ -154,14 +154,14 @@ class SlaveConnection(_Connection):
                 self._headers,
                 self._address,
                 self._timeout,
+                self._retries,
+                self._retry_waiting,
                 get_slave_exception_by_error,
                 key=self._key,
                 role="slave",
             )
         try:
-            self._engine.request(
-                "POST", "connect", ConnectMessage.body(self._my_address), **self._trying
-            )
+            self._engine.request("POST", "connect", ConnectMessage.body(self._my_address))
         except BaseException:
             self._drop("it could not be connected")
             raise
@@ -189,7 +189,6 @@ class SlaveConnection(_Connection):
             before_task_start=lambda _: self._open_task(known(), engine),
             error_task_start=lambda task_id, _: self._tasks.pop(task_id, None),
             submit=self._callbacks.submit,
-            **self._trying,
         )
         known = weakref.ref(task)
         return task

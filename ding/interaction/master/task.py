@@ -52,8 +52,6 @@ class Task:
         before_task_start: Called with the id before the slave is asked.
         after_task_start: Called with the id when the slave has accepted.
         error_task_start: Called with the id and the error when it has not.
-        retries: How often asking the slave is tried again.
-        retry_waiting: Seconds between the tries.
         submit: Where callbacks are called; in the thread that ends the task if not given.
     """
 
@@ -66,8 +64,6 @@ class Task:
         after_task_start: _AFTER_HOOK_TYPE | None = None,
         error_task_start: _ERROR_HOOK_TYPE | None = None,
         *,
-        retries: int | None = None,
-        retry_waiting: float | None = None,
         submit: Callable[[Callable[[], object]], object] | None = None,
     ) -> None:
         self._engine = http_engine
@@ -75,7 +71,6 @@ class Task:
         self._id = task_id or uuid4()
         hooks = before_task_start, after_task_start, error_task_start
         self._before_start, self._after_start, self._error_start = map(default_func(), hooks)
-        self._trying: dict[str, Any] = dict(retries=retries, retry_waiting=retry_waiting)
         self._submit = submit or (lambda func: func())
         self._lock = threading.Lock()
         self._status = TaskStatus.IDLE
@@ -121,7 +116,7 @@ class Task:
         try:
             self._before_start(self._id)
             message = TaskMessage.body(self._id, self._data)
-            self._engine.request("POST", "task/new", message, **self._trying)
+            self._engine.request("POST", "task/new", message)
         except Exception as err:
             if self._move(TaskStatus.STARTING, TaskStatus.START_FAILED):
                 self._cause = f"it could not be started: {type(err).__name__}: {err}"

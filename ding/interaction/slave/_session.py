@@ -21,10 +21,8 @@ class MasterSession:
     Args:
         address: The master's address.
         token: What the two know each other by.
-        engine: Client to the master.
+        engine: Client to the master, which is lost if that cannot reach it.
         span: Seconds from beat to beat.
-        retries: How often a request is tried again before the master counts as lost.
-        retry_waiting: Seconds between the tries.
         on_lost: Told once, with the cause, when the master is lost.
     """
 
@@ -34,13 +32,10 @@ class MasterSession:
         token: str,
         engine: HttpEngine,
         span: float,
-        retries: int,
-        retry_waiting: float,
         on_lost: "Callable[[MasterSession, Exception], object]",
     ) -> None:
         self.address, self.token = address, token
         self._engine, self._span = engine, span
-        self._trying: dict[str, Any] = dict(retries=retries, retry_waiting=retry_waiting)
         self._on_lost = on_lost
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -85,9 +80,9 @@ class MasterSession:
         Raises:
             NotJsonError: The result cannot be written as JSON.
         """
-        trying = dict(retries=0, timeout=durations.LAST_REQUEST) if last else self._trying
+        hasty: dict[str, Any] = dict(retries=0, timeout=durations.LAST_REQUEST) if last else {}
         try:
-            self._engine.request("PUT", f"slave/task/{kind}", message.body(), **trying)
+            self._engine.request("PUT", f"slave/task/{kind}", message.body(), **hasty)
             self.heard()
         except NotJsonError:
             raise
@@ -103,9 +98,7 @@ class MasterSession:
         while not self._closed.wait(max(0.0, due - time.monotonic())):
             due = time.monotonic() + self._span
             try:
-                self._engine.request(
-                    "GET", "slave/heartbeat", timeout=max(2.0, self._span), **self._trying
-                )
+                self._engine.request("GET", "slave/heartbeat", timeout=max(2.0, self._span))
                 self.heard()
             except MasterSystemShuttingDown:
                 continue  # it is about to disconnect; if it does not, the next beats will fail

@@ -174,14 +174,13 @@ class Slave(HttpService):
                 {"Channel": str(self._channel), "Token": token},
                 split_http_address(message.address),
                 self._timeout,
+                self._retries,
+                self._retry_waiting,
                 get_master_exception_by_error,
                 key=self._key,
                 role="master",
             )
-            trying = self._retries, self._retry_waiting
-            session = MasterSession(
-                message.address, token, engine, self._span, *trying, self._lost_master
-            )
+            session = MasterSession(message.address, token, engine, self._span, self._lost_master)
             with self._changed:
                 self._check_open()  # `_on_stop` may have looked for a session just before
                 self._session = session
