@@ -1,7 +1,7 @@
 """The default engine: HTTP between processes, and folders that they share."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, DingError
@@ -13,6 +13,8 @@ from ding.worker.engines.shared_folder import (
     SharedFolderSamples,
     SharedFolderWeights,
 )
+
+Folder = TypeVar("Folder", bound=SharedFolder)
 
 
 @ENGINE_REGISTRY.register("flask_fs")
@@ -37,11 +39,10 @@ class FlaskFsEngine:
 
     def __init__(self, system: Mapping[str, Any], exp_name: str) -> None:
         self.control = HttpControl(system["coordinator"])
-        data, policies = _folder(system, "path_data"), _folder(system, "path_policy")
-        self.samples = None if data is None else SharedFolderSamples(data)
-        self.weights = None if policies is None else SharedFolderWeights(policies)
+        self.samples = _folder(system, "path_data", SharedFolderSamples)
+        self.weights = _folder(system, "path_policy", SharedFolderWeights)
         self.artifacts = FolderArtifacts(exp_name)
-        folders = {"buffers": data, "weights": policies}
+        folders = {"buffers": self.samples, "weights": self.weights}
         self.marks = {
             kind: RunMark(folder.path, exp_name)
             for kind, folder in folders.items()
@@ -49,7 +50,7 @@ class FlaskFsEngine:
         }
 
 
-def _folder(system: Mapping[str, Any], key: str) -> SharedFolder | None:
+def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder | None:
     """The folder that the workers share, if the config names one.
 
     Raises:
@@ -60,6 +61,6 @@ def _folder(system: Mapping[str, Any], key: str) -> SharedFolder | None:
     if not named:
         return None
     try:
-        return SharedFolder(named[0])
+        return kind(named[0])
     except (DingError, TypeError) as err:
         raise ConfigError(f"system.{key} is {named[0]!r}, expected a folder: {err}") from err

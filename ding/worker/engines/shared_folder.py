@@ -1,9 +1,7 @@
 """Samples, weights and artifacts as files that all processes of a run can reach."""
 
 import os
-import re
 import shutil
-from collections.abc import Container
 
 from ding.data.chunks import SharedFolder, read_chunk, write_chunk
 from ding.torch_utils.weights_file import read_weights, write_weights
@@ -12,55 +10,34 @@ from ding.utils.errors import CheckpointNotFoundError, DataError
 from ding.worker.seams import Samples, State, Weights
 
 
-class SharedFolderSamples:
-    """A sample store: one file for each name, which learners map into memory.
-
-    Whatever has a name raises `DataError` for one that could not be of this folder.
-    """
-
-    def __init__(self, folder: SharedFolder) -> None:
-        self.folder = folder
+class SharedFolderSamples(SharedFolder):
+    """A sample store: one file for each name, which learners map into memory."""
 
     def put(self, name: str, samples: Samples) -> int:
-        return write_chunk(self.folder, name, samples)
+        return write_chunk(self, name, samples)
 
     def get(self, name: str) -> Samples:
-        return read_chunk(self.folder, name)
-
-    def size(self, name: str) -> int | None:
-        return self.folder.size(name)
-
-    def remove(self, name: str) -> None:
-        self.folder.remove(name)
-
-    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        return self.folder.clear(pattern, keep)
+        return read_chunk(self, name)
 
 
-class SharedFolderWeights:
-    """A weight store: one file for each policy, replaced by each version.
-
-    Whatever has a name raises `DataError` for one that could not be of this folder.
-    """
-
-    def __init__(self, folder: SharedFolder) -> None:
-        self.folder = folder
+class SharedFolderWeights(SharedFolder):
+    """A weight store: one file for each policy, replaced by each version."""
 
     def publish(self, name: str, weights: Weights) -> None:
-        write_weights(self.folder, name, weights.state, weights.facts)
+        write_weights(self, name, weights.state, weights.facts)
 
     def newest(self, name: str) -> Weights:
-        return Weights(*read_weights(self.folder, name))
+        return Weights(*read_weights(self, name))
 
     def version(self, name: str) -> tuple[int, ...] | None:
         try:
-            found = os.stat(self.folder.file(name))
+            found = os.stat(self.file(name))
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def keep(self, name: str, as_name: str) -> bool:
-        source, target = self.folder.file(name), self.folder.file(as_name)
+        source, target = self.file(name), self.file(as_name)
         try:
             try:
                 os.link(source, target)
@@ -72,13 +49,6 @@ class SharedFolderWeights:
         except FileNotFoundError:
             return False
         return True
-
-    def remove(self, name: str) -> None:
-        self.folder.remove(name)
-
-    def clear(self, pattern: re.Pattern[str]) -> list[str]:
-        """Remove all whose whole names match, also half-written ones."""
-        return self.folder.clear(pattern)
 
 
 class FolderArtifacts:

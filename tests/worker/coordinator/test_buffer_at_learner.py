@@ -5,7 +5,6 @@ import pytest
 from easydict import EasyDict
 
 from ding.data import Columns
-from ding.data.chunks import SharedFolder
 from ding.utils.errors import ConfigError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
@@ -17,7 +16,7 @@ NAME = "buffer_7"
 
 @pytest.fixture
 def store(tmp_path):
-    return SharedFolderSamples(SharedFolder(str(tmp_path / "data")))
+    return SharedFolderSamples(str(tmp_path / "data"))
 
 
 def make(store, ratio=None, **cfg) -> ChunkBuffer:

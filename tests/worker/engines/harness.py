@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 
-from ding.data.chunks import SharedFolder
 from ding.interaction.base import split_http_address
 from ding.worker.engines.carrier import Stores, WorkerSpec
 from ding.worker.engines.http_control import HttpControl
@@ -141,8 +140,8 @@ class FlaskFsHarness:
 
     def __init__(self, folder):
         self.stores = Stores(
-            SharedFolderSamples(SharedFolder(str(folder / "data"))),
-            SharedFolderWeights(SharedFolder(str(folder / "policy"))),
+            SharedFolderSamples(str(folder / "data")),
+            SharedFolderWeights(str(folder / "policy")),
             FolderArtifacts(str(folder)),
         )
         self._controls, self._processes = [], []

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from ding.data import Columns
-from ding.data.chunks import SharedFolder
 from ding.utils.errors import CheckpointNotFoundError, ChunkError, DataError
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
@@ -20,7 +19,7 @@ from ding.worker.seams import Weights
 
 @pytest.fixture
 def folder(tmp_path):
-    return SharedFolder(str(tmp_path / "shared"))
+    return str(tmp_path / "shared")
 
 
 class TestSamples:
@@ -41,7 +40,7 @@ class TestSamples:
         for name in ("b.c0.1", "b.c0.2", "other"):
             store.put(name, [{"x": 1}])
         assert store.clear(re.compile(r"b\..*"), keep={"b.c0.2"}) == ["b.c0.1"]
-        assert folder.names() == ["b.c0.2", "other"]
+        assert store.names() == ["b.c0.2", "other"]
 
 
 class TestWeights:

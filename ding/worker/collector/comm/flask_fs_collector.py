@@ -6,7 +6,6 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.data.chunks import SharedFolder
 from ding.interaction import Slave
 from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.worker.collector.comm.collector_service import CollectorService
@@ -90,8 +89,8 @@ class FlaskFileSystemCollector(CollectorService):
     """
 
     def __init__(self, cfg: EasyDict) -> None:
-        samples = SharedFolderSamples(SharedFolder(cfg.get("path_data", "./data")))
-        weights = SharedFolderWeights(SharedFolder(cfg.get("path_policy", "./policy")))
+        samples = SharedFolderSamples(cfg.get("path_data", "./data"))
+        weights = SharedFolderWeights(cfg.get("path_policy", "./policy"))
         super().__init__(cfg, samples, weights)
 
     def _listener(self) -> HttpWorker:

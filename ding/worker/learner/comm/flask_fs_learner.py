@@ -105,11 +105,11 @@ class FlaskFileSystemLearner(LearnerService):
     """
 
     def __init__(self, cfg: EasyDict) -> None:
-        self._data_folder = SharedFolder(cfg.path_data)
+        self._data_folder = SharedFolderSamples(cfg.path_data)
         super().__init__(
             cfg,
-            SharedFolderSamples(self._data_folder),
-            SharedFolderWeights(SharedFolder(cfg.path_policy)),
+            self._data_folder,
+            SharedFolderWeights(cfg.path_policy),
             FolderArtifacts(cfg.get("exp_name", "default_experiment")),
         )
 
