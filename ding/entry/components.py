@@ -17,7 +17,7 @@ from ding.config.serial_form import is_parallel, serial_form
 from ding.entry.optimizer_options import Options, optimizer_options
 from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy
-from ding.policy.fit import check_fit
+from ding.policy.fit import check_fit, check_own_network
 from ding.utils import set_pkg_seed
 from ding.utils.errors import CheckpointError, ConfigError
 from ding.worker import (
@@ -179,8 +179,10 @@ def build_components(
             cfg.policy.collect.collector, env=collector_env, policy=collect_policy, **shared
         )
         _close_later(opened, collector)
-        if model is None and not cfg.policy.collect.collector.type.endswith("_1v1"):
-            check_fit(cfg.policy, collector_env)
+        if not cfg.policy.collect.collector.type.endswith("_1v1"):
+            if model is None:
+                check_fit(cfg.policy, collector_env)
+            check_own_network(policy, collector_env)
         evaluator = create_serial_evaluator(
             cfg.policy.eval.evaluator, env=evaluator_env, policy=eval_policy, **shared
         )

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 
 from ding.model import model_wrap
-from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.networks import Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     acer_policy_error,
@@ -28,6 +29,13 @@ class ACERPolicy(UnrolledPolicy):
 
     paper = "Wang et al. 2017"
     actions = ("discrete",)
+    networks = {
+        "discrete": (
+            Call({"logit": "B N"}, "compute_actor"),
+            Call({"q_value": "B N"}, "compute_critic"),
+        )
+    }
+    network_parts = ("actor", "critic")
     config: dict[str, Any] = dict(
         type="acer",
         # Draw pieces by the mean of their one-step errors.
@@ -72,9 +80,6 @@ class ACERPolicy(UnrolledPolicy):
 
     def default_model(self) -> tuple[str, list[str]]:
         return "acer", ["ding.model.template.acer"]
-
-    def _check_model(self, model: Any) -> None:
-        require_mode(model, "compute_actor and compute_critic")
 
     # ------------------------------------------------------------------ learn
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ding.data import tree_map, tree_take
-from ding.policy.checks import require_mode
+from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils.columnar import gae_columns
 from ding.utils.default_helper import RunningMeanStd
@@ -51,14 +51,12 @@ class AdvantageActorCritic(PolicyGradient):
     _transition_outputs = ("logit", "value")
     _learn_options = {"mode": "compute_actor_critic"}
     _eval_options = {"mode": "compute_actor"}
+    networks = stochastic_actor("discrete", "continuous")
 
     def default_model(self) -> tuple[str, list[str]]:
         if self._cfg.multi_agent:
             return "mavac", ["ding.model.template.mavac"]
         return "vac", ["ding.model.template.vac"]
-
-    def _check_model(self, model: Any) -> None:
-        require_mode(model, "compute_actor, compute_critic and compute_actor_critic")
 
     # ------------------------------------------------------------------ learn
 

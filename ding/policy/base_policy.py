@@ -22,6 +22,7 @@ from ding.model import create_model, model_wrap
 from ding.model.wrapper.base import innermost
 from ding.policy import modes
 from ding.policy.common_utils import default_preprocess_learn
+from ding.policy.networks import Call, require_parts, try_network
 from ding.policy.optimizer_state import load_state, save_state
 from ding.policy.row_adapter import RowAdapter
 from ding.torch_utils.gradient_overlap import GradientOverlap
@@ -89,6 +90,11 @@ class Policy(RowAdapter):
     #: policy has learned is worth nothing with other statistics.
     _env_statistics: dict[str, Any] | None = None
 
+    #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
+    networks: Mapping[str, tuple[Call, ...]] = {}
+    #: Parts of the network that it optimises by themselves.
+    network_parts: tuple[str, ...] = ()
+
     #: Columns of a data set that the policy learns from; ``None`` if that is not known.
     data_columns: tuple[str, ...] | None = None
 
@@ -135,6 +141,7 @@ class Policy(RowAdapter):
         # The command mode alone needs no network, and is given a blank one.
         if self._enable_field - {"command"}:
             self._check_model(self._model)
+            self.check_network(cfg.model)
         if self._cuda:
             self._model.to(self._device)
         self._learn_model: Any = model_wrap(self._model, "base")
@@ -200,6 +207,25 @@ class Policy(RowAdapter):
         Raises:
             ConfigError: Says what it lacks.
         """
+        require_parts(self, model, self.network_calls)
+
+    @property
+    def network_calls(self) -> tuple[Call, ...]:
+        """How this policy calls its network."""
+        usual = next(iter(self.networks.values()), ())
+        return self.networks.get(self._cfg.get("action_space"), usual)
+
+    def check_network(self, shapes: Mapping[str, Any], obs: Any = None) -> None:
+        """Try a user's own network, if this policy is of this package; see `try_network`.
+
+        Args:
+            shapes: ``obs_shape`` and ``action_shape``.
+            obs: An observation of the environments whose shapes they are.
+        """
+        ours, own = (type(one).__module__.split(".")[0] for one in (self, self._model))
+        tells = "learn" in self._enable_field and not self._recurrent
+        if ours == "ding" != own and tells and not self._cfg.get("multi_agent"):
+            try_network(self, self._model, shapes, obs)
 
     def default_model(self) -> tuple[str, list[str]]:
         """Registered name of the default network and the modules that register it."""

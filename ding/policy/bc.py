@@ -16,6 +16,7 @@ from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss
 from ding.policy.common_utils import as_batch
 from ding.policy.dqn import one_action
+from ding.policy.networks import GAUSSIAN_PAIR, Call
 from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import get_epsilon_greedy_fn
 from ding.rl_utils._log_prob import normal_log_prob
@@ -49,6 +50,11 @@ class BehaviourCloningPolicy(Policy):
 
     paper = "Pomerleau 1991"
     actions = ("discrete", "multi-discrete", "continuous")
+    networks = {
+        "discrete": (Call({"logit": "B N"}),),
+        "regression": (Call({"action": "B A"}),),
+        "reparameterization": (Call({"logit": GAUSSIAN_PAIR}),),
+    }
     pipeline = "serial_bc"
     config: dict[str, Any] = dict(
         type="bc",
@@ -111,6 +117,12 @@ class BehaviourCloningPolicy(Policy):
             own["action_space"] = "regression"
         self._gaussian = cfg.continuous and cfg.model.get("action_space") == "reparameterization"
         return super()._create_model(EasyDict({**cfg, "model": {**own, **cfg.model}}), model)
+
+    @property
+    def network_calls(self) -> tuple[Call, ...]:
+        if not self._cfg.continuous:
+            return self.networks["discrete"]
+        return self.networks["reparameterization" if self._gaussian else "regression"]
 
     # ------------------------------------------------------------------ learn
 

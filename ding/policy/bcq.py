@@ -7,6 +7,7 @@ from torch import nn
 
 from ding.model import model_wrap
 from ding.policy.checks import check_loss
+from ding.policy.networks import OBS, Call
 from ding.policy.q_actor_critic import QActorCritic
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -23,6 +24,19 @@ class BCQPolicy(QActorCritic):
 
     paper = "Fujimoto et al. 2019"
     actions = ("continuous",)
+    networks = {
+        "continuous": (
+            Call({"action": "B A"}, "compute_actor", {"obs": OBS, "action": "B A"}),
+            Call({"q_value": "B"}, "compute_critic", {"obs": OBS, "action": "B A"}),
+            Call(
+                {"recons_action": "B A", "mu": "B L", "sigma": "B L"},
+                *("compute_vae", {"obs": OBS, "action": "B A"}),
+            ),
+            Call({"recons_action": "B A"}, "compute_vae", {"obs": OBS}),
+            Call({"action": "B A"}, "compute_eval"),
+        )
+    }
+    network_parts = ("actor", "critic", "vae")
     _silent_keys = (*QActorCritic._silent_keys, "learn.learning_rate_alpha")
 
     pipeline = "serial_offline"

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
+from ding.policy.networks import Call
 from ding.rl_utils import nstep_return, nstep_return_data
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
@@ -24,6 +25,7 @@ class BDQPolicy(DQNPolicy):
 
     paper = "Tavakoli et al. 2018"
     actions = ("discrete", "multi-discrete")
+    networks = {"discrete": (Call({"logit": "B D K"}),)}
     config: dict[str, Any] = dict(type="bdq")
 
     def default_model(self) -> tuple[str, list[str]]:

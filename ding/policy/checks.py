@@ -1,32 +1,12 @@
-"""Stops what cannot learn: networks of another form, and bad numbers before they reach weights."""
+"""Stops bad numbers before they reach weights."""
 
-import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from ding.utils.errors import ConfigError, DataError
-
-
-def require_mode(model: torch.nn.Module, modes: str) -> None:
-    """Refuse a network whose ``forward`` cannot be told what to compute.
-
-    Args:
-        model: The network.
-        modes: Those that it needs, for the message.
-
-    Raises:
-        ConfigError: ``forward`` has no ``mode``.
-    """
-    parameters = inspect.signature(model.forward).parameters
-    if "mode" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return
-    raise ConfigError(
-        f"{type(model).__name__}.forward({', '.join(parameters)}) has no 'mode': this policy needs "
-        f"a network like ding.model.VAC, forward(x, mode), with the modes {modes}"
-    )
+from ding.utils.errors import DataError
 
 
 def check_loss(policy: Any, loss: float, batch: Mapping[str, Any]) -> None:

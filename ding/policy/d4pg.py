@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from ding.policy.ddpg import DDPGPolicy
+from ding.policy.networks import actor_and_q_critic
 from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -20,6 +21,7 @@ class D4PGPolicy(DDPGPolicy):
 
     paper = "Barth-Maron et al. 2018"
     actions = ("continuous",)
+    networks = {"continuous": actor_and_q_critic({"action": "B A"}, distribution="B n_atom")}
     config: dict[str, Any] = dict(
         type="d4pg",
         priority=True,

@@ -7,6 +7,7 @@ from easydict import EasyDict
 from torch.nn import functional as F
 
 from ding.model import model_wrap
+from ding.policy.networks import actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -27,6 +28,13 @@ class DDPGPolicy(QActorCritic):
 
     paper = "Lillicrap et al. 2016"
     actions: tuple[str, ...] = ("continuous", "hybrid", "multi-agent")
+    networks = {
+        "continuous": actor_and_q_critic({"action": "B A"}),
+        "hybrid": actor_and_q_critic(
+            {"logit": "B N", "action_args": "B A"},
+            {"action": {"action_args": "B A"}, "logit": "B N"},
+        ),
+    }
     config: dict[str, Any] = dict(
         type="ddpg",
         priority=False,

@@ -20,6 +20,7 @@ from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import nstep_train_columns, set_noise_mode
 from ding.policy.modes import takes_indexed
+from ding.policy.networks import Call
 from ding.policy.quick_actor import QuickActor
 from ding.policy.quick_learner import QuickLearner
 from ding.rl_utils import (
@@ -43,6 +44,7 @@ class DQNPolicy(Policy):
 
     paper = "Mnih et al. 2015"
     actions: tuple[str, ...] = ("discrete", "multi-discrete")
+    networks = {"discrete": (Call({"logit": "B N"}),)}
     config: dict[str, Any] = dict(
         type="dqn",
         # Draw samples with probabilities that follow their TD error.
@@ -263,6 +265,7 @@ class C51Policy(DQNPolicy):
     """
 
     paper = "Bellemare et al. 2017"
+    networks = {"discrete": (Call({"logit": "B N", "distribution": "B N n_atom"}),)}
     config: dict[str, Any] = dict(type="c51", model=dict(v_min=-10, v_max=10, n_atom=51))
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -143,6 +143,21 @@ def _kind_of(space: Any) -> str | None:
     return {"Discrete": "discrete", "MultiDiscrete": "multi-discrete"}.get(name)
 
 
+def check_own_network(policy: Any, env: Any) -> None:
+    """Try a user's own network with an observation of the environments; see `try_network`.
+
+    Args:
+        policy: Whose network may be a user's own.
+        env: A launched env manager.
+
+    Raises:
+        ConfigError: It does not tell what the policy needs to know.
+    """
+    obs = _first_obs(env)
+    if isinstance(obs, np.ndarray):
+        policy.check_network(model_shapes(obs, getattr(env, "action_space", None)), obs)
+
+
 def _first_obs(env: Any) -> Any:
     ready = getattr(env, "ready_obs", None)
     rows = list(ready.values()) if isinstance(ready, Mapping) else ready

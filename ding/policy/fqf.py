@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import _branches
+from ding.policy.networks import Call
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -23,6 +24,19 @@ class FQFPolicy(QRDQNPolicy):
     """
 
     paper = "Yang et al. 2019"
+    networks = {
+        "discrete": (
+            Call(
+                {
+                    "logit": "B N",
+                    "q": "B N Q",
+                    "tau": "B Q 1",
+                    "fractions": "B Q+1",
+                    "entropy": "B",
+                }
+            ),
+        )
+    }
     config: dict[str, Any] = dict(
         type="fqf",
         learn=dict(

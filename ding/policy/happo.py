@@ -28,6 +28,7 @@ class HAPPOPolicy(PPOPolicy):
 
     paper = "Kuba et al. 2022"
     actions = ("multi-agent",)
+    networks = {}
     # The rest is PPO's.
     config: dict[str, Any] = dict(
         type="happo",

@@ -6,7 +6,8 @@ import torch
 from easydict import EasyDict
 
 from ding.model import model_wrap
-from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.checks import check_loss, to_floats
+from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import one_action
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
@@ -31,6 +32,9 @@ class IMPALAPolicy(UnrolledPolicy):
 
     paper = "Espeholt et al. 2018"
     actions = ("discrete", "multi-discrete", "continuous")
+    networks = stochastic_actor(
+        *("discrete", "continuous"), modes=("compute_actor", "compute_actor_critic")
+    )
     config: dict[str, Any] = dict(
         type="impala",
         # Draw pieces by the mean of their one-step errors.
@@ -83,9 +87,6 @@ class IMPALAPolicy(UnrolledPolicy):
         if model is None:
             cfg = EasyDict({**cfg, "model": {**cfg.model, "action_space": cfg.action_space}})
         return super()._create_model(cfg, model)
-
-    def _check_model(self, model: Any) -> None:
-        require_mode(model, "compute_actor, compute_critic and compute_actor_critic")
 
     # ------------------------------------------------------------------ learn
 

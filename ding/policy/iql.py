@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ding.model import model_wrap
 from ding.policy._types import Batch, LoggedLoss, Loss
+from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.rl_utils._log_prob import normal_log_prob
 from ding.rl_utils.nstep import weighted_mean
@@ -26,6 +27,12 @@ class IQLPolicy(QActorCritic):
 
     paper = "Kostrikov et al. 2021"
     actions = ("continuous",)
+    networks = {
+        "continuous": (
+            *actor_and_q_critic({"logit": GAUSSIAN_PAIR}),
+            Call({"v_value": "B"}, "compute_value"),
+        )
+    }
 
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(

@@ -7,9 +7,10 @@ import torch
 
 from ding.model import model_wrap
 from ding.policy.base_policy import Policy
-from ding.policy.checks import check_loss, require_mode, to_floats
+from ding.policy.checks import check_loss, to_floats
 from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
+from ding.policy.networks import OBS, Call
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -28,6 +29,13 @@ class PDQNPolicy(Policy):
 
     paper = "Xiong et al. 2018"
     actions = ("hybrid",)
+    networks = {
+        "hybrid": (
+            Call({"action_args": "B A"}, "compute_continuous"),
+            Call({"logit": "B N"}, "compute_discrete", {"state": OBS, "action_args": "B A"}),
+        )
+    }
+    network_parts = ("dis_encoder", "dis_head", "cont_encoder", "cont_head")
     config: dict[str, Any] = dict(
         type="pdqn",
         priority=False,
@@ -65,9 +73,6 @@ class PDQNPolicy(Policy):
 
     def default_model(self) -> tuple[str, list[str]]:
         return "pdqn", ["ding.model.template.pdqn"]
-
-    def _check_model(self, model: Any) -> None:
-        require_mode(model, "compute_discrete and compute_continuous")
 
     # ------------------------------------------------------------------ learn
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.checks import to_floats
+from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import categorical, normal
 from ding.rl_utils.columnar import gae_columns
@@ -40,6 +41,7 @@ class PGPolicy(MonteCarloPolicyGradient):
 
     paper = "Williams 1992"
     actions = ("discrete", "multi-discrete", "continuous")
+    networks = stochastic_actor("discrete", "continuous", modes=("",))
 
     config: dict[str, Any] = dict(
         type="pg",

@@ -16,6 +16,7 @@ from ding.policy._auxiliary_memory import AuxiliaryMemory
 from ding.policy._clipped import Clipped
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import check_loss, to_floats
+from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import one_action
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.rl_utils._log_prob import categorical_kl, normal_kl
@@ -32,6 +33,10 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     paper = "Cobbe et al. 2020"
     actions = ("discrete", "multi-discrete", "continuous")
+    networks = stochastic_actor(
+        *("discrete", "continuous"), modes=("compute_actor", "compute_actor_critic")
+    )
+    network_parts = ("actor_critic", "aux_critic")
     config: dict[str, Any] = dict(
         learn=dict(
             clip_ratio=0.2,
@@ -62,14 +67,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         if cfg.multi_agent:
             raise ConfigError("policy.multi_agent=True: PPG has no network of agents; use ppo")
         return super()._create_model(cfg, model)
-
-    def _check_model(self, model: Any) -> None:
-        missing = [name for name in ("actor_critic", "aux_critic") if not hasattr(model, name)]
-        if missing:
-            raise ConfigError(
-                f"{type(self).__name__} needs a network like ding.model.PPG, with the parts "
-                f"'actor_critic' and 'aux_critic'; {type(model).__name__} lacks {missing}"
-            )
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn

@@ -12,6 +12,7 @@ from ding.policy._ppo_setup import linear_decay, load_pretrained
 from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
+from ding.policy.networks import stochastic_actor
 from ding.policy.pg import MonteCarloPolicyGradient
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.utils import POLICY_REGISTRY
@@ -25,6 +26,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
 
     paper = "Schulman et al. 2017"
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
+    networks = stochastic_actor("discrete", "continuous", "hybrid")
     config: dict[str, Any] = dict(
         nstep_return=False,
         transition_with_policy_data=True,
@@ -183,6 +185,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
 
     paper = "Schulman et al. 2017"
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous")
+    networks = stochastic_actor("discrete", "continuous", modes=("",))
 
     config: dict[str, Any] = dict(
         type="ppo_pg",

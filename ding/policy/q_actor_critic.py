@@ -14,7 +14,6 @@ from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
-from ding.utils.errors import ConfigError
 
 
 class QActorCritic(Policy):
@@ -39,16 +38,8 @@ class QActorCritic(Policy):
         *("discount_factor", "model_type", "expert_random_collect_size", "model.agent_num"),
     )
 
+    network_parts = ("actor", "critic")
     _model: Any
-
-    def _check_model(self, model: Any) -> None:
-        missing = [name for name in ("actor", "critic") if not hasattr(model, name)]
-        if missing:
-            raise ConfigError(
-                f"{type(self).__name__} needs a network with the modes compute_actor and "
-                f"compute_critic and the parts 'actor' and 'critic'; {type(model).__name__} lacks "
-                f"{missing}"
-            )
 
     def _set_horizon(self) -> None:
         """What both learn and collect mode need to make targets."""

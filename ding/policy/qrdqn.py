@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
+from ding.policy.networks import Call
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -19,6 +20,7 @@ class QRDQNPolicy(DQNPolicy):
     """
 
     paper = "Dabney et al. 2018a"
+    networks = {"discrete": (Call({"logit": "B N", "q": "B N Q", "tau": "B Q 1"}),)}
     config: dict[str, Any] = dict(
         type="qrdqn",
         # Another place of `learn.kappa`; counts if it is given.

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ding.model import model_wrap
+from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce
@@ -122,6 +123,7 @@ class SACPolicy(_SoftActorCritic):
 
     paper = "Haarnoja et al. 2018"
     actions: tuple[str, ...] = ("continuous", "multi-agent")
+    networks = {"continuous": actor_and_q_critic({"logit": GAUSSIAN_PAIR})}
     config: dict[str, Any] = dict(type="sac", model=dict(action_space="reparameterization"))
 
     #: Whether what the next state is worth has its action's entropy.
@@ -192,6 +194,12 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     paper = "Christodoulou 2019"
     actions: tuple[str, ...] = ("discrete", "multi-agent")
+    networks = {
+        "discrete": (
+            Call({"logit": "B N"}, "compute_actor"),
+            Call({"q_value": "B N"}, "compute_critic"),
+        )
+    }
     config: dict[str, Any] = dict(type="discrete_sac")
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from ding.model import model_wrap
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy, one_action
+from ding.policy.networks import Call
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -28,6 +29,7 @@ class SQNPolicy(DQNPolicy):
 
     paper = "Haarnoja et al. 2017"
     actions: tuple[str, ...] = ("discrete",)
+    networks = {"discrete": (Call({"q_value": ("B N", "B N"), "logit": "B N"}),)}
     config: dict[str, Any] = dict(
         type="sqn",
         learn=dict(

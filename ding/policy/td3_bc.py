@@ -18,6 +18,7 @@ class TD3BCPolicy(TD3Policy):
 
     paper = "Fujimoto and Gu 2021"
     actions = ("continuous",)
+    networks = {"continuous": TD3Policy.networks["continuous"]}
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="td3_bc",

@@ -89,7 +89,7 @@ def test_what_fits_or_cannot_be_compared(model, obs, space):
 
 def test_networks_of_another_form():
     tensor = torch.nn.Linear(4, 2)
-    with pytest.raises(ConfigError, match="Linear returns Tensor; expected a dict with 'logit'"):
+    with pytest.raises(ConfigError, match=r"Linear.forward returned a tensor .*: return a dict"):
         train(network=tensor)
     with pytest.raises(ConfigError, match=r"Linear.forward\(input\) has no 'mode'"):
         train("ppo", network=tensor, learn=dict(ppo_param_init=False))

@@ -229,7 +229,7 @@ def test_fqf_resumes_both_optimisers():
 
 
 def test_fqf_needs_a_network_that_proposes():
-    with pytest.raises(ConfigError, match="quantiles_proposal"):
+    with pytest.raises(ConfigError, match=r"it lacks .*fractions"):
         build(FQFPolicy, TableQ([[0.0, 1.0]]))
 
 

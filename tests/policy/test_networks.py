@@ -1,0 +1,174 @@
+"""What a policy asks of its network: declared truly, and held against networks of users."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from easydict import EasyDict
+from torch import nn
+
+from ding.entry import serial_pipeline
+from ding.policy import DDPGPolicy, DQNPolicy, PPOPolicy, SACPolicy, create_policy
+from ding.policy.networks import try_network
+from ding.utils import POLICY_REGISTRY, deep_merge_dicts
+from ding.utils.errors import ConfigError
+
+DECLARED = [
+    (type_, kind)
+    for type_ in sorted(POLICY_REGISTRY.query())
+    if not type_.endswith("_command")
+    for kind in getattr(POLICY_REGISTRY.get(type_), "networks", {})
+    if POLICY_REGISTRY.get(type_).__module__.startswith("ding.")
+]
+HYBRID = dict(action_type_shape=3, action_args_shape=2)
+
+
+def described(type_, kind):
+    """A config of the policy for actions of a kind; the shapes of its spaces."""
+    cls = POLICY_REGISTRY.get(type_)
+    cfg = cls.default_config()
+    shapes = dict(obs_shape=4, action_shape=HYBRID if kind == "hybrid" else 2)
+    if type_ == "bdq":
+        cfg.model.update(obs_shape=4, num_branches=2, action_bins_per_branch=3)
+    else:
+        cfg.model.update(shapes)
+    if kind in ("discrete", "continuous", "hybrid") and "action_space" in cfg:
+        cfg.action_space = kind
+    if type_ == "bc":
+        cfg.continuous = kind != "discrete"
+        if cfg.continuous:
+            cfg.model.action_space = kind
+    return cfg, shapes
+
+
+@pytest.mark.parametrize(("type_", "kind"), DECLARED)
+def test_networks_of_this_package_are_as_declared(type_, kind):
+    cfg, shapes = described(type_, kind)
+    policy = create_policy(cfg)
+    assert policy.network_calls == policy.networks[kind]
+    try_network(policy, policy._model, shapes, np.zeros(4, np.float32))
+
+
+def build(cls, model, **overrides):
+    shapes = dict(model=dict(obs_shape=4, action_shape=2))
+    cfg = deep_merge_dicts(cls.default_config(), EasyDict(deep_merge_dicts(shapes, overrides)))
+    return cls(cfg, model=model)
+
+
+class Net(nn.Module):
+    """Returns what it is told to, by mode."""
+
+    def __init__(self, **outputs):
+        super().__init__()
+        self.outputs = outputs
+        self.actor = self.critic = nn.Linear(4, 2)
+
+    def forward(self, x, mode="logit"):
+        rows = len(x["obs"] if isinstance(x, dict) else x)
+        return self._of(rows, self.outputs[mode])
+
+    def _of(self, rows, shape):
+        if isinstance(shape, dict):
+            return {name: self._of(rows, part) for name, part in shape.items()}
+        if isinstance(shape, list):
+            return [self._of(rows, part) for part in shape]
+        return torch.zeros(rows, *shape)
+
+
+ACTOR = {"mu": (2,), "sigma": (2,)}
+
+
+@pytest.mark.parametrize(
+    ("cls", "outputs", "words"),
+    [
+        (DQNPolicy, dict(logit=(1, 2)), "DQN's model must return {'logit': [B, 2]} from "
+         "forward(obs [B, 4]); Net.forward returned a tensor [B, 1, 2]: return a dict"),
+        (DQNPolicy, dict(logit={"logit": (1, 2)}), "returned {'logit': a tensor [B, 1, 2]}: take "
+         "the axis of size 1 out of 'logit', as with .squeeze(1)"),
+        (DQNPolicy, dict(logit={"q": (2,)}), "it lacks 'logit'"),
+        (PPOPolicy, dict(compute_actor={"logit": (2,)}, compute_critic={"value": (1,)},
+                         compute_actor_critic={"logit": (2,), "value": ()}),
+         "PPO's model must return {'value': [B]} from forward(obs [B, 4], mode='compute_critic'); "
+         "Net.forward returned {'value': a tensor [B, 1]}: take the axis of size 1 out of 'value'"),
+        (SACPolicy, dict(compute_actor={"logit": ACTOR}, compute_critic={"q_value": ()}),
+         "'logit' has to be mu and sigma, ([B, A], [B, A])"),
+        (DDPGPolicy, dict(compute_actor={"action": (2,)}, compute_critic={"q_value": [(), (1,)]}),
+         "from forward({'obs': [B, 4], 'action': [B, 2]}, mode='compute_critic')"),
+    ],
+)  # fmt: skip
+def test_what_would_fail_is_refused_with_its_cure(cls, outputs, words):
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        build(cls, Net(**outputs))
+
+
+@pytest.mark.parametrize(
+    ("cls", "outputs"),
+    [
+        (DQNPolicy, dict(logit={"logit": (2,), "more": (9, 9)})),
+        (DQNPolicy, dict(logit={"logit": [(2,), (3,)]})),  # several choices
+        (SACPolicy, dict(compute_actor={"logit": [(2,), (2,)]},
+                         compute_critic={"q_value": [(), ()]})),
+        (DDPGPolicy, dict(compute_actor={"action": (2,)}, compute_critic={"q_value": ()})),
+    ],
+)  # fmt: skip
+def test_what_works_passes(cls, outputs):
+    build(cls, Net(**outputs))
+
+
+class Other(nn.Module):
+    """Of other shapes than the config says."""
+
+    def __init__(self, obs_size, actions):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(obs_size, actions), nn.BatchNorm1d(actions)
+        self.noise = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return {"logit": self.noise(self.norm(self.layer(x)))}
+
+
+def test_a_config_need_not_know_the_shapes_of_an_own_network():
+    build(DQNPolicy, Other(7, 2))
+    build(DQNPolicy, Other(4, 5))
+    DQNPolicy(DQNPolicy.default_config(), model=Other(7, 5))
+
+
+def test_nothing_changes():
+    network = Other(4, 2)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    build(DQNPolicy, network)
+    assert torch.equal(torch.rand(3), expected)
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_policies_of_users_ask_for_what_they_like():
+    class Mine(DQNPolicy):
+        pass
+
+    build(Mine, Net(logit=(1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        (Other(7, 2), "from forward(obs [B, 4]); Other.forward failed with RuntimeError: mat1"),
+        (Other(4, 3), "'logit' has to have the shape [B, 2]"),
+    ],
+)
+def test_environments_know_the_shapes(network, words):
+    main = dict(
+        exp_name="run",
+        env=dict(env_id="CartPole-v1", collector_env_num=1, evaluator_env_num=1),
+        policy=dict(collect=dict(n_sample=8)),
+    )
+    create = dict(
+        env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="dqn")
+    )
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        serial_pipeline((main, create), model=network, max_train_iter=1)
+    serial_pipeline((main, create), model=Other(4, 2), max_train_iter=1)
