@@ -1,33 +1,31 @@
 """Several learners behind one address: HTTP towards the coordinator, and towards the learners."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from easydict import EasyDict
 
-from ding.interaction.slave import Slave
 from ding.utils import durations
 from ding.worker.adapter.merged_info import merged_info
 from ding.worker.adapter.team_service import TeamService
+from ding.worker.engines.callback_slave import Callbacks, CallbackSlave
 from ding.worker.engines.http_control import HttpControl
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Json
-from ding.worker.seams import WorkerService
 
-Callbacks = Mapping[str, Callable[..., Any]]
 #: What holds towards the coordinator and towards the learners.
 _SHARED = ("run_key", "channel", "heartbeat_tolerance")
 
 
-class LearnerAggregatorSlave(Slave):
+class LearnerAggregatorSlave(CallbackSlave):
     """Calls what a learner's task names, with the task.
 
     Args:
         callback_fn: ``deal_with_get_resource()``, ``deal_with_learner_start(task)``,
             ``deal_with_get_data(task)``, ``deal_with_learn(task)``; perhaps
-            ``deal_with_learner_close(task)``, ``deal_with_left()`` and ``deal_with_lost(cause)``.
+            ``deal_with_learner_close(task)``; see `CallbackSlave`.
     """
 
     _CALLBACKS = {
@@ -37,9 +35,10 @@ class LearnerAggregatorSlave(Slave):
         "learner_close_task": "deal_with_learner_close",
     }
 
+    callbacks = ("deal_with_get_resource", *_CALLBACKS.values())
+
     def __init__(self, *args: Any, callback_fn: Callbacks | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._callback_fn = callback_fn or {}
+        super().__init__(*args, callback_fn=callback_fn or {}, **kwargs)
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         name = task.get("name")
@@ -53,14 +52,6 @@ class LearnerAggregatorSlave(Slave):
             raise ErrorReport("UnknownTask", cause).task_fail()
         answer: Json = self._callback_fn[callback](dict(task))
         return answer
-
-    def _before_disconnection(self, data: Mapping[str, object]) -> None:
-        if "deal_with_left" in self._callback_fn:
-            self._callback_fn["deal_with_left"]()
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        if "deal_with_lost" in self._callback_fn:
-            self._callback_fn["deal_with_lost"](f"the master at {master_address} is lost: {err}")
 
 
 class LearnerAggregator(TeamService):
@@ -86,25 +77,11 @@ class LearnerAggregator(TeamService):
     def _listener(self) -> HttpWorker:
         own = {**self._cfg, **self._cfg.get("slave", {})}
         own.setdefault("name", self._name)
-        return HttpWorker(self, own, self._fail, self._slave, self._gather)
+        return HttpWorker(self, own, self._fail, LearnerAggregatorSlave.of, self._gather)
 
     def _gather(self) -> bool:
         """Wait for all learners; whether they are there."""
         return not self.team.wait(None)
-
-    def _slave(
-        self, service: WorkerService, on_lost: Callable[[str], object], *args: Any, **kwargs: Any
-    ) -> LearnerAggregatorSlave:
-        callbacks: Callbacks = {
-            "deal_with_get_resource": self.deal_with_get_resource,
-            "deal_with_learner_start": self.deal_with_learner_start,
-            "deal_with_get_data": self.deal_with_get_data,
-            "deal_with_learn": self.deal_with_learn,
-            "deal_with_learner_close": self.deal_with_learner_close,
-            "deal_with_left": service.released,
-            "deal_with_lost": on_lost,
-        }
-        return LearnerAggregatorSlave(*args, callback_fn=callbacks, **kwargs)
 
     @property
     def master_address(self) -> str | None:

@@ -11,7 +11,7 @@ from easydict import EasyDict
 from ding.envs import BaseEnvManager
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY, get_task_uid, import_module
 from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
-from ding.utils.class_config import class_config
+from ding.utils.class_config import Configurable
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
 from ding.worker.collector.collector_link import CollectorLink, MethodLink
@@ -45,7 +45,7 @@ class TickMonitor(LoggedModel[BaseTime]):
         return sum(values) / len(values) if values else 0.0
 
 
-class BaseParallelCollector(ABC):
+class BaseParallelCollector(Configurable, ABC):
     """Collects in environments of its own, for a learner elsewhere.
 
     A worker builds one per task, attaches itself (`attach`) and calls `start` in a thread, which
@@ -56,19 +56,12 @@ class BaseParallelCollector(ABC):
         cfg: The ``collector_cfg`` of a task, merged over `default_config`.
     """
 
-    config: State = {}
-
     send_metadata: Callable[[State], None]
     send_stepdata: Callable[..., None]
     get_policy_update_info: Callable[[str], State | None]
 
     #: What the task does not go on without, for those who look at it.
     waits_for: str | None = None
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
 
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
@@ -133,14 +126,14 @@ class BaseParallelCollector(ABC):
         """Whether it has ended, or was told to."""
         return self._ended.is_set()
 
-    def _begin(self) -> None:  # noqa: B027
+    def _begin(self) -> None:
         """Called before the first step."""
 
     def _step(self) -> bool:
         """Do a piece of the work; returns whether there is more."""
         raise NotImplementedError(f"{type(self).__name__} defines neither _step() nor start()")
 
-    def _finish(self) -> None:  # noqa: B027
+    def _finish(self) -> None:
         """Called when the work is done, not when it was closed before."""
 
     # ------------------------------------------------------------------ facts

@@ -2,48 +2,22 @@
 
 import copy
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from easydict import EasyDict
 
-from ding.envs import BaseEnvManager
 from ding.torch_utils import to_tensor
 from ding.utils import SERIAL_COLLECTOR_REGISTRY, import_module
-from ding.utils.class_config import class_config
-from ding.worker.collector.steps import Mode, OnEpisode, State, Tree
+from ding.worker.collector.serial_part import ISerialPart
+from ding.worker.collector.steps import Tree
 
 INF = float("inf")
 
 
-class ISerialCollector(ABC):
+class ISerialCollector(ISerialPart):
     """Lets policies act in environments and returns what they saw as training data."""
-
-    config: State = {}
-
-    # What pipelines set, for collectors that heed it.
-    #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
-    on_episode: OnEpisode | None = None
-    #: Called before each step; what it raises ends the collection, of which nothing counts.
-    before_step: Callable[[], None] | None = None
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
-
-    @abstractmethod
-    def reset_env(self, _env: BaseEnvManager | None = None) -> None:
-        """Reset the environments, or replace them and launch the new ones."""
-
-    @abstractmethod
-    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
-        """Reset the policy, or replace it."""
-
-    @abstractmethod
-    def reset(self, _policy: Mode | list[Mode] = None, _env: BaseEnvManager | None = None) -> None:
-        """Reset or replace both, and start counting anew."""
 
     @abstractmethod
     def collect(self, per_collect_target: Any) -> Any:

@@ -1,7 +1,6 @@
 """What serial evaluators have in common, and the results that they work out."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 
 import numpy as np
 from easydict import EasyDict
@@ -12,17 +11,15 @@ from ding.utils import (
     get_world_size,
     import_module,
 )
-from ding.utils.class_config import class_config
 from ding.utils.default_helper import first_goal
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import Writer
-from ding.worker.collector.serial_part import SerialPart
+from ding.worker.collector.serial_part import ISerialPart, SerialPart
 from ding.worker.collector.steps import (
     Config,
     Envs,
     Info,
     Mode,
-    OnEpisode,
     Result,
     SaveFn,
     State,
@@ -30,10 +27,8 @@ from ding.worker.collector.steps import (
 )
 
 
-class ISerialEvaluator(ABC):
+class ISerialEvaluator(ISerialPart):
     """Judges a policy, keeps the best one, and tells when it is good enough."""
-
-    config: State = {}
 
     # What pipelines ask of an evaluator that has it.
     #: Best and newest mean result; ``None`` before the first evaluation.
@@ -41,27 +36,6 @@ class ISerialEvaluator(ABC):
     last: Result = None
     #: Iteration at which `should_eval` last called for an evaluation; -1 for never.
     last_eval_iter: int = -1
-    #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
-    on_episode: OnEpisode | None = None
-    #: Called before each step; what it raises ends the evaluation.
-    before_step: Callable[[], None] | None = None
-
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
-
-    @abstractmethod
-    def reset_env(self, _env: Envs = None) -> None:
-        """Reset the environments, or replace and launch them."""
-
-    @abstractmethod
-    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
-        """Reset the policy, or replace it."""
-
-    @abstractmethod
-    def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
-        """Reset or replace both, and forget the best result."""
 
     @abstractmethod
     def close(self) -> None:
@@ -71,7 +45,7 @@ class ISerialEvaluator(ABC):
     def should_eval(self, train_iter: int) -> bool:
         """Whether an evaluation is due; true at most once for each iteration."""
 
-    def put_off(self) -> None:  # noqa: B027 - not every evaluator can be left midway
+    def put_off(self) -> None:
         """The evaluation that `should_eval` last called for did not come about."""
 
     @abstractmethod

@@ -4,11 +4,13 @@ import contextlib
 import logging
 import os
 import weakref
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 
 from easydict import EasyDict
 
 from ding.utils import build_logger, get_rank
+from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError, EnvError
 from ding.utils.log_writer import Writer
 from ding.worker.collector.steps import Config, Envs, Mode, OnEpisode, State
@@ -18,8 +20,31 @@ from ding.worker.collector.tally import Episode
 _last_uses: weakref.WeakKeyDictionary[Envs, object] = weakref.WeakKeyDictionary()
 
 
+class ISerialPart(Configurable, ABC):
+    """A part of a serial run that acts: a collector or an evaluator."""
+
+    # What pipelines set, for parts that heed it.
+    #: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+    on_episode: OnEpisode | None = None
+    #: Called before each step; what it raises ends the collection, of which nothing counts, or the
+    #: evaluation.
+    before_step: Callable[[], None] | None = None
+
+    @abstractmethod
+    def reset_env(self, _env: Envs = None) -> None:
+        """Reset the environments, or replace them and launch the new ones."""
+
+    @abstractmethod
+    def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
+        """Reset the policy, or replace it."""
+
+    @abstractmethod
+    def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
+        """Reset or replace both, and forget what was counted or found best."""
+
+
 class SerialPart:
-    """A part of a serial run that acts, until it is closed.
+    """Such a part, with environments, policies and a log, until it is closed.
 
     Args:
         cfg: Config of the part.

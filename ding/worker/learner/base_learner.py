@@ -4,7 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from easydict import EasyDict
 
@@ -12,7 +12,7 @@ from ding.data import Columns
 from ding.policy import Policy
 from ding.torch_utils import CountVar, auto_checkpoint, build_log_buffer
 from ding.utils import LEARNER_REGISTRY, build_logger, get_rank, get_world_size, import_module
-from ding.utils.class_config import class_config
+from ding.utils.class_config import Configurable
 from ding.utils.data import AsyncDataLoader, IDataLoader
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.log_writer import Writer
@@ -30,7 +30,7 @@ __all__ = ["BaseLearner", "TickMonitor", "create_learner", "get_simple_monitor_t
 
 
 @LEARNER_REGISTRY.register("base")
-class BaseLearner:
+class BaseLearner(Configurable):
     """Trains a policy on batches that it is given, or that it fetches itself (`start`).
 
     Args:
@@ -53,7 +53,19 @@ class BaseLearner:
             buffer.
     """
 
-    config: ClassVar[dict[str, Any]] = dict(
+    ckpt_name: str | None
+    collector_envstep: int
+    exp_name: str
+    instance_name: str
+    last_iter: CountVar
+    log_buffer: dict[str, LogVars]
+    logger: logging.Logger
+    priority_info: LogVars
+    rank: int
+    tb_logger: Writer | None
+    world_size: int
+
+    config = dict(
         train_iterations=int(1e9),
         dataloader=dict(num_workers=0),
         log_policy=True,
@@ -68,11 +80,6 @@ class BaseLearner:
         ),
     )
 
-    @classmethod
-    def default_config(cls) -> EasyDict:
-        """Defaults of this class, merged over those of its base classes."""
-        return class_config(cls)
-
     def __init__(
         self,
         cfg: EasyDict,
@@ -83,20 +90,20 @@ class BaseLearner:
         instance_name: str | None = "learner",
     ) -> None:
         self._cfg = cfg
-        self.exp_name: str = exp_name  # type: ignore[assignment]
-        self.instance_name: str = instance_name  # type: ignore[assignment]
+        self.exp_name = exp_name  # type: ignore[assignment]
+        self.instance_name = instance_name  # type: ignore[assignment]
         self._end_flag = False
         self._dataloader: IDataLoader | None = None
         self.rank, self.world_size = dist_info or (get_rank(), get_world_size())
         self.last_iter = CountVar(0)
         self._batch_count = 0
         self.collector_envstep = 0
-        self.ckpt_name: str | None = None
+        self.ckpt_name = None
         self.checkpoint_facts: State = {}
         self.on_checkpoint: Callable[[str], None] | None = None
         self._learner_done = False
-        self.priority_info: LogVars = {}
-        self.log_buffer: dict[str, LogVars] = {
+        self.priority_info = {}
+        self.log_buffer = {
             "scalar": build_log_buffer(),
             "scalars": build_log_buffer(),
             "histogram": build_log_buffer(),
@@ -110,7 +117,7 @@ class BaseLearner:
     def _set_up_logging(self, tb_logger: Writer | None) -> None:
         self._feed: MonitorFeed | None = None
         self._train_time = self._data_time = 0.0
-        self.logger: logging.Logger = None  # type: ignore[assignment]
+        self.logger = None  # type: ignore[assignment]
         self._owns_writer = tb_logger is None
         self.tb_logger = tb_logger
         if self.rank == 0 or not self.only_monitor_rank0:

@@ -6,9 +6,9 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.interaction import Slave
 from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.worker.collector.comm.collector_service import CollectorService
+from ding.worker.engines.callback_slave import Callbacks, CallbackSlave
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
@@ -21,23 +21,27 @@ from ding.worker.messages import (
     StartTask,
     Task,
 )
-from ding.worker.seams import WorkerService
-
-Callbacks = Mapping[str, Callable[..., Any]]
 
 
-class CollectorSlave(Slave):
+class CollectorSlave(CallbackSlave):
     """Hands the coordinator's tasks to callbacks.
 
     Args:
         callback_fn: ``deal_with_resource``, ``deal_with_collector_start`` (of the task's
-            ``task_info``), ``deal_with_collector_data`` and ``deal_with_collector_close``; perhaps
-            ``deal_with_lost_connection`` and ``deal_with_disconnection``.
+            ``task_info``), ``deal_with_collector_data`` (of those of ``quota``, ``wait`` and
+            ``gather`` that it takes and that came) and ``deal_with_collector_close``; see
+            `CallbackSlave`.
     """
 
+    callbacks = (
+        "deal_with_resource",
+        "deal_with_collector_start",
+        "deal_with_collector_data",
+        "deal_with_collector_close",
+    )
+
     def __init__(self, *args: Any, callback_fn: Callbacks, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._callback_fn = callback_fn
+        super().__init__(*args, callback_fn=callback_fn, **kwargs)
         self._data_options = _options(callback_fn["deal_with_collector_data"])
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
@@ -55,15 +59,6 @@ class CollectorSlave(Slave):
             case _:
                 answer = call["deal_with_resource"]()
         return answer
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        if "deal_with_lost_connection" in self._callback_fn:
-            cause = f"lost the coordinator at {master_address}: {type(err).__name__}: {err}"
-            self._callback_fn["deal_with_lost_connection"](cause)
-
-    def _before_disconnection(self, data: Mapping[str, object]) -> None:
-        if "deal_with_disconnection" in self._callback_fn:
-            self._callback_fn["deal_with_disconnection"]()
 
 
 def _options(callback: Callable[..., Any]) -> list[str]:
@@ -94,20 +89,7 @@ class FlaskFileSystemCollector(CollectorService):
         super().__init__(cfg, samples, weights)
 
     def _listener(self) -> HttpWorker:
-        return HttpWorker(self, self._cfg, self._fail, self._slave)
-
-    def _slave(
-        self, service: WorkerService, on_lost: Callable[[str], object], *args: Any, **kwargs: Any
-    ) -> CollectorSlave:
-        callbacks: Callbacks = {
-            "deal_with_resource": self.deal_with_resource,
-            "deal_with_collector_start": self.deal_with_collector_start,
-            "deal_with_collector_data": self.deal_with_collector_data,
-            "deal_with_collector_close": self.deal_with_collector_close,
-            "deal_with_lost_connection": on_lost,
-            "deal_with_disconnection": service.released,
-        }
-        return CollectorSlave(*args, callback_fn=callbacks, **kwargs)
+        return HttpWorker(self, self._cfg, self._fail, CollectorSlave.of)
 
     # ------------------------------------------------------------------ requests in JSON
 

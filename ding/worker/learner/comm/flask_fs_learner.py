@@ -7,8 +7,9 @@ from typing import Any, cast
 from easydict import EasyDict
 
 from ding.data.chunks import SharedFolder, read_chunk
-from ding.interaction.slave import Slave, TaskFail
+from ding.interaction.slave import TaskFail
 from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
+from ding.worker.engines.callback_slave import CallbackSlave
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.engines.shared_folder import (
@@ -30,28 +31,29 @@ from ding.worker.messages import (
     Task,
     TrainRequest,
 )
-from ding.worker.seams import Samples, WorkerService
+from ding.worker.seams import Samples
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
 
-Callbacks = Mapping[str, Callable[..., Any]]
 
-
-class LearnerSlave(Slave):
+class LearnerSlave(CallbackSlave):
     """Hands the coordinator's tasks to callbacks.
 
     Args:
         callback_fn: ``deal_with_resource()``, ``deal_with_learner_start(task_info)``,
             ``deal_with_get_data()``, ``deal_with_learner_learn(data)``,
             ``deal_with_learner_close()``; those that answer a request that may wait are given
-            ``wait``, if it came. Perhaps ``deal_with_left()``, called when the master has said
-            goodbye, and ``deal_with_lost(cause)``, called when it was lost.
+            ``wait``, if it came. See `CallbackSlave`.
     """
 
-    def __init__(self, *args: Any, callback_fn: Callbacks, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._callback_fn = callback_fn
-        self._ids: dict[str, Json] | None = None
+    callbacks = (
+        "deal_with_resource",
+        "deal_with_learner_start",
+        "deal_with_get_data",
+        "deal_with_learner_learn",
+        "deal_with_learner_close",
+    )
+    _ids: dict[str, Json] | None = None
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request, call = request_from_json("learner", task), self._callback_fn
@@ -77,16 +79,6 @@ class LearnerSlave(Slave):
             cause = "no learner task has been started here: send learner_start_task first"
             raise TaskFail({"type": "NoTask", "message": cause}, cause)
         return self._ids
-
-    def _before_disconnection(self, data: Mapping[str, object]) -> None:
-        self._ids = None
-        if "deal_with_left" in self._callback_fn:
-            self._callback_fn["deal_with_left"]()
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        self._ids = None
-        if "deal_with_lost" in self._callback_fn:
-            self._callback_fn["deal_with_lost"](f"the master at {master_address} is lost: {err}")
 
 
 def _given(wait: float | None) -> dict[str, float]:
@@ -114,21 +106,7 @@ class FlaskFileSystemLearner(LearnerService):
         )
 
     def _listener(self) -> HttpWorker:
-        return HttpWorker(self, self._cfg, self._fail, self._slave)
-
-    def _slave(
-        self, service: WorkerService, on_lost: Callable[[str], object], *args: Any, **kwargs: Any
-    ) -> LearnerSlave:
-        callbacks: Callbacks = {
-            "deal_with_resource": self.deal_with_resource,
-            "deal_with_learner_start": self.deal_with_learner_start,
-            "deal_with_get_data": self.deal_with_get_data,
-            "deal_with_learner_learn": self.deal_with_learner_learn,
-            "deal_with_learner_close": self.deal_with_learner_close,
-            "deal_with_left": service.released,
-            "deal_with_lost": on_lost,
-        }
-        return LearnerSlave(*args, callback_fn=callbacks, **kwargs)
+        return HttpWorker(self, self._cfg, self._fail, LearnerSlave.of)
 
     def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
         reader = super()._make_reader(task, read)
