@@ -231,8 +231,7 @@ class Coordinator(RunEvents, Configurable):
             last.callback(self._note_end)
             if self._loop_thread is not None:
                 self._loop_thread.join(durations.LOOP_CLOSE)
-                self._keep_state()
-                self._comm.close_tasks(durations.LOOP_CLOSE)
+                self._close_tasks()
             self._view.draw(self.status, at_end=True)
 
     def _note_end(self) -> None:
@@ -248,12 +247,19 @@ class Coordinator(RunEvents, Configurable):
             if self._run_log is not None:
                 self._run_log.note(reason=f"{self._end.verdict.reason}; {problem}")
 
-    def _keep_state(self) -> None:
+    def _close_tasks(self) -> None:
+        """Let the tasks end, and keep what is to be gone on from."""
         if self._at_goal:
             self._files.remove(self._state.path, self._state.remove)
-        else:
-            # Without buffers: the end removes the files that they refer to.
-            self._state.save(lambda: {**self.state_dict(), "buffers": {}})
+            self._comm.close_tasks(durations.LOOP_CLOSE)
+            return
+        # Tasks are open in it, to be handed out again. Without buffers: the end removes the files
+        # that they refer to.
+        state = {**self.state_dict(), "buffers": {}}
+        self._state.save(lambda: state)
+        self._comm.close_tasks(durations.LOOP_CLOSE)
+        # Workers have told of more meanwhile, and a learner's own state has it.
+        self._state.save(lambda: {**state, "facts": self._facts.state_dict()})
 
     def __del__(self) -> None:
         # The run is told to end; letting workers go and joining threads is for `close`.

@@ -711,6 +711,23 @@ def test_failing_evaluations_end_the_run_though_collecting_goes_on():
         assert "evaluation" in reason
 
 
+def test_the_state_at_the_end_has_what_workers_tell_last():
+    learner = FakeLearner(iterations=1e9)
+
+    def close(task):
+        return {**learner.ids(), "learner_step": learner.step + 100}
+
+    learner.on["close"] = close
+    with Run({"c": endless(), "l": learner}) as run:
+        eventually(lambda: run.status()["train_iter"] > 3)
+        run.coordinator.stop("Ctrl-C")
+        run.coordinator.close()
+        told = run.status()["train_iter"]
+        assert told > 100
+    saved = read_file("exp/ckpt/coordinator_state.pth.tar")["state"]
+    assert saved["facts"]["train_iter"] == told
+
+
 @pytest.mark.parametrize(("resume", "count"), [(None, 8), (True, 8), (False, 0)])
 def test_state_is_gone_on_from_if_wanted(resume, count):
     run = Run({"c": FakeCollector(chunks=1)}, commander={"converge_after": 1})
