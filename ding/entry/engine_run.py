@@ -15,6 +15,7 @@ from ding.config.system import (
 )
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import rank_environ, run_coordinator
+from ding.entry.stop_signal import StopSignal, heard_at_once
 from ding.envs import env_seeds
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.ending import Ending
@@ -26,12 +27,13 @@ from ding.worker.engines.worker_services import build_service
 from ding.worker.messages import Kind
 
 
-def run_on_engine(config: EasyDict, resume: bool) -> Ending:
+def run_on_engine(config: EasyDict, resume: bool, stop: StopSignal) -> Ending:
     """Run a compiled config on the engine that it names; returns how it ended.
 
     Args:
         config: ``main`` and ``system``.
         resume: Go on from the coordinator's saved state.
+        stop: The signals, which interrupt the opening of the engine.
 
     Raises:
         ConfigError: The engine cannot be had.
@@ -46,7 +48,8 @@ def run_on_engine(config: EasyDict, resume: bool) -> Ending:
     if "modules" in made.config:  # that its workers may not have where they are
         section.modules = sorted({*section.modules, *_modules_of(config.main)})
     carrier = made(section, exp_name)
-    carrier.open()
+    with heard_at_once(stop):
+        carrier.open()
     try:
         specs = worker_specs(config, carrier.has_teams)
         engine = CarrierEngine.of_run(carrier, specs, config.system.max_restart)

@@ -84,7 +84,7 @@ def parallel_pipeline(
             save_run_config(config)
             config.callbacks = made.callbacks
             if has_own_engine(config.system):
-                return run_on_engine(config, resume)
+                return run_on_engine(config, resume, stop)
             return Supervisor(config, key, resume).run(stop)
 
         ending = run_in_folders(config, "parallel", run)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -10,6 +11,10 @@ from typing import Any
 
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
+
+
+#: Seconds after which a signal that no handler was called for is sent again.
+_UNHEARD = 0.1
 
 
 class StopNow(KeyboardInterrupt):
@@ -98,6 +103,35 @@ class StopSignal:
     def _on_second(self, number: int) -> None:
         """A second signal came to a run that is ending in good order."""
         raise StopNow(number)
+
+
+@contextlib.contextmanager
+def heard_at_once(stop: StopSignal) -> Iterator[None]:
+    """Let a signal reach the main thread even in a call that never returns to the interpreter.
+
+    A signal ends such a call, unless it came just before: its handler is called between two
+    instructions, and the next one may be the call. So it is sent again until it was heard.
+    """
+    main = threading.get_ident()
+    end_read, end_write = os.pipe()
+
+    def send_again(alarm: int) -> None:
+        while end_read not in select.select([alarm, end_read], [], [])[0]:
+            number = next((n for n in os.read(alarm, 64) if n in SIGNALS), None)
+            if number is not None and not select.select([end_read], [], [], _UNHEARD)[0]:
+                if stop.number is None:
+                    signal.pthread_kill(main, number)
+
+    with woken_by_signals() as alarm:
+        thread = threading.Thread(target=send_again, args=(alarm,), name="signals", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            os.write(end_write, b"e")
+            thread.join()
+            os.close(end_read)
+            os.close(end_write)
 
 
 @contextlib.contextmanager

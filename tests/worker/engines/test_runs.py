@@ -1,11 +1,15 @@
 """Whole runs on engines that start their workers: to the goal and to other ends."""
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
 import threading
 import time
+from collections import deque
+from functools import partial
+from operator import methodcaller
 
 import pytest
 
@@ -113,23 +117,19 @@ def test_ctrl_c_saves_and_another_run_goes_on(engine, capfd):
     [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")],
 )
 def test_a_signal_before_the_engine_is_up(number, status, words, monkeypatch, capfd):
-    opening = threading.Event()
+    begin = []
 
     def open_slowly(carrier):
-        opening.set()
-        time.sleep(1)
-
-    def interrupt():
-        opening.wait(20)
-        signal.pthread_kill(threading.main_thread().ident, number)
+        begin.append(time.monotonic())
+        # No look at signals between the two: it comes when the call that blocks has begun.
+        calls = partial(getattr(ctypes.CDLL(None), "raise"), number), partial(time.sleep, 20)
+        deque(map(methodcaller("__call__"), calls), maxlen=0)
 
     monkeypatch.setattr(LocalCarrier, "open", open_slowly)
-    user = threading.Thread(target=interrupt)
-    user.start()
     with pytest.raises(SystemExit) as ending:
         parallel_pipeline(small_configs(engine="local"), 0)
-    user.join()
     assert ending.value.code == status
+    assert time.monotonic() - begin[0] < 10
     last = capfd.readouterr().out.splitlines()[-1]
     assert last == f"interrupted: {words}, before the run was up"
     assert (record()["status"], record()["reason"]) == tuple(last.split(": "))
