@@ -44,6 +44,7 @@ PARALLEL_COMPONENTS: dict[str, tuple[Registry, str]] = {
     "comm_collector": (COMM_COLLECTOR_REGISTRY, ""),
 }
 _DEFAULT_TYPES = {
+    "env_manager": "base",
     "learner": "base",
     "collector": "sample",
     "evaluator": "interaction",
@@ -117,10 +118,9 @@ def find_parts(
     for name, (_, place) in parts.components.items():
         if place and (name != "env" or look_up_env):
             _settle_type(name, place, create, user, problems)
-    for name in ("env_manager", "policy"):
-        if not at(create, f"{name}.type"):
-            known = ", ".join(sorted(COMPONENTS[name][0].query()))
-            problems.add(f"missing key create_config.{name}.type: one of {known}")
+    if not at(create, "policy.type"):
+        known = ", ".join(sorted(POLICY_REGISTRY.query()))
+        problems.add(f"missing key create_config.policy.type: one of {known}")
     problems.raise_if_any()
     parts.policy = _lookup("policy", create, parts)
     on_policy = at(user, "policy.on_policy")
@@ -137,7 +137,6 @@ def find_parts(
         if not create[name].get("type"):
             create[name].type = type_
         setattr(parts, name, _lookup(name, create, parts))
-    parts.env_manager = _lookup("env_manager", create, parts)
     parts.env = env
     if env is None and look_up_env and at(create, "env.type"):
         parts.env = _lookup("env", create, parts)

@@ -12,7 +12,6 @@ from typing import Any
 from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
 
-
 #: Seconds after which a signal that no handler was called for is sent again.
 _UNHEARD = 0.1
 
@@ -118,9 +117,9 @@ def heard_at_once(stop: StopSignal) -> Iterator[None]:
     def send_again(alarm: int) -> None:
         while end_read not in select.select([alarm, end_read], [], [])[0]:
             number = next((n for n in os.read(alarm, 64) if n in SIGNALS), None)
-            if number is not None and not select.select([end_read], [], [], _UNHEARD)[0]:
-                if stop.number is None:
-                    signal.pthread_kill(main, number)
+            is_over = bool(select.select([end_read], [], [], _UNHEARD)[0])
+            if number is not None and stop.number is None and not is_over:
+                signal.pthread_kill(main, number)
 
     with woken_by_signals() as alarm:
         thread = threading.Thread(target=send_again, args=(alarm,), name="signals", daemon=True)

@@ -47,8 +47,10 @@ def test_completes_with_all_defaults(main, create):
     assert cfg.policy.eval.evaluator.type == "interaction"
 
 
-def test_missing_collector_and_buffer(main, create):
+def test_missing_env_manager_collector_and_buffer(main, create):
+    del create["env_manager"]
     cfg = compiled(main, create)
+    assert cfg.env.manager.type == "base"
     assert cfg.policy.collect.collector.type == "sample"
     assert cfg.policy.other.replay_buffer.type == "advanced"
 
