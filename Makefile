@@ -34,7 +34,7 @@ QUICK := $(addprefix tests/, \
 	test_public_names.py test_contract.py test_layers.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-quick test-fast test-slow test-oldest test-newest lint format types docs check clean
+.PHONY: help train test test-quick test-fast test-slow test-oldest test-newest lint format types zoo docs check clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ lint: $(VENV)/installed-test ## Check style, and that the syntax is that of Pyth
 
 types: $(VENV)/installed-test ## Check types
 	$(BIN)/mypy
+
+zoo: $(VENV)/installed-test ## Train the policies of the zoo anew, five seeds each, and write docs/zoo.md: an hour or two
+	$(BIN)/python benchmarks/returns.py --zoo --draw --seeds 0-4 --jobs $(JOBS)
 
 docs: $(VENV)/installed-test ## Build the documentation site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q

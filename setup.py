@@ -17,7 +17,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["ding", "ding.*"]),
-    package_data={"": ["*.pyi", "py.typed"], "ding.board": ["static/*"]},
+    package_data={"": ["*.pyi", "py.typed"], "ding.board": ["static/*"], "ding": ["zoo/*"]},
     install_requires=[
         "torch>=2.1",
         "numpy>=1.26",

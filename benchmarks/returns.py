@@ -2,12 +2,14 @@
 
     python benchmarks/returns.py configs/cartpole/cartpole_c51_config.py --seeds 0-4
     python benchmarks/returns.py --draw                # pictures and docs/returns.md, of all files
+    python benchmarks/returns.py --zoo                 # train the policies of the zoo, and its page
 
 Each run is the command ``ding`` in a process of its own. It ends where the config's ``stop_value``
 is reached, or at the limit. ``docs/returns/<config>.json`` holds every evaluation; a seed that is
 run again replaces what stands there; ``--from FOLDER`` stores a run that is there already, even one
 that has not ended. The first paragraph of a config's docstring should name the published return and
 its source: it becomes the table's last column. Drawing needs matplotlib (``pip install .[bench]``).
+``--zoo`` keeps the best checkpoints (``zoo.py``), of all configs of the zoo if none are named.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from bisect import bisect_right
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -24,11 +27,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import zoo
+
 ROOT = Path(__file__).resolve().parent.parent
+_writing = threading.Lock()
 
 
 def main() -> None:
     args = _arguments()
+    sys.path.insert(0, str(ROOT))
     args.out.mkdir(parents=True, exist_ok=True)
     jobs = [(path, seed) for path in args.configs for seed in args.seeds]
     with ThreadPoolExecutor(args.jobs) as pool:
@@ -39,6 +46,8 @@ def main() -> None:
             print(f"{path.stem}, seed {seed}: {_words(result)}", flush=True)
             if "failed" not in result:
                 store(args.out, path, result)
+    if args.zoo:
+        args.out.with_name("zoo.md").write_text(zoo.page(args.out))
     if args.draw:
         results = [json.loads(file.read_text()) for file in sorted(args.out.glob("*.json"))]
         pictures = draw(results, args.out)
@@ -58,10 +67,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--mode", help="of ding -m: serial_offline for data sets")
     parser.add_argument("--set", action="append", default=[], help="as that of ding")
     parser.add_argument("--from", dest="folder", type=Path, help="folder of the run to store")
+    parser.add_argument("--zoo", action="store_true", help="keep the best checkpoints")
     parser.add_argument("--draw", action="store_true", help="draw pictures and the table")
     args = parser.parse_args()
+    if args.zoo and not args.configs:
+        args.configs = list(zoo.CONFIGS.values())
     if not args.configs and not args.draw:
-        parser.error("give configs to run, or --draw")
+        parser.error("give configs to run, --zoo or --draw")
+    if args.zoo and (others := {path.resolve() for path in args.configs} - {*zoo.CONFIGS.values()}):
+        parser.error(f"not of the zoo: {', '.join(map(str, others))}; add it to zoo.py")
     if missing := [str(path) for path in args.configs if not path.is_file()]:
         parser.error(f"no such config: {', '.join(missing)}")
     return args
@@ -95,6 +109,9 @@ def run(path: Path, seed: int, args: argparse.Namespace) -> dict[str, Any]:
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
         if done.returncode:
             return {"failed": done.stderr.strip()[-2000:] or f"status {done.returncode}"}
+        if args.zoo:
+            with _writing:  # runs that are done at the same time
+                print(f"{path.stem}, seed {seed}: {zoo.keep(exp, path, seed)}", flush=True)
         return _read_run(exp, seed, args.set)
 
 
@@ -214,8 +231,8 @@ def _label(config: dict[str, Any], beside: list[dict[str, Any]]) -> str:
 
 HEADER = """\
 | config | policy | goal | reached | env steps to the goal: median [min .. max] | best return: \
-median [min .. max] | last return: median | seconds: median | paper | the config says |
-|---|---|---|---|---|---|---|---|---|---|"""
+median [min .. max] | last return: median | seconds: median | commit | paper | the config says |
+|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) -> str:
@@ -225,7 +242,8 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
         f"[`{folder}/`]({folder}). A run ends at the first evaluation whose mean return is the "
         "goal; where a seed misses it, its steps to the goal count as those of the whole run (≥). "
         "Seconds are of one core that others share. Offline runs go through their whole data, "
-        "whatever they return.",
+        "whatever they return. With a † are runs from before environments of gymnasium were seeded "
+        "as they are now: the same seeds make other runs today.",
     ]
     for env, file in pictures.items():
         rows = [_row(result) for result in results if result["env"] == env]
@@ -250,6 +268,7 @@ def _row(result: dict[str, Any]) -> str:
         f"{median(best):.4g} [{min(best):.4g} .. {max(best):.4g}]",
         f"{median(run['last_return'] for run in runs):.4g}",
         f"{median(seconds):.0f}" if seconds else "-",
+        zoo.commits([run["commit"] for run in runs]),
         _paper(result["policy"]),
         _about(ROOT / result["config"]),
     ]

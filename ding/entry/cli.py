@@ -33,8 +33,8 @@ Examples:
   ding status exp/run                                   how a parallel run is going
   ding board exp                                        a web page of all runs below a folder
   ding plot exp -o returns.png                          returns over seeds, grouped by config
-  ding -m eval -c exp/run/formatted_total_config.py \\
-       --load-path exp/run/ckpt/ckpt_best.pth.tar --replay-path videos
+  ding eval exp/run --replay-path videos                what it has learned, and films of it
+  ding eval zoo:cartpole_dqn                            a policy that comes along; zoo: lists them
   ding -q policy                                        list what is registered
 
 \b
@@ -214,6 +214,34 @@ def _profiled(folder: str | None) -> Iterator[None]:
         profiler.dump_stats(os.path.join(folder, "profile.prof"))
         with open(os.path.join(folder, "profile.txt"), "w", encoding="utf-8") as file:
             pstats.Stats(profiler, stream=file).sort_stats("cumulative").print_stats(60)
+
+
+@main.command("eval")
+@click.argument("name", metavar="RUN|zoo:NAME")
+@click.option("-s", "--seed", default=0, type=click.IntRange(0, (1 << 32) - 1), show_default=True)
+@click.option("--episodes", type=click.IntRange(1), help="How many. [default: the config's]")
+@click.option("--replay-path", type=click.Path(file_okay=False),
+              help="Folder for videos of the episodes.")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="PATH=VALUE",
+              help="Set a key of the config; may be given several times.")  # fmt: skip
+def evaluate(
+    name: str,
+    seed: int,
+    episodes: int | None,
+    replay_path: str | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Evaluate the best policy of a run's folder, or one of the zoo (zoo: lists it)."""
+    from ding.entry.cli_runs import evaluate_trained, list_zoo
+
+    sys.path.insert(0, os.getcwd())
+    try:
+        if name == "zoo:":
+            list_zoo()
+        else:
+            evaluate_trained(name, seed, episodes, replay_path, settings)
+    except DingError as error:
+        _fail(str(error))
 
 
 @main.command()

@@ -5,7 +5,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -29,7 +29,8 @@ from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import load_training, serial_pipeline
 from ding.entry.serial_entry_offline import serial_pipeline_bc, serial_pipeline_offline
 from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
-from ding.utils.console import Console
+from ding.entry.zoo import PREFIX, find_trained, zoo_facts, zoo_names
+from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
@@ -179,6 +180,37 @@ def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> No
         with open(path, encoding="utf-8") as file:
             click.echo(file.read().rstrip())
     print_notes(notes)
+
+
+def evaluate_trained(
+    name: str, seed: int, episodes: int | None, replay_path: str | None, settings: Sequence[str]
+) -> None:
+    """Evaluate the policy of a run's folder or of the zoo, and print its returns.
+
+    Args:
+        name: The folder, or ``zoo:NAME``.
+        episodes: How many, instead of as many as the config says.
+        settings: ``PATH=VALUE``, for its config.
+
+    Raises:
+        DingError: What is wrong, for one line on the terminal.
+    """
+    found = find_trained(name)
+    configs = read_configs(found.config)
+    if episodes is not None:
+        configs[0].setdefault("env", {})["n_evaluator_episode"] = episodes
+    written = apply_overrides(configs, settings)
+    _evaluate(configs, seed, found.weights, replay_path, written)
+
+
+def list_zoo() -> None:
+    """Print what the zoo has."""
+    rows = [("name", "policy", "env", "return", "goal")]
+    for name in zoo_names():
+        facts = zoo_facts(name)
+        returned, goal = f"{facts['mean']:.4g} ± {facts['std']:.2g}", f"{facts['goal']:g}"
+        rows.append((f"{PREFIX}{name}", facts["policy"], facts["env"], returned, goal))
+    click.echo("\n".join(table(rows)))
 
 
 def _evaluate(

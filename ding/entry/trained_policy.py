@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,14 +12,12 @@ from torch import nn
 
 from ding.config.check import at
 from ding.entry.components import load_config, load_weights
+from ding.entry.zoo import find_trained
 from ding.policy import Policy, create_policy
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils import read_file
 from ding.utils.errors import CheckpointError, ConfigError
 
-_CONFIG = "formatted_total_config.py"
-_BEST = "ckpt_best.pth.tar"
-_NUMBERED = re.compile(r"iteration_(\d+)\.pth\.tar")
 #: Observations on which an exported policy has to act as this one does.
 _CHECKS = 64
 _TOLERANCE = 1e-4
@@ -120,26 +117,23 @@ def load(run: str | os.PathLike, checkpoint: str | os.PathLike | None = None) ->
     The run's config is executed as Python: load runs that you trust.
 
     Args:
-        run: The run's folder.
+        run: The run's folder, or ``zoo:NAME`` for a policy that the package brings.
         checkpoint: File of the weights; by default the best, or else the newest.
 
     Raises:
         ConfigError: There is no run, or its environments normalise what the policy sees.
         CheckpointError: It has no weights, or they cannot be read.
     """
-    folder = os.fspath(run)
-    config = os.path.join(folder, _CONFIG)
-    if not os.path.isfile(config):
-        raise ConfigError(f"no run in {os.path.abspath(folder)!r}: there is no {_CONFIG}")
+    found = find_trained(run)
     options = {"command": False, "save_cfg": False, "renew_dir": False, "collects": False}
-    cfg = load_config(config, 0, None, None, **options)
+    cfg = load_config(found.config, 0, None, None, **options)
     if at(cfg, "env.norm_obs.use_norm"):
         raise ConfigError(
             "its environments normalise observations (env.norm_obs), which act() cannot; evaluate "
             "with ding -m eval"
         )
     cfg.policy.cuda = False
-    path = _newest(folder) if checkpoint is None else os.fspath(checkpoint)
+    path = found.weights if checkpoint is None else os.fspath(checkpoint)
     policy = create_policy(cfg.policy, enable_field=["eval"])
     load_weights(policy.eval_mode, read_file(path), path)
     return TrainedPolicy(policy, _shape(at(cfg, "policy.model.obs_shape")))
@@ -185,17 +179,6 @@ def _export(actor: nn.Module, example: torch.Tensor, path: str) -> Callable[[tor
         )
     evaluator: Any = ReferenceEvaluator(path)  # its annotation allows results by name
     return lambda obs: evaluator.run(None, {"obs": obs.numpy()})[0]
-
-
-def _newest(folder: str) -> str:
-    ckpt = os.path.join(folder, "ckpt")
-    names = os.listdir(ckpt) if os.path.isdir(ckpt) else []
-    if _BEST in names:
-        return os.path.join(ckpt, _BEST)
-    numbered = [match for match in map(_NUMBERED.fullmatch, names) if match]
-    if not numbered:
-        raise CheckpointError(f"{ckpt} holds no checkpoint; pass checkpoint")
-    return os.path.join(ckpt, max(numbered, key=lambda match: int(match[1]))[0])
 
 
 def _shape(obs_shape: Any) -> tuple[int, ...] | None:
