@@ -140,6 +140,15 @@ def test_command_prints_the_table_and_draws(runs):
     assert (runs / "out.png").exists()
 
 
+def test_files_that_a_pattern_matches_are_left_out(runs, tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+    picture = tmp_path / "old.png"
+    picture.write_bytes(b"")
+    out = str(tmp_path / "out.png")
+    done = CliRunner().invoke(main, ["plot", *map(str, [picture, *runs.iterdir()]), "-o", out])
+    assert done.exit_code == 0, done.output
+
+
 def test_command_fails_where_there_is_nothing(tmp_path):
     done = CliRunner().invoke(main, ["plot", str(tmp_path)])
     assert done.exit_code == 1

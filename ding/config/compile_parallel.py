@@ -172,6 +172,8 @@ def complete_parallel(
     notes = Notes() if notes is None else notes
     user, create = copied(cfg, "main_config"), copied(create_cfg, "create_config")
     system = copied(system_cfg, "system_config")
+    if not system:
+        notes.adapt("system_config is not given: all parts run here, files in the run's folder")
     check_create(create, notes, strict)
     _use_command_mode(create)
     settle_engine(system, create)

@@ -142,37 +142,31 @@ def read_config(path: str) -> tuple[dict, dict]:
     Raises:
         ConfigError: As `read_config_directly`, or one of the two is not defined.
     """
-    main, create = _named(path, ("main_config", "create_config"))
-    return main, create
+    return _parts(path, read_config_directly(path))
 
 
 def read_config_with_system(path: str) -> tuple[dict, dict, dict]:
     """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
 
+    The last may be missing, as in the config of a serial run: all of it has defaults.
+
     Raises:
-        ConfigError: As `read_config_directly`, or one of the three is not defined.
+        ConfigError: As `read_config`.
     """
-    main, create, system = _named(path, ("main_config", "create_config", "system_config"))
-    return main, create, system
-
-
-def _named(path: str, wanted: tuple[str, ...]) -> list[dict]:
     names = read_config_directly(path)
-    missing = [name for name in wanted if name not in names]
+    main, create = _parts(path, names)
+    return main, create, names.get("system_config", {})
+
+
+def _parts(path: str, names: dict) -> tuple[dict, dict]:
+    missing = [name for name in ("main_config", "create_config") if name not in names]
     if missing:
-        needed = f"{', '.join(wanted[:-1])} and {wanted[-1]}"
-        hint = ""
-        if missing == ["system_config"]:
-            hint = (
-                "; in parallel mode it says where the parts run and meet: dict(coordinator=dict(), "
-                "path_data='<exp_name>/data', path_policy='<exp_name>/policy')"
-            )
         raise ConfigError(
             f"{path} does not define {' and '.join(missing)} (it defines "
-            f"{', '.join(sorted(names)) or 'nothing'}): a config file holds the dicts "
-            f"{needed}{hint}"
+            f"{', '.join(sorted(names)) or 'nothing'}): a config file holds the dicts main_config "
+            "and create_config, and for parallel mode system_config"
         )
-    return [names[name] for name in wanted]
+    return names["main_config"], names["create_config"]
 
 
 def read_compiled(path: str) -> EasyDict:

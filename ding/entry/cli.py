@@ -275,17 +275,20 @@ def board(folder: str, host: str, port: int) -> None:
 
 
 @main.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@click.argument("runs", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("-o", "--output", default="returns.png", show_default=True,
               help="File to draw into: .png, .pdf, .svg or .html.")  # fmt: skip
 @click.option("-x", default="envstep", type=click.Choice(["envstep", "iter", "time"]),
               show_default=True, help="Environment steps, updates, or minutes.")  # fmt: skip
 def plot(runs: tuple[str, ...], output: str, x: Any) -> None:
-    """Draw the returns of RUNS over their seeds, grouped by config, and rank them."""
+    """Draw the returns of RUNS over their seeds, grouped by config, and rank them.
+
+    RUNS are folders; files among them, such as pictures that a pattern matches, are left out.
+    """
     from ding.plot import returns
 
     try:
-        found = returns(runs, x)
+        found = returns([run for run in runs if os.path.isdir(run)], x)
         click.echo(found.table())
         found.save(output)
     except (DingError, OSError) as error:

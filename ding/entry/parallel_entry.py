@@ -36,7 +36,7 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_key import make_run_key, read_run_key
 
-ParallelConfig = str | os.PathLike | tuple[dict, dict, dict] | list
+ParallelConfig = str | os.PathLike | tuple[dict, dict, dict] | tuple[dict, dict] | list
 
 
 def parallel_pipeline(
@@ -52,7 +52,8 @@ def parallel_pipeline(
     Processes that die are started again; what they print is in ``<exp_name>/log/<name>``.
 
     Args:
-        input_cfg: Path of a config file, or ``(main_config, create_config, system_config)``.
+        input_cfg: Path of a config file, or ``(main_config, create_config, system_config)``; of a
+            config without the last, that of a serial run, the parts run on this host.
         seed: Seed of everything random.
         enable_total_log: Whether workers also log what is not a warning.
         disable_flask_log: Whether servers keep single requests out of the logs.
@@ -105,14 +106,12 @@ def read_parallel(input_cfg: ParallelConfig) -> tuple[dict, dict, dict]:
     """
     if isinstance(input_cfg, str | os.PathLike):
         return read_config_with_system(os.fspath(input_cfg))
-    if isinstance(input_cfg, tuple | list) and len(input_cfg) == 3:
-        main, create, system = input_cfg
-        return main, create, system
+    if isinstance(input_cfg, tuple | list) and len(input_cfg) in (2, 3):
+        main, create, *rest = input_cfg
+        return main, create, rest[0] if rest else {}
     what = type(input_cfg).__name__
     if isinstance(input_cfg, tuple | list):
-        what = f"{len(input_cfg)} parts"
-        if len(input_cfg) == 2:
-            what += ": the third, system_config, is missing"
+        what = f"{len(input_cfg)} of them"
     raise ConfigError(
         "input_cfg must be the path of a config file or (main_config, create_config, "
         f"system_config), got {what}"

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main as ding
-from tests.docs.fences import ROOT, commands, inline_commands
+from tests.docs.fences import FIRST_HOUR, ROOT, commands, inline_commands
 
 #: What is added to a command so that it ends soon.
 SHORTER = {
@@ -22,7 +22,7 @@ SHORTER = {
     "ding -c my_config.py": ["--train-iter", "1"],
 }
 COMMANDS = [(page, tuple(words)) for page, words in commands()]
-DING = [words for _, words in COMMANDS if words[0] == "ding"]
+DING = [words for page, words in COMMANDS if words[0] == "ding" and page != FIRST_HOUR]
 # Processes, which are tried together below.
 TOGETHER = ("-m parallel", "-m dist", "status")
 # They take until Ctrl-C, or hours; tests/board and tests/entry/test_sweep.py try them.
@@ -139,7 +139,7 @@ def test_command_within_the_text(words, workplace, monkeypatch):
 
 def test_every_other_command_is_of_a_known_tool():
     others = {words[0] for _, words in COMMANDS if words[0] != "ding"}
-    assert others <= {"make", "pip", "tensorboard", "source"}
+    assert others <= {"make", "pip", "tensorboard", "source", "python3", "python"}
 
 
 @pytest.mark.parametrize("words", sorted({w for _, w in COMMANDS if w[0] == "make"}), ids=" ".join)

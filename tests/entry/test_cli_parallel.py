@@ -177,20 +177,21 @@ def test_wrong_usage(args, words):
     assert words in " ".join(err.split())
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["-m", "parallel"], "does not define system_config"),
-        (["-m", "dist", "-M", "config"], "does not define system_config"),
-        (["-m", "dist", "-M", "coordinator"], "is no compiled parallel config"),
-    ],
-)
-def test_a_config_of_another_kind(args, words):
+def test_a_config_that_is_not_compiled():
     Path("config.py").write_text("main_config = {}\ncreate_config = {}\n")
-    status, _, err = run(*args, "-c", "config.py")
+    status, _, err = run("-m", "dist", "-M", "coordinator", "-c", "config.py")
     assert status == 1
-    assert words in err
+    assert "is no compiled parallel config" in err
     assert "Traceback" not in err
+
+
+def test_the_config_of_a_serial_run_needs_nothing_else():
+    text = Path(write_config()).read_text()
+    Path("config.py").write_text(text[: text.index("system_config")])
+    status, out, err = run("-m", "parallel", "-c", "config.py", "--dry-run")
+    assert status == 0
+    assert "system_config is not given: all parts run here" in out + err
+    assert "parallel_pipeline(" in out
 
 
 # ---------------------------------------------------------------------- ding status

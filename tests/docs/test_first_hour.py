@@ -1,0 +1,60 @@
+"""The first hour works as a newcomer pastes it: file after file, command after command."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.fences import FIRST_HOUR, ROOT
+
+#: Set-up of the shell, which the tests have.
+SET_UP = ("python3 -m venv", "source", "pip")
+
+
+def pasted(line):
+    """Output of a command of the page."""
+    line = re.sub(r"^(ding|python)\b", lambda m: COMMANDS[m[1]], line)
+    done = subprocess.run(
+        line,
+        shell=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DING_CONSOLE": "plain"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+COMMANDS = {"ding": f"{sys.executable} -m ding", "python": sys.executable}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_every_block_in_its_order():
+    pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+    text = (ROOT / FIRST_HOUR).read_text()
+    outputs = {}
+    for language, block in re.findall(r"```(python|sh)\n(.*?)```", text, re.S):
+        if language == "python":
+            before = text[: text.index(block)].rsplit("```python", 1)[0]
+            name = re.findall(r"`(\w+\.py)`\s*$", before)[0]
+            Path(name).write_text(block)
+            continue
+        for line in block.splitlines():
+            command = line.split("  #")[0].strip()
+            if not command.startswith(SET_UP):
+                outputs[command] = pasted(command)
+    trained = [words for words in outputs if "-c line_" in words and "--train-iter" not in words]
+    assert len(trained) == 4
+    for words in trained:
+        assert outputs[words].count("converged: mean return") == (3 if "0-2" in words else 1), words
+    assert "policy.model.obs_shape = 2" in outputs["ding -m serial -c line_dqn.py -s 0"]
+    resumed = next(output for words, output in outputs.items() if "--resume" in words)
+    assert "resumed at iteration 200" in resumed
+    assert Path("returns.png").stat().st_size > 10_000
+    assert float(outputs["python act.py"].split()[-1]) > 0.5
