@@ -11,10 +11,8 @@ from typing import Any
 import click
 
 from ding import __version__
-from ding.entry import cli_options
+from ding.entry.cli_options import MODES, check_usage, parallel_options
 from ding.utils.errors import CallbackError, DingError, EnvError, RunError
-
-_MODES = ("serial", "serial_onpolicy", "serial_offline", "serial_bc", "parallel", "dist", "eval")
 
 #: So that a slip does not start a million runs.
 MAX_SEEDS = 1000
@@ -105,7 +103,7 @@ def _with_dashes(arg: str) -> str:
     invoke_without_command=True,
     subcommand_metavar="",
 )
-@click.option("-m", "--mode", type=click.Choice(_MODES),
+@click.option("-m", "--mode", type=click.Choice(MODES),
               help="What to do; without it, train as the policy wants.")  # fmt: skip
 @click.option("-c", "--config", type=click.Path(exists=True, dir_okay=False),
               help="Config file, .py or .yaml.")  # fmt: skip
@@ -130,7 +128,7 @@ def _with_dashes(arg: str) -> str:
 @click.option("--dry-run", is_flag=True,
               help="Print the whole config as a run would have it, and run nothing.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in the config's folder.")
-@cli_options.parallel_options
+@parallel_options
 @click.option("--profile", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Measure where the time goes; written to this folder.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Plain lines instead of a live display.")
@@ -158,10 +156,7 @@ def main(
         _list_types(query)
         return
     options["args"] = ctx.meta[_ARGS]
-    _check_usage(options, plain, quiet)
-    cli_options.check_usage(options)
-    if profile and options["mode"] == "parallel":
-        raise click.UsageError("--profile measures one process: use it with -m serial or -m dist")
+    check_usage({**options, "plain": plain, "quiet": quiet, "profile": profile})
     if plain or quiet:
         os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
@@ -330,43 +325,6 @@ def sweep(
         _fail(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _check_usage(options: dict[str, Any], plain: bool, quiet: bool) -> None:
-    config, env_id, policy = options["config"], options["env_id"], options["policy"]
-    if config and (env_id or policy):
-        raise click.UsageError(
-            "-c and -e/-p exclude each other; to change a config's environment: "
-            "--set env.env_id=..."
-        )
-    if not config and options["mode"] == "parallel":
-        raise click.UsageError("-m parallel needs a config file (-c)")
-    if not config and not (env_id and policy) and options["mode"] != "dist":
-        raise click.UsageError(
-            "what to run? Give a config file (-c), or an environment and a policy (-e and -p)"
-        )
-    if plain and quiet:
-        raise click.UsageError("--plain and --quiet exclude each other")
-    if options["jobs"] > 1 and options["resume"]:
-        raise click.UsageError("--jobs is for new runs, not --resume")
-    if options["dry_run"] and options["mode"] in ("eval", "dist"):
-        raise click.UsageError(f"--dry-run is not for -m {options['mode']}")
-    if options["jobs"] > 1 and options["mode"] in ("eval", "dist"):
-        raise click.UsageError(f"--jobs is not for -m {options['mode']}")
-    if options["mode"] == "eval":
-        wrong = [name for name in ("train_iter", "env_step", "resume") if options[name]]
-        if wrong:
-            raise click.UsageError(f"--{wrong[0].replace('_', '-')} is for training, not -m eval")
-        if len(options["seeds"]) > 1:
-            raise click.UsageError("-m eval takes one seed")
-    elif options["replay_path"]:
-        raise click.UsageError("--replay-path is for -m eval")
-    if options["mode"] in ("parallel", "dist"):
-        wrong = [name for name in ("env_step", "load_path") if options[name]]
-        if wrong:
-            raise click.UsageError(
-                f"--{wrong[0].replace('_', '-')} is not for -m {options['mode']}"
-            )
 
 
 def _list_types(name: str) -> None:

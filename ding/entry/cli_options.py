@@ -1,10 +1,14 @@
-"""Options of the command ``ding`` that only ``-m parallel`` and ``-m dist`` know."""
+"""Options of the command ``ding`` that only ``-m parallel`` and ``-m dist`` know, and which options
+have a meaning in which mode.
+"""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
 
+_SERIAL = ("serial", "serial_onpolicy", "serial_offline", "serial_bc")
+MODES = (*_SERIAL, "parallel", "dist", "eval")
 MODULES = (
     *("config", "coordinator", "learner", "collector"),
     *("learner_aggregator", "spawn_learner"),
@@ -83,40 +87,77 @@ def parallel_options(command: Callable) -> Callable:
     return command
 
 
+#: Where an option has a meaning, in words and as modes, ``None`` for the one that a config wants.
+_USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
+    ("-m eval", ("eval",), ("replay_path",)),
+    ("-m parallel", (None, "parallel"), ("engine", "address")),
+    ("-m parallel and -m dist", ("parallel", "dist"), ("coordinator_host", "coordinator_port")),
+    (
+        "-m dist",
+        ("dist",),
+        (
+            *("module", "module_name", "add", "delete", "restart", "learner_host", "learner_port"),
+            *("collector_host", "collector_port", "aggregator_host", "aggregator_port"),
+        ),
+    ),
+    ("training", (None, *_SERIAL, "parallel", "dist"), ("train_iter", "resume")),
+    ("training in one process", (None, *_SERIAL), ("env_step",)),
+    ("one process", (None, *_SERIAL, "eval"), ("load_path",)),
+    ("runs that one command starts", (None, *_SERIAL, "parallel"), ("jobs", "dry_run")),
+    ("one process, such as -m serial", (None, *_SERIAL, "dist", "eval"), ("profile",)),
+)
+
+
 def check_usage(options: Mapping[str, Any]) -> None:
-    """Refuse what does not go together.
+    """Refuse what has no meaning in the mode, and what does not go together.
 
     Raises:
-        click.UsageError: It does not.
+        click.UsageError: The first that is wrong.
     """
     mode = options["mode"]
-    replicas = [name for name in ("add", "delete", "restart") if options[name]]
-    for name in ("engine", "address"):
-        if options[name] and mode not in (None, "parallel"):
-            raise click.UsageError(f"--{name} is for -m parallel")
-    if mode != "dist":
-        known = ("coordinator_host", "coordinator_port") if mode == "parallel" else ()
-        wrong = [
-            n for n in options if n.endswith(("_host", "_port")) and options[n] and n not in known
-        ]
+    given = {name for name in options if options[name] and (name, options[name]) != ("jobs", 1)}
+    for where, modes, names in _USES:
+        for name in names:
+            if name in given and mode not in modes:
+                instead = "" if mode is None else f", not -m {mode}"
+                raise click.UsageError(f"--{name.replace('_', '-')} is for {where}{instead}")
+    if mode == "eval" and len(options["seeds"]) > 1:
+        raise click.UsageError("-m eval takes one seed")
+    for wrong, message in _combinations(mode, given):
         if wrong:
-            where = f"-m {mode}" if mode else "one process"
-            raise click.UsageError(
-                f"--{wrong[0].replace('_', '-')} has no effect with {where}: it is for -m dist"
-            )
-        for name in ("module", "module_name", *replicas):
-            if options[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} is for -m dist")
-        return
-    if len(replicas) + bool(options["module"]) != 1:
-        raise click.UsageError(
-            f"-m dist needs one of -M {'|'.join(MODULES)}, --add, --delete and --restart"
-        )
-    if replicas and not options["coordinator_name"]:
-        raise click.UsageError(f"--{replicas[0]} needs --coordinator-name")
-    if options["restart"] and not options["restart_pod_name"]:
-        raise click.UsageError("--restart needs --restart-pod-name")
-    if options["module"] and not options["config"]:
-        raise click.UsageError(
-            "-m dist needs a config file (-c); for parts, the one that -M config wrote"
-        )
+            raise click.UsageError(message)
+
+
+def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str]]:
+    """Options that exclude or need each other: whether they are wrong, and what to say then.
+
+    Args:
+        given: Names of the options that were given.
+    """
+    replicas = [name for name in ("add", "delete", "restart") if name in given]
+    is_dist = mode == "dist"
+    yield (
+        "config" in given and bool(given & {"env_id", "policy"}),
+        "-c and -e/-p exclude each other; to change a config's environment: --set env.env_id=...",
+    )
+    yield "config" not in given and mode == "parallel", "-m parallel needs a config file (-c)"
+    yield (
+        not (is_dist or "config" in given or given >= {"env_id", "policy"}),
+        "what to run? Give a config file (-c), or an environment and a policy (-e and -p)",
+    )
+    yield given >= {"plain", "quiet"}, "--plain and --quiet exclude each other"
+    yield given >= {"jobs", "resume"}, "--jobs is for new runs, not --resume"
+    yield (
+        is_dist and len(replicas) + ("module" in given) != 1,
+        f"-m dist needs one of -M {'|'.join(MODULES)}, --add, --delete and --restart",
+    )
+    for name in replicas:
+        yield "coordinator_name" not in given, f"--{name} needs --coordinator-name"
+    yield (
+        "restart" in given and "restart_pod_name" not in given,
+        "--restart needs --restart-pod-name",
+    )
+    yield (
+        "module" in given and "config" not in given,
+        "-m dist needs a config file (-c); for parts, the one that -M config wrote",
+    )

@@ -160,7 +160,10 @@ def test_configs_for_parts():
     ("args", "words"),
     [
         (["-m", "parallel"], "-m parallel needs a config file"),
-        (["-m", "parallel", "-c", "config.py", "--env-step", "9"], "--env-step is not for -m par"),
+        (
+            ["-m", "parallel", "-c", "config.py", "--env-step", "9"],
+            "training in one process, not -m par",
+        ),
         (["-m", "dist", "-c", "config.py"], "-m dist needs one of -M config|coordinator"),
         (["-m", "dist", "-M", "learner"], "-m dist needs a config file"),
         (["-m", "serial", "-c", "config.py", "-M", "learner"], "--module is for -m dist"),
