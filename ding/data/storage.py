@@ -1,12 +1,17 @@
 """Objects in files, known by their paths, that another process may load."""
 
 import os
+import threading
 import time
 import uuid
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ding.utils.file_helper import read_file, remove_file, save_file
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -28,30 +33,48 @@ class FileStorage:
         return read_file(self.path)
 
 
-class FileModelStorage(FileStorage):
-    """The state of a model in a file."""
-
-
-class AgingFolder:
-    """A folder whose own files are removed when they are too old.
+class FileLoader:
+    """Threads that work on the files of a folder, which are removed when they are too old.
 
     Args:
-        dirname: Made if it is missing.
-        ttl: Seconds that a file stays.
+        dirname: The folder; made if it is missing.
+        ttl: Seconds that a file stays at least; it goes when a later one is written.
+        worker_num: Number of threads.
     """
 
-    def __init__(self, dirname: str, ttl: float) -> None:
+    def __init__(self, dirname: str, ttl: float, worker_num: int) -> None:
         os.makedirs(dirname, exist_ok=True)
-        self._dirname, self._ttl = dirname, ttl
+        self._dirname, self._ttl, self._worker_num = dirname, ttl, worker_num
         self._files: list[tuple[float, str]] = []
+        self._lock = threading.RLock()
+        self._pool: ThreadPoolExecutor | None = None
 
-    def new_path(self, prefix: str) -> str:
-        """A path that nobody has used."""
-        return os.path.join(self._dirname, f"{prefix}_{uuid.uuid4().hex}")
+    def start(self) -> None:
+        """Start the threads; again does nothing."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._worker_num, type(self).__name__)
 
-    def note(self, path: str) -> None:
-        """A file was written; the time of those that are too old has come."""
+    def shutdown(self, timeout: float | None = None) -> None:
+        """End the threads; what nobody has begun to work on is not done any more."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _submit(self, work: Callable[[], _Result]) -> Future[_Result]:
+        with self._lock:
+            if self._pool is None:
+                raise RuntimeError(f"the {type(self).__name__} was not started: call start() first")
+            return self._pool.submit(work)
+
+    def _write(self, data: Any) -> FileStorage:
+        """Write a new file, and remove those whose time has come."""
+        storage = FileStorage(os.path.join(self._dirname, uuid.uuid4().hex))
+        storage.save(data)
         now = time.monotonic()
-        self._files.append((now, path))
-        while self._files[0][0] < now - self._ttl:
-            remove_file(self._files.pop(0)[1])
+        with self._lock:
+            self._files.append((now, storage.path))
+            while self._files[0][0] < now - self._ttl:
+                remove_file(self._files.pop(0)[1])
+        return storage
