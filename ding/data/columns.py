@@ -482,10 +482,16 @@ def _stack_mappings(rows: Sequence[Mapping[str, Any]], path: str) -> dict[str, C
     keys = rows[0].keys()
     if any(row.keys() != keys for row in rows):
         raise DataError(f"rows differ in their keys{f' under {path!r}' if path else ''}")
-    return {key: _stack([row[key] for row in rows], f"{path}{key}") for key in keys}
+    return {key: stack([row[key] for row in rows], f"{path}{key}") for key in keys}
 
 
-def _stack(values: list[Any], path: str) -> Column:
+def stack(values: list[Any], path: str) -> Column:
+    """One column of what rows have under a name.
+
+    Raises:
+        DataError: Types or shapes differ, or these are no tensors, arrays, numbers or mappings of
+            them; names the column by `path`.
+    """
     first = values[0]
     kind = type(first)
     if any(type(value) is not kind for value in values):

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ding.data.columns import Columns
+from ding.data.tree import tree_paths
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import DataError
 
@@ -73,23 +74,10 @@ def _check_obs(column: Any, shape: Any, name: str, source: str) -> None:
 
 
 def _check_finite(column: Any, name: str, source: str) -> None:
-    if isinstance(column, Mapping):
-        for key, part in column.items():
-            _check_finite(part, f"{name}.{key}", source)
-        return
-    values = column if isinstance(column, np.ndarray | torch.Tensor) else None
-    if values is None or len(values) == 0:
-        return
-    array = np.asarray(values)
-    if array.dtype.kind != "f":
-        return
-    bad = ~np.isfinite(array.reshape(len(array), -1)).all(1)
-    if bad.any():
-        first = int(bad.argmax())
-        raise DataError(
-            f"{name!r} of {source} has NaN or infinite values in {int(bad.sum())} of {len(array)} "
-            f"transitions, first in number {first}: {_short(array[first])}; expected finite numbers"
-        )
+    for path, leaf in tree_paths({name: column}):
+        if isinstance(leaf, np.ndarray | torch.Tensor) and np.asarray(leaf).dtype.kind == "f":
+            bad, found = ~np.isfinite(_flat(leaf)).all(1), "has NaN or infinite values"
+            _refuse(bad, leaf, ".".join(path), source, found, "finite numbers")
 
 
 def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) -> None:
@@ -107,7 +95,7 @@ def _check_action(action: np.ndarray, policy: Mapping[str, Any], source: str) ->
         return
     _check_width(action, len(sizes), source)
     for k, size in enumerate(sizes):
-        _check_choices(action.reshape(len(action), -1)[:, k], size, source)
+        _check_choices(_flat(action)[:, k], size, source)
 
 
 def _has_no_choices(policy: Mapping[str, Any]) -> bool:
@@ -127,28 +115,34 @@ def _check_width(action: np.ndarray, width: int, source: str) -> None:
 
 
 def _check_bounds(action: np.ndarray, source: str) -> None:
-    beyond = (np.abs(action.reshape(len(action), -1)) > 1 + _TOLERANCE).any(1)
-    if beyond.any():
-        first = int(beyond.argmax())
-        raise DataError(
-            f"'action' of {source} is out of bounds in {int(beyond.sum())} of {len(action)} "
-            f"transitions, first in number {first}: {_short(action[first])}; expected numbers in "
-            "[-1, 1]. Divide them by the bounds of the environment's actions, and set env.act_scale"
-        )
+    beyond = (np.abs(_flat(action)) > 1 + _TOLERANCE).any(1)
+    wanted = (
+        "numbers in [-1, 1]. Divide them by the bounds of the environment's actions, and set "
+        "env.act_scale"
+    )
+    _refuse(beyond, action, "action", source, "is out of bounds", wanted)
 
 
 def _check_choices(choice: np.ndarray, size: int, source: str) -> None:
     wrong = (choice < 0) | (choice >= size) | (choice != np.floor(choice))
-    if wrong.any():
-        first = int(wrong.argmax())
-        raise DataError(
-            f"'action' of {source} is no index of an action in {int(wrong.sum())} of {len(choice)} "
-            f"transitions, first in number {first}: {choice[first]}; expected whole numbers from 0 "
-            f"to {size - 1}, by policy.model.action_shape"
-        )
+    wanted = f"whole numbers from 0 to {size - 1}, by policy.model.action_shape"
+    _refuse(wrong, choice, "action", source, "is no index of an action", wanted)
 
 
-def _short(values: np.ndarray) -> str:
-    flat = np.ravel(values)
-    shown = ", ".join(f"{value:g}" for value in flat[:8].tolist())
-    return f"[{shown}{', ...' if len(flat) > 8 else ''}]"
+def _refuse(bad: np.ndarray, rows: Any, name: str, source: str, what: str, wanted: str) -> None:
+    """Name the first of the rows that are bad, if there are any; bool [n]."""
+    if not bad.any():
+        return
+    first = int(bad.argmax())
+    row = np.asarray(np.asarray(rows)[first])
+    shown = ", ".join([f"{value:g}" for value in row.flat[:8]] + ["..."] * (row.size > 8))
+    raise DataError(
+        f"{name!r} of {source} {what} in {int(bad.sum())} of {len(bad)} transitions, first in "
+        f"number {first}: {f'[{shown}]' if row.ndim else shown}; expected {wanted}"
+    )
+
+
+def _flat(rows: Any) -> np.ndarray:
+    """An array ``[n, ...]`` as ``[n, k]``."""
+    array = np.asarray(rows)
+    return array.reshape(len(array), math.prod(array.shape[1:]))

@@ -11,6 +11,7 @@ import torch
 from ding.data.columns import Columns, as_columns
 from ding.data.offline.fields import read_fields
 from ding.data.offline.transition_dataset import TransitionDataset, data_path
+from ding.data.tree import tree_map, tree_paths
 from ding.utils.errors import (
     CheckpointError,
     CheckpointNotFoundError,
@@ -66,7 +67,7 @@ def read_hdf5(path: str) -> Columns:
                     f"{path} holds episodes, as Minari's files do: set "
                     "policy.collect.data_type='minari' and data_path to the data set's id"
                 )
-            return read_fields(list(file), lambda name: _read(file[name]), path)
+            return read_fields(list(file), lambda name: tree_map(_read, file[name]), path)
     except (OSError, RuntimeError, KeyError) as error:
         # h5py says the first when a file is cut short, and the others when its inside is damaged.
         raise CheckpointError(
@@ -75,9 +76,8 @@ def read_hdf5(path: str) -> Columns:
         ) from error
 
 
-def _read(item: Any) -> Any:
-    """An array, or a group as a mapping of them."""
-    return {name: _read(item[name]) for name in item} if hasattr(item, "keys") else item[()]
+def _read(dataset: Any) -> Any:
+    return dataset[()]
 
 
 def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -100,9 +100,11 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with h5py.File(temporary, "x") as file:
-            for name, column in data.columns.items():
-                is_number = name == "reward" and column.shape[1:] == (1,)  # type: ignore[union-attr]
-                _write(file, name, column[:, 0] if is_number else column)  # type: ignore[index]
+            for name, leaf in tree_paths(data.columns):
+                if isinstance(leaf, np.ndarray | torch.Tensor):
+                    is_number = name == ("reward",) and leaf.shape[1:] == (1,)
+                    array = np.asarray(leaf[:, 0] if is_number else leaf)
+                    file.create_dataset("/".join(name), data=array)
         os.replace(temporary, path)
     except OSError as error:
         raise CheckpointWriteError(
@@ -111,15 +113,6 @@ def write_hdf5(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
     finally:
         with suppress(OSError):
             os.remove(temporary)
-
-
-def _write(group: Any, name: str, column: Any) -> None:
-    if isinstance(column, Mapping):
-        inner = group.create_group(name)
-        for key, part in column.items():
-            _write(inner, key, part)
-    elif isinstance(column, np.ndarray | torch.Tensor):
-        group.create_dataset(name, data=np.asarray(column))
 
 
 def _h5py() -> Any:

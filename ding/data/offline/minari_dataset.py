@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ding.data.offline.transition_dataset import (
     data_path,
     path_key,
 )
-from ding.data.tree import tree_map
+from ding.data.tree import tree_map, tree_take
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.registry_factory import DATASET_REGISTRY
 
@@ -154,40 +154,26 @@ def read_minari(dataset_id: str) -> Columns:
             f"the data set {dataset_id!r} is not on this machine ({error}): "
             f"minari download {dataset_id}"
         ) from error
-    columns = _joined(dataset.iterate_episodes(), dataset_id)
-    scale = _bound(dataset)
-    if scale is not None:
-        columns["action"] = columns["action"] / torch.from_numpy(scale)
-    return Columns(columns)
-
-
-def _joined(episodes: Iterable[Any], dataset_id: str) -> dict[str, Any]:
-    parts = [_columns_of(episode) for episode in episodes if len(episode.rewards)]
+    parts = [Columns(_columns_of(one)) for one in dataset.iterate_episodes() if len(one.rewards)]
     if not parts:
         raise DataError(f"the data set {dataset_id!r} has no transitions")
-    return {name: _concat([part[name] for part in parts]) for name in parts[0]}
+    data = Columns.concat(parts).map_columns(as_column)
+    scale = _bound(dataset)
+    if scale is not None:
+        data = data.with_columns(action=data.column("action") / torch.from_numpy(scale))
+    return data
 
 
 def _columns_of(episode: Any) -> dict[str, Any]:
     """Of T transitions; there is one observation more."""
+    obs = tree_map(as_plain, episode.observations)
     return {
-        "obs": tree_map(lambda leaf: leaf[:-1], _arrays(episode.observations)),
-        "next_obs": tree_map(lambda leaf: leaf[1:], _arrays(episode.observations)),
-        "action": tree_map(as_index, _arrays(episode.actions)),
+        "obs": tree_take(obs, slice(-1)),
+        "next_obs": tree_take(obs, slice(1, None)),
+        "action": tree_map(lambda leaf: as_index(as_plain(leaf)), episode.actions),
         "reward": np.asarray(episode.rewards, np.float32),
         "done": np.asarray(episode.terminations, bool),
     }
-
-
-def _arrays(value: Any) -> Any:
-    return tree_map(as_plain, value)
-
-
-def _concat(parts: list[Any]) -> Any:
-    if isinstance(parts[0], Mapping):
-        return {name: _concat([part[name] for part in parts]) for name in parts[0]}
-    array = np.concatenate(parts)
-    return as_column(array)
 
 
 def _bound(dataset: Any) -> np.ndarray | None:

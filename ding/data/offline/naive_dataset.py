@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data.columns import Columns
+from ding.data.columns import Columns, stack
 from ding.data.offline.fields import NAMES, read_fields
 from ding.data.offline.hdf5_dataset import is_hdf5, read_hdf5
 from ding.data.offline.saved_items import items_of_ring, items_of_run
@@ -52,8 +52,10 @@ def read_saved(path: str, allow_pickle: bool = False) -> Columns | list[Any]:
     else:
         data = read_file(path, allow_pickle=allow_pickle, columns=True)
     if isinstance(data, UniformRows):
-        columns = _columns_of(data)
-        return data.rows() if columns is None else Columns(columns)
+        try:
+            return Columns(_columns_of(data))
+        except DataError:
+            return data.rows()
     if isinstance(data, dict) and isinstance(data.get("items"), dict):
         data = items_of_ring(data["items"])
     if isinstance(data, dict) and any(_is_array(data.get(name)) for name in NAMES["obs"]):
@@ -68,24 +70,20 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray | torch.Tensor)
 
 
-def _columns_of(rows: UniformRows) -> dict[str, Any] | None:
-    """The columns of a file; ``None`` if one of them is no array."""
+def _columns_of(rows: UniformRows) -> dict[str, Any]:
+    """The columns of a file; of lists, stacked as rows are.
+
+    Raises:
+        DataError: One of them holds no numbers.
+    """
     found: dict[str, Any] = {}
     for name, column in rows.columns.items():
         if isinstance(column, UniformRows):
             column = _columns_of(column)
         elif isinstance(column, list):
-            column = _as_array(column)
-        if column is None:
-            return None
+            column = stack(column, name)
         found[name] = column
     return found
-
-
-def _as_array(values: list[Any]) -> np.ndarray | None:
-    """Python numbers as an array, as rows of them are stacked."""
-    kinds = {type(value) for value in values}
-    return np.asarray(values) if len(kinds) == 1 and kinds <= {bool, int, float} else None
 
 
 def write_naive(path: str, data: Columns | list[Any]) -> None:
@@ -103,8 +101,8 @@ def _rows_of(columns: Mapping[str, Any]) -> UniformRows:
     found: dict[str, Any] = {}
     for name, column in columns.items():
         if isinstance(column, Mapping):
-            found[name] = _rows_of(column)
-        else:
-            is_array = isinstance(column, np.ndarray | torch.Tensor)
-            found[name] = column if is_array else list(column)
+            column = _rows_of(column)
+        elif not _is_array(column):
+            column = list(column)
+        found[name] = column
     return UniformRows(found)
