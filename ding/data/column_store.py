@@ -177,18 +177,10 @@ class ColumnStore:
                     if is_tensor:
                         value = value.numpy()
                     if value.dtype != dtype or value.shape != shape:
-                        return self._write_unusual_row(slot, row)
+                        return False
                 target[slot] = value
         except (AttributeError, TypeError, RuntimeError):
-            return self._write_unusual_row(slot, row)
-        return True
-
-    def _write_unusual_row(self, slot: int, row: Mapping[str, Any]) -> bool:
-        values = [field.accept_one(row[name]) for name, field in zip(self._names, self._fields)]
-        if any(value is None for value in values):
             return False
-        for field, value in zip(self._fields, values):
-            field.array[slot] = value
         return True
 
     # ------------------------------------------------------------------ out

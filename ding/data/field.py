@@ -85,15 +85,6 @@ class Field:
             return IndexedColumn(array, value.index[rows.start : rows.stop])
         return array[rows.start : rows.stop]
 
-    def accept_one(self, value: Any) -> Any:
-        """One row's value as something that can be assigned to a slot, or None."""
-        if type(value) is self.scalar:
-            return value
-        array = value if isinstance(value, np.generic) else self._as_array(value)
-        if array is None or array.dtype != self.dtype or array.shape != self.shape:
-            return None
-        return array
-
     def _as_array(self, value: Any) -> np.ndarray | None:
         """`value` as an array if it is of this field's kind."""
         if self.torch_dtype is not None:

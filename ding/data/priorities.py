@@ -167,19 +167,14 @@ class Priorities(Slots):
             Slots int64 [size] and weights float32 [size].
         """
         if self._sum is None:
-            return self._draw_uniform(source, size, among), self._ones_of(size)
-        if among is not None:
-            masses = self._masses(self.values[among])
-            running = masses.cumsum()
-            points = source.spread(size, running[-1])
-            at = np.minimum(running.searchsorted(points, side="right"), len(among) - 1)
-            slots, least, masses = among[at], masses.min(), masses[at]
-        else:
-            assert self._min is not None
+            slots = self._draw_uniform(source, size, among)
+        elif among is None:
             slots = self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
-            least, masses = self._min.min, self._sum.get_trusted(slots)
-        masses /= least
-        return slots, (masses**-beta).astype(np.float32)
+        else:
+            running = self._masses(self.values[among]).cumsum()
+            at = running.searchsorted(source.spread(size, running[-1]), side="right")
+            slots = among[np.minimum(at, len(among) - 1)]
+        return slots, self.weights(slots, beta, among)
 
     def weights(
         self, slots: np.ndarray, beta: float, among: np.ndarray | None = None
@@ -188,8 +183,9 @@ class Priorities(Slots):
         if self._sum is None:
             return self._ones_of(len(slots))
         assert self._min is not None
-        least = self._min.min if among is None else self._masses(self.values[among]).min()
-        return ((self._sum.get_trusted(slots) / least) ** -beta).astype(np.float32)
+        weights = self._sum.get_trusted(slots)
+        weights /= self._min.min if among is None else self._masses(self.values[among]).min()
+        return (weights**-beta).astype(np.float32)
 
     def _draw_uniform(self, source: Draw, size: int, among: np.ndarray | None) -> np.ndarray:
         n = self.count if among is None else len(among)

@@ -34,49 +34,38 @@ class SampledDataAttrMonitor(LoggedModel[BaseTime]):
 
     def __init__(self, time_: BaseTime, expire: int | float) -> None:
         super().__init__(time_, expire)
-        for name, kind in _ATTRIBUTES.items():
+        for name, (_, kind) in _FIGURES.items():
             self.register_attribute_value(kind, name, self._reducer(name, _REDUCE[kind]))
 
-    def _reducer(self, name: str, reduce: Callable[[list[float]], float]) -> Callable[[], float]:
+    def _reducer(self, name: str, reduce: Callable[[Any], Any]) -> Callable[[], float]:
         def value() -> float:
             # Not the one that was replaced when the span began.
             spans = self.range_values[name]()
-            values = [value for (begin, end), value in spans if begin < end]
-            return reduce([v for v in values if v is not None])
+            values = [v for (begin, end), v in spans if begin < end and v is not None]
+            return reduce(values).item() if values else 0
 
         return value
 
     def summary(self) -> dict[str, float]:
         """Each figure over the span."""
-        return {name: getattr(self, kind)[name]() for name, kind in _ATTRIBUTES.items()}
+        return {name: getattr(self, kind)[name]() for name, (_, kind) in _FIGURES.items()}
 
 
-_ATTRIBUTES = {
-    "use_max": "max",
-    "use_avg": "avg",
-    "priority_max": "max",
-    "priority_avg": "avg",
-    "priority_min": "min",
-    "staleness_max": "max",
-    "staleness_avg": "avg",
+#: Figures by name: of which column, and how it is reduced.
+_FIGURES = {
+    name: name.rsplit("_", 1)
+    for name, value in vars(SampledDataAttrMonitor).items()
+    if isinstance(value, LoggedValue)
 }
-
-_REDUCE: dict[str, Callable[[list[float]], float]] = {
-    "max": lambda values: max(values, default=0),
-    "min": lambda values: min(values, default=0),
-    "avg": lambda values: sum(values) / len(values) if values else 0.0,
-}
+_REDUCE: dict[str, Callable[[Any], Any]] = {"max": np.max, "min": np.min, "avg": np.mean}
 
 
 def summarise_samples(samples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """What `SampledDataAttrMonitor` tells of these samples, each with its columns."""
-    columns = {name.rsplit("_", 1)[0] for name in _ATTRIBUTES}
+    columns = {column for column, _ in _FIGURES.values()}
     values = {name: np.concatenate([sample[name] for sample in samples]) for name in columns}
-    figures = (name.rsplit("_", 1) for name in _ATTRIBUTES)
-    return {f"{name}_{kind}": float(_OF_ONE[kind](values[name])) for name, kind in figures}
-
-
-_OF_ONE: dict[str, Callable[[np.ndarray], Any]] = {"max": np.max, "min": np.min, "avg": np.mean}
+    figures = _FIGURES.items()
+    return {name: float(_REDUCE[kind](values[column])) for name, (column, kind) in figures}
 
 
 def _counter(name: str, doc: str) -> property:
