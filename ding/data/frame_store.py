@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ding.data.field import as_array
+from ding.data.fingerprints import bytes_of, fingerprints
 from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
 from ding.data.recycler import Recycler
@@ -39,9 +40,6 @@ class FramePair:
         self.row_bytes = int(np.prod(shape)) * dtype.itemsize
         # One frame per row, and some for the ends of trajectories.
         self._room = capacity + capacity // 8 + 64
-        rng = np.random.default_rng(0)
-        words = self.row_bytes // 8 + self.row_bytes % 8
-        self._weights = rng.integers(1 << 62, size=words, dtype=np.uint64) | np.uint64(1)
         self._recycler = Recycler()
         self._by_print: dict[int, int] = {}
         self._frames: np.ndarray
@@ -130,9 +128,9 @@ class FramePair:
         return self._intern_frames(column.source[named], users)[index]
 
     def _intern_frames(self, frames: np.ndarray, users: np.ndarray) -> np.ndarray:
-        raw = _bytes_of(frames)
+        raw = bytes_of(frames)
         slots = np.empty(len(frames), np.int64)
-        prints = self._fingerprints(raw)
+        prints = fingerprints(raw)
         for i, (key, count) in enumerate(zip(prints.tolist(), users.tolist())):
             slot = self._by_print.get(key)
             if slot is None or not (self._raw[slot] == raw[i]).all():
@@ -162,15 +160,6 @@ class FramePair:
         """Each live frame of the first `filled` rows once, and which rows refer to it."""
         frames, first, second = self.rows(np.arange(filled))
         return {"frames": frames, "first": first, "second": second}
-
-    def _fingerprints(self, raw: np.ndarray) -> np.ndarray:
-        """uint64 [n] of bytes [n, row_bytes]; every byte counts, and so does its place."""
-        whole = self.row_bytes // 8
-        words, rest = raw[:, : whole * 8].view(np.uint64), raw[:, whole * 8 :]
-        prints = np.einsum("ij,j->i", words, self._weights[:whole])
-        if rest.shape[1]:
-            prints += rest.astype(np.uint64) @ self._weights[whole:]
-        return prints
 
 
 def frames_once(first: Any, second: Any) -> tuple[IndexedColumn[Any], IndexedColumn[Any]] | None:
@@ -214,12 +203,7 @@ def _over(frames: Any, index: np.ndarray, n: int) -> tuple[IndexedColumn[Any], I
     return IndexedColumn(frames, index[:n]), IndexedColumn(frames, index[n:])
 
 
-def _bytes_of(frames: Any) -> np.ndarray:
-    """uint8 [n, row_bytes]."""
-    return np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
-
-
 def _words_of(frames: Any) -> np.ndarray:
     """The bytes of each frame, eight at a time if they can be."""
-    raw = _bytes_of(as_array(frames))
+    raw = bytes_of(as_array(frames))
     return raw.view(np.uint64) if raw.shape[1] % 8 == 0 else raw

@@ -70,12 +70,11 @@ class ShmBufferContainer:
     """
 
     def __init__(self, dtype: Any, shape: Any, copy_on_get: bool = True) -> None:
-        self._data: Any
+        self._data: ShmBuffer | dict[str, ShmBufferContainer]
         if isinstance(shape, Mapping):
+            dtypes = dtype if isinstance(dtype, Mapping) else dict.fromkeys(shape, dtype)
             self._data = {
-                key: ShmBufferContainer(
-                    dtype[key] if isinstance(dtype, Mapping) else dtype, part, copy_on_get
-                )
+                key: ShmBufferContainer(dtypes[key], part, copy_on_get)
                 for key, part in shape.items()
             }
         else:

@@ -1,11 +1,12 @@
 """Which transitions of a data set follow each other."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ding.data.columns import Columns
+from ding.data.fingerprints import bytes_of, fingerprints
+from ding.data.tree import tree_leaves
 
 
 def trajectories(data: Columns) -> tuple[np.ndarray, np.ndarray]:
@@ -63,14 +64,6 @@ def _successors(obs: np.ndarray, next_obs: np.ndarray, done: np.ndarray) -> np.n
 
 
 def _prints(column: Any) -> np.ndarray:
-    """uint64 [N], the same for the same bytes; for others, as good as never."""
-    if isinstance(column, Mapping):
-        parts = [_prints(part) * np.uint64(2 * i + 1) for i, part in enumerate(column.values())]
-        return np.stack(parts).sum(0, dtype=np.uint64)
-    array = np.ascontiguousarray(np.asarray(column))
-    raw = array.reshape(len(array), -1).view(np.uint8)
-    if raw.shape[1] % 8:
-        raw = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8)))
-    words = raw.view(np.uint64)
-    weights = np.random.default_rng(0).integers(1 << 63, size=words.shape[1], dtype=np.uint64)
-    return np.einsum("ij,j->i", words, weights * np.uint64(2) + np.uint64(1))
+    """uint64 [N], by the content of observations of one or several arrays."""
+    leaves = [fingerprints(bytes_of(np.asarray(leaf))) for leaf in tree_leaves(column)]
+    return leaves[0] if len(leaves) == 1 else fingerprints(bytes_of(np.stack(leaves, 1)))
