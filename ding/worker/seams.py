@@ -19,15 +19,13 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ding.data import Columns
+from ding.data.chunks.chunk_file import Samples as Samples
 from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
 from ding.worker.messages import ChunkReport, Json, Kind, Request, Task
 
 Answer = TypeVar("Answer")
-#: Samples as they are stored: columns, or one dict for each.
-Samples = Columns | list[dict[str, object]]
 #: Nested mappings of tensors, arrays, numbers and texts.
 State = Mapping[str, object]
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data.chunks.wire import facts_of, rows_of
+from ding.data.chunks.chunk_file import Samples
+from ding.data.chunks.wire import Fact, facts_of, rows_of
 from ding.data.columns import Columns
 from ding.data.frame_store import MIN_FRAME_BYTES
 from ding.data.id_column import IdColumn
 from ding.data.item_ring import ItemRing
+from ding.data.kinds import Column, Leaf, Row
 from ding.data.tree import tree_map
 from ding.utils.errors import ChunkError, DataError
 
@@ -39,7 +41,7 @@ class ChunkCache:
 
     def __init__(
         self,
-        read: Callable[[str], Columns | list[dict[str, Any]]],
+        read: Callable[[str], Samples],
         capacity: int,
         max_bytes: int | None = None,
     ) -> None:
@@ -56,7 +58,7 @@ class ChunkCache:
         #: Chunks read so far.
         self.reads = 0
 
-    def batch(self, wire: Mapping[str, Any]) -> Columns | list[dict[str, Any]]:
+    def batch(self, wire: Mapping[str, Any]) -> Samples:
         """The rows of a wire batch, with what the buffer said of them as further columns.
 
         Rows of chunks that cannot be read are replaced by others of the batch.
@@ -79,9 +81,9 @@ class ChunkCache:
                 kept = self._replace(names, chunk, row, good, lengths)
                 chunk, row = chunk[kept], row[kept]
                 facts = {name: column[kept] for name, column in facts.items()}
-            texts = {name: facts.pop(name) for name in [*facts] if _is_text(facts[name])}
+            texts, numbers = _texts_and_numbers(facts)
             assert self._ring is not None
-            data = self._ring.take((starts[chunk] + row) % self._ring.capacity, facts or None)
+            data = self._ring.take((starts[chunk] + row) % self._ring.capacity, numbers or None)
         return _with_texts(data, texts) if texts else data
 
     def take_bad(self) -> list[tuple[str, str]]:
@@ -94,10 +96,8 @@ class ChunkCache:
 
     def _load(self, names: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Number of the first row, and rows, of each chunk that can be read, all there at once."""
-        self._store(
-            self._read([n for n in names if n not in self._at and n not in self._known_bad])
-        )
-        if any(n not in self._at and n not in self._known_bad for n in names):
+        self._store(self._read(self._missing(names)))
+        if self._missing(names):
             # New ones took the place of others that this batch needs as well.
             self._reload(names)
         return {name: self._at[name] for name in names if name in self._at}
@@ -105,7 +105,7 @@ class ChunkCache:
     def _missing(self, names: Sequence[str]) -> list[str]:
         return [n for n in names if n not in self._at and n not in self._known_bad]
 
-    def _read(self, names: Sequence[str]) -> dict[str, Columns | list[dict[str, Any]]]:
+    def _read(self, names: Sequence[str]) -> dict[str, Samples]:
         found = {}
         for name in names:
             try:
@@ -131,7 +131,7 @@ class ChunkCache:
         self._at.clear()
         self._store(read)
 
-    def _store(self, read: Mapping[str, Columns | list[dict[str, Any]]]) -> None:
+    def _store(self, read: Mapping[str, Samples]) -> None:
         for name, data in read.items():
             if self._ring is None:
                 self._ring = ItemRing(self._capacity_for(data))
@@ -144,7 +144,7 @@ class ChunkCache:
             while next(iter(self._at.values()))[0] < oldest:
                 self._at.popitem(last=False)
 
-    def _capacity_for(self, data: Any) -> int:
+    def _capacity_for(self, data: Samples) -> int:
         # What the buffer holds of its oldest chunks is less than all of them.
         capacity = self._capacity + self._capacity // 16 + 2 * len(data)
         columns = data.columns_or_none() if isinstance(data, Columns) else None
@@ -179,13 +179,19 @@ class ChunkCache:
         return kept
 
 
-def _is_text(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype == object
+def _texts_and_numbers(facts: Mapping[str, Fact]) -> tuple[dict[str, np.ndarray], dict[str, Fact]]:
+    texts, numbers = {}, {}
+    for name, column in facts.items():
+        if isinstance(column, np.ndarray) and column.dtype == object:
+            texts[name] = column
+        else:
+            numbers[name] = column
+    return texts, numbers
 
 
-def _with_texts(data: Any, texts: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+def _with_texts(data: Samples, texts: Mapping[str, np.ndarray]) -> list[Row]:
     """Columns hold numbers alone: with texts they are rows."""
-    rows = list(data)
+    rows: list[Row] = list(data)
     for name, values in texts.items():
         for row, value in zip(rows, values.tolist()):
             row[name] = value
@@ -207,10 +213,10 @@ def _memory() -> int:
     return found
 
 
-def _row_bytes(column: Any) -> int:
+def _row_bytes(column: Column) -> int:
     sizes: list[int] = []
 
-    def note(leaf: Any) -> None:
+    def note(leaf: Leaf) -> None:
         array = leaf.numbers if isinstance(leaf, IdColumn) else leaf
         width = array.element_size() if isinstance(array, torch.Tensor) else array.itemsize
         sizes.append(width * int(np.prod(array.shape[1:])))

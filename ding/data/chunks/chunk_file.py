@@ -3,7 +3,7 @@
 import pickle
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ding.data.columns import Columns, as_columns
 from ding.data.frame_store import frames_once
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
+from ding.data.kinds import Row
 from ding.data.tree import tree_paths
 from ding.torch_utils.tensor_file import (
     Leaf,
@@ -26,8 +27,27 @@ from ding.utils.shared_folder import SharedFolder
 
 #: How files of `torch.save` start: as zip archives, the old ones as pickles.
 _OF_TORCH = (b"P", b"\x80")
-#: Names of a column and of the mappings that it is in.
-Place = tuple[str | int, ...]
+#: Samples as they are stored: columns, or one dict for each.
+Samples: TypeAlias = Columns | list[Row]
+#: What a column's name is in the file: those of the mappings that it is in, and its own.
+ColumnPath: TypeAlias = tuple[str | int, ...]
+
+
+class ChunkFacts(TypedDict):
+    """What a file of columns says of its tensors.
+
+    Attributes:
+        rows: Samples in it.
+        places: The path of each tensor's column.
+        ids: The prefixes of tensors that are the numbers of ids.
+        frames: For observations that are kept once: the tensor of frames, and those of ``obs`` and
+            ``next_obs``, which are indices into it.
+    """
+
+    rows: int
+    places: dict[str, list[str | int]]
+    ids: dict[str, str]
+    frames: list[list[str]]
 
 
 def chunk_name(buffer_id: str, worker: str, serial: str) -> str:
@@ -48,7 +68,7 @@ def chunk_pattern(buffer_id: str, worker: str | None = None) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(_part(buffer_id))}\.{by}\.(?:[0-9a-f]{{16}}_[0-9]+_)?[0-9]+")
 
 
-def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, Any]]) -> int:
+def write_chunk(folder: SharedFolder, name: str, data: Samples) -> int:
     """Write samples into the folder; the file appears under its name when it is complete.
 
     Returns:
@@ -79,7 +99,7 @@ def write_chunk(folder: SharedFolder, name: str, data: Columns | list[dict[str, 
     return len(content)
 
 
-def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]]:
+def read_chunk(folder: SharedFolder, name: str) -> Samples:
     """Read what `write_chunk` wrote, or a file of tensors of ``torch.save``.
 
     The memory of columns is the reader's own to write to.
@@ -110,7 +130,7 @@ def read_chunk(folder: SharedFolder, name: str) -> Columns | list[dict[str, Any]
 # ---------------------------------------------------------------------- columns
 
 
-def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
+def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
     """Columns as named tensors and arrays, big observations once; and what `chunk_columns`
     has to know beside them, plain JSON.
 
@@ -121,7 +141,7 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], dict[str, Any]]:
     found, rows = windows[0] if len(windows) == 1 else (columns.columns, range(len(columns)))
     leaves = {place: _part_of(leaf, rows) for place, leaf in _leaves(found)}
     names = _names(leaves)
-    facts: dict[str, Any] = {
+    facts: ChunkFacts = {
         "rows": len(columns),
         "places": {name: list(place) for place, name in names.items()},
         "ids": {},
@@ -148,9 +168,9 @@ def _part_of(leaf: Any, rows: range) -> Any:
     return leaf if len(leaf) == len(rows) else leaf[rows.start : rows.stop]
 
 
-def _names(leaves: Iterable[Place]) -> dict[Place, str]:
+def _names(leaves: Iterable[ColumnPath]) -> dict[ColumnPath, str]:
     """A name in the file for each place."""
-    names: dict[Place, str] = {}
+    names: dict[ColumnPath, str] = {}
     taken: set[str] = set()
     for place in leaves:
         names[place] = _free_name(".".join(map(str, place)), taken)
@@ -164,7 +184,7 @@ def _free_name(name: str, taken: Container[str]) -> str:
     return name
 
 
-def _leaves(columns: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
+def _leaves(columns: Mapping[str, Any]) -> Iterator[tuple[ColumnPath, Any]]:
     for place, leaf in tree_paths(columns):
         for name in place:
             if type(name) not in (str, int):
@@ -210,7 +230,7 @@ def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:
 # ---------------------------------------------------------------------- rows
 
 
-def _as_rows(content: Any) -> list[dict[str, Any]]:
+def _as_rows(content: object) -> list[Row]:
     rows = [content] if isinstance(content, dict) else content
     if not isinstance(rows, list | tuple) or not rows:
         raise DataError(f"the file holds a {type(content).__name__}, not samples")

@@ -9,17 +9,24 @@ In ``info`` a bare number stands for all rows.
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from ding.data.columns import Columns
 from ding.data.id_column import IdColumn
+from ding.data.kinds import Items
 from ding.utils.errors import DataError
 
 #: Columns of a buffer of references that learners have no need of: they are in the data, or of use
 #: to the buffer alone.
 _NOT_SENT = frozenset({"chunk", "row", "collect_iter", "use", "staleness"})
+
+
+#: What a buffer gave: arrays, or ids, with an entry for each row.
+BatchColumns: TypeAlias = dict[str, Any]
+#: What the buffer says of each row.
+Fact: TypeAlias = np.ndarray | IdColumn
 
 
 class BatchWire(TypedDict):
@@ -37,14 +44,14 @@ class BatchWire(TypedDict):
     chunks: list[str]
     chunk: list[int]
     row: list[int]
-    info: dict[str, Any]
+    info: dict[str, object]
 
 
 # ---------------------------------------------------------------------- out
 
 
 def wire_batch(
-    batch_id: int, columns: Mapping[str, Any], index: np.ndarray, names: list[str]
+    batch_id: int, columns: BatchColumns, index: np.ndarray, names: list[str]
 ) -> BatchWire:
     """The message for rows that a buffer of references drew.
 
@@ -61,12 +68,12 @@ def wire_batch(
     }
 
 
-def sent(columns: Mapping[str, Any]) -> list[str]:
+def sent(columns: BatchColumns) -> list[str]:
     """Names of the columns that go to the learner beside the data."""
     return [name for name in columns if name not in _NOT_SENT]
 
 
-def _jsonable(column: Any) -> Any:
+def _jsonable(column: Fact) -> object:
     if isinstance(column, IdColumn):
         return {"prefix": column.prefix, "numbers": column.numbers.tolist()}
     if column.dtype.kind == "f" and (column == column[0]).all():
@@ -74,7 +81,7 @@ def _jsonable(column: Any) -> Any:
     return column.tolist()
 
 
-def columns_of(items: Any) -> dict[str, Any] | None:
+def columns_of(items: Items | None) -> BatchColumns | None:
     """What a buffer gave, as columns; of rows, what all of them have; None for nothing."""
     if items is None:
         return None
@@ -110,13 +117,13 @@ def rows_of(wire: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     raise DataError(f"a damaged batch came: {chunk.size} rows of {n} chunks, {row.size} places")
 
 
-def facts_of(info: Mapping[str, Any], n: int) -> dict[str, Any]:
+def facts_of(info: Mapping[str, Any], n: int) -> dict[str, Fact]:
     """What the buffer says of each of n rows: numbers, ``IdColumn``, or an array of texts.
 
     Raises:
         DataError: The message is damaged.
     """
-    facts = {}
+    facts: dict[str, Fact] = {}
     for name, value in info.items():
         try:
             facts[name] = _fact(value, n)
@@ -127,7 +134,7 @@ def facts_of(info: Mapping[str, Any], n: int) -> dict[str, Any]:
     return facts
 
 
-def _fact(value: Any, n: int) -> np.ndarray | IdColumn:
+def _fact(value: object, n: int) -> Fact:
     if isinstance(value, Mapping):
         return ids_of(value)
     column = _as_array(value) if isinstance(value, list) else np.full(n, value)
@@ -139,7 +146,7 @@ def ids_of(value: Mapping[str, Any]) -> IdColumn:
     return IdColumn(str(value["prefix"]), np.asarray(value["numbers"], np.int64))
 
 
-def _as_array(values: list[Any]) -> np.ndarray:
+def _as_array(values: list[object]) -> np.ndarray:
     if all(isinstance(value, int | float | np.number | np.bool_) for value in values):
         return np.asarray(values)
     column = np.empty(len(values), dtype=object)

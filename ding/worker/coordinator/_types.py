@@ -7,5 +7,3 @@ from typing import Any, TypeAlias
 Config: TypeAlias = Mapping[str, Any]
 #: What a part of the coordinator needs to go on where it stood; plain data.
 StateDict: TypeAlias = dict[str, Any]
-#: A batch as columns: arrays, or an `IdColumn`, one entry for each row.
-BatchColumns: TypeAlias = dict[str, Any]

@@ -10,11 +10,11 @@ from easydict import EasyDict
 
 from ding.data.buffer.ring_buffer import RingBuffer
 from ding.data.chunks.chunk_file import chunk_pattern
-from ding.data.chunks.wire import BatchWire, columns_of, ids_of, sent, wire_batch
+from ding.data.chunks.wire import BatchColumns, BatchWire, columns_of, ids_of, sent, wire_batch
 from ding.data.columns import Columns
 from ding.data.kinds import Items
 from ding.utils.errors import ConfigError, DataError
-from ding.worker.coordinator._types import BatchColumns, Config, StateDict
+from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.buffer_pace import BufferPace
 from ding.worker.coordinator.chunk_meta import parse_meta
 from ding.worker.coordinator.chunk_store import Chunk, ChunkStore
