@@ -190,18 +190,17 @@ class BaseCommLearner(CommWorker):
         """The task's buffer; it outlives the task, for the next one that names it."""
         name, info = task.info.buffer_id or "", task.info
         if name not in self._own_buffers:
-            exp_name = str(info.learner_cfg.get("exp_name", "default_experiment"))
             writer = task.learner.tb_logger
-            self._own_buffers[name] = OwnBuffer(info.buffer_cfg, exp_name, name, writer)
+            self._own_buffers[name] = OwnBuffer(info.buffer_cfg, info.exp_name, name, writer)
         return self._own_buffers[name]
 
     def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
-        size = task.info.buffer_cfg.get("replay_buffer_size", 10000)
+        size = int(task.info.buffer_cfg.get("replay_buffer_size", 10000))
         return BatchReader(
             read,
             lambda meta: sample_of(list(read(str(meta.get("data_id")))), meta),
             task.report,
-            int(str(size)),
+            size,
             self._cfg.get("cache_bytes"),
             repeats=self._world_size > 1,
         )
@@ -263,7 +262,7 @@ class BaseCommLearner(CommWorker):
         self._reader = None
         keeper = StateKeeper(self._artifacts, info.artifact(), task.report.warn, self._rank == 0)
         if self._group is not None:
-            self._group.meet(info.meeting)
+            self._group.meet(info.meeting or str(info.task_id))
         loader = _TaskLoader(self.get_data, task)
         learner = self._create_learner(vars(info), loader=loader)
         loader.batch_size = learner.policy.get_attribute("batch_size")

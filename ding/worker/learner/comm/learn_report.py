@@ -3,34 +3,16 @@
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import torch
 
 from ding.utils import durations
-from ding.worker.messages import Json
+from ding.worker.messages import Json, TrainAnswer
 
 #: What a learner tells of an update: numbers, arrays, and the priorities of samples.
 LearnInfo = Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class LearnNews:
-    """The results of updates.
-
-    Attributes:
-        info: What the learner tells of itself, and ``iters_per_second``.
-        priority_info: Ids and priorities of samples, those of several batches as one.
-        bad_chunks: Names and causes.
-    """
-
-    learner_step: int
-    info: dict[str, Json]
-    priority_info: dict[str, Json]
-    bad_chunks: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
 
 
 class LearnReport:
@@ -65,8 +47,8 @@ class LearnReport:
         with self._lock:
             self._bad.extend(bad)
 
-    def take(self, learner_step: int) -> LearnNews:
-        """What has come since the last time, as JSON."""
+    def take(self, task_id: str | None, buffer_id: str | None, learner_step: int) -> TrainAnswer:
+        """What has come since the last time."""
         with self._lock:
             priorities, self._priorities = self._priorities, []
             bad, self._bad = tuple(self._bad), []
@@ -77,7 +59,15 @@ class LearnReport:
             self._rate = (learner_step - step) / (now - since)
             self._rate_from = now, learner_step
         info["iters_per_second"] = round(self._rate, 3)
-        return LearnNews(learner_step, info, merged_priorities(priorities), bad, warnings)
+        return TrainAnswer(
+            task_id,
+            buffer_id,
+            learner_step,
+            warnings=warnings,
+            bad_chunks=bad,
+            priority_info=merged_priorities(priorities),
+            info=info,
+        )
 
 
 def merged_priorities(parts: Sequence[Mapping[str, object]]) -> dict[str, Json]:

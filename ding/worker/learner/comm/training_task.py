@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ding.data import Columns
 from ding.data.staleness import is_stale, iters_of
 from ding.utils import durations
 from ding.utils.errors import ConfigError
+from ding.utils.json_fields import BadMessageError, called, from_json
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
@@ -45,11 +46,13 @@ class LearnerTaskInfo:
     task_id: str | None
     buffer_id: str | None
     policy_id: str
-    learner_cfg: Mapping[str, object]
-    policy: Mapping[str, object]
-    buffer_cfg: Mapping[str, object]
-    state_path: str | None
-    meeting: str
+    learner_cfg: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    buffer_cfg: Mapping[str, Any] = field(
+        default_factory=dict, metadata=called("replay_buffer_cfg")
+    )
+    state_path: str | None = None
+    meeting: str | None = None
 
     @classmethod
     def of(cls, task: Task) -> "LearnerTaskInfo":
@@ -58,23 +61,10 @@ class LearnerTaskInfo:
         Raises:
             ConfigError: A field is missing, or is none.
         """
-        learner_cfg, policy = task.get("learner_cfg"), task.get("policy")
-        if not (isinstance(learner_cfg, Mapping) and isinstance(policy, Mapping)):
-            raise ConfigError(
-                "a learner's task needs the objects learner_cfg and policy, and policy_id; it has "
-                f"{', '.join(sorted(task)) or 'nothing'}"
-            )
-        buffer_cfg, task_id = task.get("replay_buffer_cfg"), _text(task.get("task_id"))
-        return cls(
-            task_id,
-            _text(task.get("buffer_id")),
-            str(task.get("policy_id")),
-            learner_cfg,
-            policy,
-            buffer_cfg if isinstance(buffer_cfg, Mapping) else {},
-            _text(task.get("state_path")),
-            str(task.get("meeting") or task_id),
-        )
+        try:
+            return from_json(cls, task)
+        except BadMessageError as error:
+            raise ConfigError(f"a learner's task: {error}") from error
 
     @property
     def exp_name(self) -> str:
@@ -92,13 +82,13 @@ class LearnerTaskInfo:
     def iteration_timeout(self) -> float | None:
         """Seconds that an iteration may take, if it is said."""
         limit = self.learner_cfg.get("iteration_timeout")
-        return None if limit is None else float(str(limit))
+        return None if limit is None else float(limit)
 
     @property
     def max_staleness(self) -> float:
         """Updates; infinite for no limit."""
         limit = self.buffer_cfg.get("max_staleness")
-        return math.inf if limit is None else float(str(limit))
+        return math.inf if limit is None else float(limit)
 
 
 class TrainingTask:
@@ -248,30 +238,21 @@ class TrainingTask:
         # In this order: whatever is told to be trained on shows in the step as well.
         self.end_was_reported = self.ended
         self._reported = feed.finished
-        news = self.report.take(learner.train_iter)
-        done = bool(learner.learn_info["learner_done"])
+        news = self.report.take(self.info.task_id, self.info.buffer_id, learner.train_iter)
         info: dict[str, Json] = {
             **news.info,
-            "learner_step": news.learner_step,
-            "learner_done": done,
             "envstep": learner.collector_envstep,
-            "policy_iter": self._publisher.published_iter,
             "wait_share": round(feed.wait_share, 4),
             "iteration_seconds": round(feed.step_seconds, 3),
         }
-        return TrainAnswer(
-            *(self.info.task_id, self.info.buffer_id),
-            learner_step=news.learner_step,
-            learner_done=done,
+        return replace(
+            news,
+            learner_done=bool(learner.learn_info["learner_done"]),
             trained=self._reported - reported,
             batch_num=batch_num,
             policy_iter=self._publisher.published_iter,
             waiting="data" if feed.waiting else None,
             trouble=self._publisher.warning,
-            error=None,
-            warnings=news.warnings,
-            bad_chunks=news.bad_chunks,
-            priority_info=news.priority_info,
             info=info,
         )
 
@@ -352,7 +333,3 @@ def _copied(value: object) -> object:
     if isinstance(value, dict):
         return {name: _copied(item) for name, item in value.items()}
     return value
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
