@@ -103,7 +103,7 @@ class ColumnSteps:
 
     # ------------------------------------------------------------------ harvest
 
-    def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
+    def harvest(self, train_samples: bool) -> list[Harvest]:
         """See `Rollout.harvest`."""
         harvests: list[Harvest] = [([], []) for _ in self._players]
         ended = self._log.ended()
@@ -112,7 +112,7 @@ class ColumnSteps:
         at, following, lengths = ended
         given = []
         for index, player in enumerate(self._players):
-            if not wanted[index]:
+            if not player.wanted:
                 continue
             batched = player.mode.batched
             is_given = not train_samples or batched.takes_indexed

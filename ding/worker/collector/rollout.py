@@ -141,11 +141,10 @@ class Rollout:
             for env_id in env_ids:
                 mode.reset([env_id])
 
-    def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
-        """Take the completed trajectories.
+    def harvest(self, train_samples: bool) -> list[Harvest]:
+        """Take the completed trajectories; of players whose data nobody wants there are none.
 
         Args:
-            wanted: Whose data anybody wants; of others it is thrown away.
             train_samples: Whether transitions are turned into training samples.
 
         Returns:
@@ -153,7 +152,7 @@ class Rollout:
             them belong to each trajectory.
         """
         self.waiting = 0
-        return self._steps.harvest(wanted, train_samples)
+        return self._steps.harvest(train_samples)
 
     def drop_running(self) -> int:
         """Forget trajectories that are not complete; returns how many transitions of each player

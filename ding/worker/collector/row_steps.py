@@ -161,11 +161,11 @@ class RowSteps:
     def _new_trajectories(self) -> list[list[Transition]]:
         return [[] for _ in self._players]
 
-    def harvest(self, wanted: Sequence[bool], train_samples: bool) -> list[Harvest]:
+    def harvest(self, train_samples: bool) -> list[Harvest]:
         completed, self._completed = self._completed, [[] for _ in self._players]
         return [
-            _joined(own, player.mode if train_samples else None) if is_wanted else ([], [])
-            for player, own, is_wanted in zip(self._players, completed, wanted)
+            _joined(own, player.mode if train_samples else None) if player.wanted else ([], [])
+            for player, own in zip(self._players, completed)
         ]
 
 

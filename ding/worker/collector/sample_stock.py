@@ -1,7 +1,5 @@
 """Training samples of one player that are complete and were not returned yet."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ding.data import Columns
@@ -26,20 +24,20 @@ class SampleStock:
 
     def take(self, n: int | None = None) -> Samples:
         """The n oldest samples, or all; the others stay."""
-        if self._samples is None:
+        taken = self._samples
+        if taken is None:
             return []
-        n = len(self) if n is None else n
-        taken: Samples = self._samples
-        left: Samples | None = None
-        if n < len(taken):
-            if isinstance(taken, Columns) and taken.is_columnar:
-                taken = taken.apart()  # what becomes of them is no concern of the others
-            taken, left = taken[:n], self._samples[n:]
-        self._lengths = _after(self._lengths, n)
-        self._samples = left
-        return taken
+        if n is None or n >= len(taken):
+            self._samples, self._lengths = None, []
+            return taken
+        left = taken[n:]
+        if isinstance(taken, Columns) and taken.is_columnar:
+            taken = taken.apart()  # what becomes of them is no concern of the others
+        ends = np.maximum(np.cumsum(self._lengths) - n, 0)
+        self._samples, self._lengths = left, [i for i in np.diff(ends, prepend=0).tolist() if i]
+        return taken[:n]
 
-    def take_fairly(self, n: int, turn: int) -> tuple[Samples, int]:
+    def take_fairly(self, n: int, turn: int) -> Samples:
         """As many of each trajectory, from its beginning on, as make up n samples; none stay.
 
         Args:
@@ -47,13 +45,12 @@ class SampleStock:
             turn: Which of the trajectories may have one more than others: it goes round with this.
 
         Returns:
-            The samples, and how many were dropped. Where a trajectory is cut its new last sample
-            has ``traj_flag``, if samples have that.
+            The samples. Where a trajectory is cut its new last one has ``traj_flag``, if samples
+            have that.
         """
-        dropped = len(self) - n
         lengths, samples = np.array(self._lengths), self.take()
-        if dropped <= 0:
-            return samples, 0
+        if len(samples) <= n:
+            return samples
         kept = _fair_shares(lengths, n, turn)
         starts = np.cumsum(lengths) - lengths
         index = np.repeat(starts, kept) + _places(kept)
@@ -63,12 +60,12 @@ class SampleStock:
             flag: Tree = samples.columns.get("traj_flag")
             if flag is not None:
                 flag[ends] = True
-            return samples, dropped
+            return samples
         samples = [samples[i] for i in index.tolist()]
         for end in ends.tolist():
             if "traj_flag" in samples[end]:
                 samples[end]["traj_flag"] = True
-        return samples, dropped
+        return samples
 
     def state_dict(self) -> State | None:
         """What is there, if it is columnar; rows may hold what no file can."""
@@ -80,15 +77,6 @@ class SampleStock:
         """Hold what `state_dict` gave, and nothing else."""
         self._samples = None if state is None else unpacked(state["samples"])
         self._lengths = [] if state is None else list(state["lengths"])
-
-
-def _after(lengths: Sequence[int], n: int) -> list[int]:
-    """Lengths of the trajectories that are left when their first n samples are gone."""
-    for i, length in enumerate(lengths):
-        if n < length:
-            return [length - n, *lengths[i + 1 :]]
-        n -= length
-    return []
 
 
 def _fair_shares(lengths: np.ndarray, n: int, turn: int) -> np.ndarray:

@@ -62,7 +62,6 @@ class SerialCollector(SerialPart, ISerialCollector):
         super().__init__(cfg, tb_logger, exp_name, instance_name or "collector")
         self._rollout: Rollout | None = None
         self._stocks: list[SampleStock] = []
-        self._turn = 0  # which trajectories keep one sample more where some are dropped
         self.reset(policy, env)
 
     def _forget(self) -> None:
@@ -96,14 +95,24 @@ class SerialCollector(SerialPart, ISerialCollector):
         rollout.traj_len = max(
             trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies
         )
-        wanted, tally = self._wanted(), Tally()
-        stocks = [stock for stock, is_wanted in zip(self._stocks, wanted) if is_wanted]
+        tally, players = Tally(), zip(rollout.players, self._stocks)
+        stocks = [stock for player, stock in players if player.wanted]
         while (there := min(map(len, stocks))) < n_sample:
             while rollout.waiting < n_sample - there:
                 self._step(rollout, tally, level_seeds=level_seeds)
-            for stock, harvest in zip(self._stocks, rollout.harvest(wanted, train_samples=True)):
+            for stock, harvest in zip(self._stocks, rollout.harvest(train_samples=True)):
                 stock.add(*harvest)
-        samples = self._take_samples(rollout, tally, wanted, n_sample, drop_extra)
+        on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
+        if on_policy:
+            # What the old policy began is not the new one's to finish.
+            tally.dropped += rollout.drop_running() * len(stocks)
+        samples: list[Samples] = []
+        for stock in self._stocks:
+            if drop_extra or (drop_extra is None and on_policy):
+                tally.dropped += max(0, len(stock) - n_sample)
+                samples.append(stock.take_fairly(n_sample, self._total.samples))
+            else:
+                samples.append(stock.take(n_sample if drop_extra is None else None))
         self._finish(tally, samples, train_iter, log)
         return samples, tally
 
@@ -116,7 +125,7 @@ class SerialCollector(SerialPart, ISerialCollector):
             Of each player a list of episodes, or training samples; and what was counted.
         """
         rollout, n_episode = self._begin("n_episode", n_episode, train_iter, policy_kwargs)
-        wanted, tally = self._wanted(), Tally()
+        tally = Tally()
         if getattr(self._env, "steps_all", False):
             self._env.reset()  # some were stepped on after their last episode
         active = np.arange(self._env.env_num) < n_episode
@@ -126,7 +135,7 @@ class SerialCollector(SerialPart, ISerialCollector):
                 active[episode.env_id] = to_begin > 0
                 to_begin -= 1
         as_samples = bool(self._cfg.get("get_train_sample", False))
-        harvests = rollout.harvest(wanted, as_samples)
+        harvests = rollout.harvest(as_samples)
         self._finish(tally, [samples for samples, _ in harvests], train_iter)
         return [
             samples if as_samples else split_by_lengths(samples, lengths)
@@ -164,6 +173,9 @@ class SerialCollector(SerialPart, ISerialCollector):
             policy_kwargs = [policy_kwargs or {}] * len(self._policies)
         for player, kwargs in zip(self._rollout.players, policy_kwargs):
             player.train_iter, player.kwargs = train_iter, kwargs
+            player.wanted = not self.battle or _collects_data(player.mode)
+        if not any(player.wanted for player in self._rollout.players):
+            raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
         return self._rollout, int(target)
 
     def _step(
@@ -179,38 +191,6 @@ class SerialCollector(SerialPart, ISerialCollector):
         train_iter = rollout.players[0].train_iter
         self._report(episodes, self._total.envsteps + tally.envsteps, train_iter)
         return episodes
-
-    def _wanted(self) -> list[bool]:
-        """Whose data is wanted."""
-        wanted = [not self.battle or _collects_data(mode) for mode in self._policies]
-        if not any(wanted):
-            raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
-        return wanted
-
-    def _take_samples(
-        self,
-        rollout: Rollout,
-        tally: Tally,
-        wanted: Sequence[bool],
-        n_sample: int,
-        drop_extra: bool | None,
-    ) -> list[Samples]:
-        """Each player's samples to return; see `SampleSerialCollector.collect`."""
-        on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
-        if on_policy:
-            # What the old policy began is not the new one's to finish.
-            tally.dropped += rollout.drop_running() * sum(wanted)
-        samples: list[Samples] = [[] for _ in self._policies]
-        for player, stock in enumerate(self._stocks):
-            if not wanted[player]:
-                continue
-            if drop_extra or (drop_extra is None and on_policy):
-                samples[player], dropped = stock.take_fairly(n_sample, self._turn)
-                tally.dropped += dropped
-            else:
-                samples[player] = stock.take(n_sample if drop_extra is None else None)
-        self._turn += n_sample
-        return samples
 
     def _finish(
         self, tally: Tally, samples: Sequence[Samples], train_iter: int, log: bool = True

@@ -51,11 +51,13 @@ class Player:
         mode: The policy's collect or eval mode.
         kwargs: Keyword arguments of its ``forward``.
         train_iter: Training iteration of its weights; each transition carries it.
+        wanted: Whether anybody wants its data.
     """
 
     mode: Mode
     kwargs: Kwargs = field(default_factory=dict)
     train_iter: int = 0
+    wanted: bool = True
 
 
 @dataclass(frozen=True)

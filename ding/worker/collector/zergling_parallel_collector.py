@@ -122,12 +122,14 @@ class ZerglingParallelCollector(BaseParallelCollector):
             lent.append(link.parts.policy(cfg, field, f"{paths[player]} of player {player}"))
         policies = [one.policy for one in lent]
         self._policy = policies if len(policies) > 1 else policies[0]
+        settings, flags = map(self._of_players, ("collect_setting", "policy_update_flag"))
         self._players = [
             Player(
                 getattr(policy, f"{field}_mode") if isinstance(policy, Policy) else policy,
                 dict(setting or {}),
+                wanted=flag is None or bool(flag),
             )
-            for policy, setting in zip(policies, self._of_players("collect_setting"))
+            for policy, setting, flag in zip(policies, settings, flags)
         ]
         if self._cfg.get("policy_update_path") is not None:
             period = float(self._cfg.update_policy_second)
@@ -135,9 +137,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
                 PolicySource(link, str(path), one, player.mode, period)
                 for path, one, player in zip(paths, lent, self._players)
             ]
-        # Whose data anybody wants, and whose policy is kept up to date.
-        flags = self._of_players("policy_update_flag")
-        self._wanted = [flag is None or bool(flag) for flag in flags]
 
     def _make_rollout(self, link: CollectorLink, env_cfg: Config, modes: list[Mode]) -> None:
         env_num, traj_len = self._env_manager.env_num, INF
@@ -191,8 +190,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
 
     def _refresh(self) -> None:
         """Have each player use the newest version of its policy, and what comes with that."""
-        for player, source, wanted in zip(self._players, self._sources, self._wanted):
-            if wanted:
+        for player, source in zip(self._players, self._sources):
+            if player.wanted:
                 source.refresh()
             player.train_iter = source.iter
         self._statistics.take_up()
@@ -213,13 +212,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
         now = time.monotonic()
         self._monitor.step_time = (now - self._step_start) / max(1, self._step_count)
         self._watch.stepping()
-        harvests = self._rollout.harvest(self._wanted, train_samples=True)
+        harvests = self._rollout.harvest(train_samples=True)
         self._watch.rest()
-        sent = sum(
-            self._sender.send(samples, self._facts)
-            for (samples, _), wanted in zip(harvests, self._wanted)
-            if wanted
-        )
+        sent = sum(self._sender.send(samples, self._facts) for samples, _ in harvests)
         self._step_start, self._step_count = time.monotonic(), 0
         self._monitor.send_time = self._step_start - now
         self._monitor.sample_num = float(sent)
