@@ -11,11 +11,10 @@ from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils import (
     ppo_info,
     ppo_policy_data,
-    ppo_policy_data_continuous,
     ppo_policy_error,
-    ppo_policy_error_continuous,
     ppo_policy_loss,
 )
+from ding.rl_utils._log_prob import split_like
 from ding.torch_utils import Adam
 
 
@@ -57,23 +56,15 @@ class Clipped(PolicyGradient):
                 pretrained = self._pretrained_model(batch["obs"], **self._eval_options)["logit"]
         new, old, action = output["logit"], batch["logit"], batch["action"]
         common = (adv, batch.get("weight"))
-        if self._cfg.action_space == "discrete":
-            if isinstance(new, list):
-                old = old.split([part.shape[-1] for part in new], dim=-1)
-            return self._discrete_error(new, old, action, *common, pretrained)
-        if self._cfg.action_space == "continuous":
-            return self._continuous_error(new, old, action, *common, pretrained)
-        parts = [
-            error(
+        if self._cfg.action_space != "hybrid":
+            return self._error(new, split_like(old, new), action, *common, pretrained)
+        (type_loss, type_info), (args_loss, args_info) = (
+            self._error(
                 *(new[name], old[name], action[name], *common),
                 None if pretrained is None else pretrained[name],
             )
-            for name, error in (
-                ("action_type", self._discrete_error),
-                ("action_args", self._continuous_error),
-            )
-        ]
-        (type_loss, type_info), (args_loss, args_info) = parts
+            for name in ("action_type", "action_args")
+        )
         return (
             ppo_policy_loss(*map(sum, zip(type_loss, args_loss))),
             ppo_info(
@@ -82,16 +73,11 @@ class Clipped(PolicyGradient):
             ),
         )
 
-    def _discrete_error(self, *data: Any) -> tuple[ppo_policy_loss, ppo_info]:
-        return ppo_policy_error(ppo_policy_data(*data), **self._clip_options)
-
-    def _continuous_error(self, *data: Any) -> tuple[ppo_policy_loss, ppo_info]:
-        return ppo_policy_error_continuous(ppo_policy_data_continuous(*data), **self._clip_options)
-
-    @property
-    def _clip_options(self) -> dict[str, Any]:
+    def _error(self, *data: Any) -> tuple[ppo_policy_loss, ppo_info]:
         cfg = self._cfg.learn
-        return {"clip_ratio": cfg.clip_ratio, "kl_type": cfg.get("kl_type", "k1")}
+        return ppo_policy_error(
+            ppo_policy_data(*data), cfg.clip_ratio, kl_type=cfg.get("kl_type", "k1")
+        )
 
     def _monitor_vars_learn(self) -> list[str]:
         names = [*super()._monitor_vars_learn(), "approx_kl", "clipfrac"]

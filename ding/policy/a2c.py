@@ -7,7 +7,7 @@ from torch import Tensor
 from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import to_floats
-from ding.rl_utils import a2c_data, a2c_error, a2c_error_continuous
+from ding.rl_utils import a2c_data, a2c_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -46,8 +46,6 @@ class A2CPolicy(AdvantageActorCritic):
 
     def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
         cfg = self._cfg.learn
-        discrete = self._cfg.action_space == "discrete"
-        error = a2c_error if discrete else a2c_error_continuous
         data = a2c_data(
             output["logit"],
             batch["action"],
@@ -56,7 +54,7 @@ class A2CPolicy(AdvantageActorCritic):
             batch["return"],
             batch.get("weight"),
         )
-        loss = error(data)
+        loss = a2c_error(data)
         total_loss = (
             loss.policy_loss
             + cfg.value_weight * loss.value_loss

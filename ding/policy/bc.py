@@ -19,7 +19,7 @@ from ding.policy.dqn import one_action
 from ding.policy.networks import GAUSSIAN_PAIR, Call
 from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import get_epsilon_greedy_fn
-from ding.rl_utils._log_prob import normal_log_prob
+from ding.rl_utils._log_prob import log_prob
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -216,7 +216,7 @@ class BehaviourCloningPolicy(Policy):
             inner = torch.atanh(action.clamp(-_INNER, _INNER))
             mu, sigma = output["logit"]
             # The slope of tanh is the same whatever the policy is.
-            return -normal_log_prob({"mu": mu, "sigma": sigma}, inner)
+            return -log_prob({"mu": mu, "sigma": sigma}, inner)
         mean = torch.tanh(output["logit"][0]) if self._gaussian else output["action"]
         errors = _LOSSES[self._cfg.loss_type or "mse_loss"](mean, action, reduction="none")
         if self._cfg.learn.tanh_mask:

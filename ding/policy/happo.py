@@ -12,7 +12,7 @@ from ding.policy._ppo_setup import init_parameters
 from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy
-from ding.rl_utils._log_prob import categorical_log_prob, normal_log_prob
+from ding.rl_utils._log_prob import log_prob
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -126,7 +126,6 @@ class HAPPOPolicy(PPOPolicy):
 
     def _change(self, own: dict[str, Any]) -> Tensor:
         """How much likelier an agent makes its actions now than when they were taken, ``[N]``."""
-        log_prob = categorical_log_prob if self._cfg.action_space == "discrete" else normal_log_prob
         with torch.no_grad():
             now = self._trained(own["obs"], mode="compute_actor")["logit"]
             ratio = log_prob(now, own["action"]) - log_prob(own["logit"], own["action"])

@@ -12,9 +12,9 @@ from ding.policy.policy_gradient import one_action
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     vtrace_data,
-    vtrace_error_continuous_action,
     vtrace_error_discrete_action,
 )
+from ding.rl_utils._log_prob import split_like
 from ding.torch_utils import Adam, RMSprop
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -144,12 +144,8 @@ class IMPALAPolicy(UnrolledPolicy):
 
     def _vtrace_error(self, batch: dict[str, Any], logit: Any, value: torch.Tensor) -> Any:
         cfg = self._cfg.learn
-        behaviour = batch["logit"]
-        if isinstance(logit, list):
-            behaviour = behaviour.split([part.shape[-1] for part in logit], dim=-1)
-        discrete = self._cfg.action_space == "discrete"
-        error = vtrace_error_discrete_action if discrete else vtrace_error_continuous_action
-        return error(
+        behaviour = split_like(batch["logit"], logit)
+        return vtrace_error_discrete_action(
             vtrace_data(logit, behaviour, batch["action"], value, batch["reward"], batch["weight"]),
             batch["discount"],
             cfg.lambda_,

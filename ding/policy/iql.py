@@ -9,7 +9,7 @@ from ding.model import model_wrap
 from ding.policy._types import Batch, LoggedLoss, Loss
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
-from ding.rl_utils._log_prob import normal_log_prob
+from ding.rl_utils._log_prob import log_prob
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -93,10 +93,10 @@ class IQLPolicy(QActorCritic):
         mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]
         # Data of one action would make a sigma of 0, and densities without bounds.
         gaussian = {"mu": mu, "sigma": sigma.clamp(min=_LEAST_SIGMA)}
-        log_prob = normal_log_prob(gaussian, batch["action"])
+        likelihood = log_prob(gaussian, batch["action"])
         weight = (self._beta * batch["advantage"]).exp().clamp(max=_LARGEST_WEIGHT)
         log = {"advantage": batch["advantage"].mean().item(), "bc_weight": weight.mean().item()}
-        return -(weight * log_prob).mean(), log
+        return -(weight * likelihood).mean(), log
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "advantage", "bc_weight"]

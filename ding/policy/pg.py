@@ -9,7 +9,7 @@ from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.checks import to_floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
-from ding.rl_utils._log_prob import categorical, normal
+from ding.rl_utils._log_prob import log_prob_and_entropy
 from ding.rl_utils.columnar import gae_columns
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
@@ -79,9 +79,7 @@ class PGPolicy(MonteCarloPolicyGradient):
         )
 
     def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
-        density = categorical if self._cfg.action_space == "discrete" else normal
-        log_prob, entropy = density(output["logit"], batch["action"])
-        assert entropy is not None
+        log_prob, entropy = log_prob_and_entropy(output["logit"], batch["action"])
         weight = batch.get("weight")
         policy_loss = -weighted_mean(log_prob * adv, weight)
         entropy_loss = weighted_mean(entropy, weight)

@@ -19,7 +19,7 @@ from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import one_action
 from ding.rl_utils import ppo_value_data, ppo_value_error
-from ding.rl_utils._log_prob import categorical_kl, normal_kl
+from ding.rl_utils._log_prob import kl, split_like
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -165,7 +165,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         obs = self._model_input(obs)
         output = self._model(obs, mode="compute_actor_critic")
         value_loss = 0.5 * (output["value"] - target).pow(2).mean()
-        clone_loss = self._divergence(old, output["logit"]).mean()
+        clone_loss = kl(split_like(old, output["logit"]), output["logit"]).mean()
         weight = _renamed(self._cfg.learn, "beta_weight", "aux_bc_weight")
         critic_loss = 0.5 * (self._critic(obs) - target).pow(2).mean()
         losses = to_floats(value_loss, clone_loss, critic_loss)
@@ -174,14 +174,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         self._descend(value_loss + weight * clone_loss, self._optimizer_ac, actor_critic)
         self._descend(critic_loss, self._optimizer_aux_critic, self._model.aux_critic)
         return losses
-
-    def _divergence(self, old: Any, new: Any) -> torch.Tensor:
-        """KL(old || new) of each sample, ``[B]``."""
-        if self._cfg.action_space == "continuous":
-            return normal_kl(old, new)
-        if isinstance(new, list):
-            old = old.split([part.shape[-1] for part in new], dim=-1)
-        return categorical_kl(old, new)
 
     def _monitor_vars_learn(self) -> list[str]:
         names = ["actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss"]

@@ -4,12 +4,12 @@ The old policy's outputs are taken as data: no gradient flows into them.
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from ding.rl_utils._log_prob import categorical, categorical_log_prob, normal, normal_log_prob
+from ding.rl_utils._log_prob import log_prob, log_prob_and_entropy
 
 ppo_data = namedtuple(
     "ppo_data",
@@ -89,13 +89,15 @@ def ppo_error(
     dual_clip: float | None = None,
     kl_type: str = "k1",
 ) -> tuple[ppo_loss, ppo_info]:
-    """Policy, value and entropy losses with a categorical policy.
+    """Policy, value and entropy losses with a categorical policy, or with normal distributions.
 
     Args:
         data: ``ppo_data``: logits ``[B, N]``, ``action`` int64 ``[B]``, the rest ``[B]``;
             ``weight`` and ``logit_pretrained`` may be ``None``. With A agents logits are
             ``[B, A, N]`` and ``action`` ``[B, A]``. With an action of K independent choices each
-            ``logit_*`` is a list of K tensors ``[B, N_k]`` and ``action`` is ``[B, K]``.
+            ``logit_*`` is a list of K tensors ``[B, N_k]`` and ``action`` is ``[B, K]``. Or
+            ``ppo_data_continuous``: ``mu_sigma_*`` are dicts of ``mu`` and ``sigma`` ``[B, A]``,
+            ``action`` is ``[B, A]``.
         clip_ratio: How far the probability ratio may move from one.
         use_value_clip: Clip the value's change as well.
         dual_clip: Bound above one on how bad a single sample may be (Ye et al. 2020).
@@ -110,7 +112,13 @@ def ppo_error(
         data.logit_new, data.logit_old, data.action, data.adv, data.weight, data.logit_pretrained
     )
     policy, info = ppo_policy_error(policy_data, clip_ratio, dual_clip, kl_type=kl_type)
-    return _with_value_loss(data, policy, clip_ratio, use_value_clip), info
+    value_data = ppo_value_data(data.value_new, data.value_old, data.return_, data.weight)
+    value_loss = ppo_value_error(value_data, clip_ratio, use_value_clip)
+    return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss, policy.kl_div), info
+
+
+#: The form of the logits tells which it is.
+ppo_error_continuous = ppo_error
 
 
 def ppo_policy_error(
@@ -123,22 +131,47 @@ def ppo_policy_error(
     """The part of ``ppo_error`` that has to do with the policy.
 
     Args:
-        data: ``ppo_policy_data``, shapes as in ``ppo_error``.
+        data: ``ppo_policy_data`` or ``ppo_policy_data_continuous``, shapes as in ``ppo_error``.
         entropy_bonus: Whether to compute the entropy; zero otherwise.
     """
-    _check_dual_clip(dual_clip)
-    data = ppo_policy_data(*data)
-    logp_new, entropy = categorical(data.logit_new, data.action, entropy_bonus)
-    return _policy_error(
-        data,
-        logp_new,
-        entropy,
-        lambda logit: categorical_log_prob(logit, data.action),
-        data.logit_old,
-        clip_ratio,
-        dual_clip,
-        kl_type,
+    if dual_clip is not None and dual_clip <= 1:
+        raise ValueError(f"got dual_clip={dual_clip}: it must be above 1")
+    new, old, action, adv, weight, pretrained = ppo_policy_data(*data)
+    if entropy_bonus:
+        logp_new, entropy = log_prob_and_entropy(new, action)
+    else:
+        logp_new, entropy = log_prob(new, action), None
+    with torch.no_grad():
+        logp_old = log_prob(old, action)
+    log_ratio = logp_new - logp_old
+    ratio = _per_sample(log_ratio.exp(), adv)
+    gain = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
+    if dual_clip is not None:
+        gain = torch.where(adv < 0, torch.max(gain, dual_clip * adv), gain)
+    zero = gain.new_zeros(())
+    entropy_loss = zero if entropy is None else _mean(_per_sample(entropy, adv), weight)
+    kl_div = zero
+    if pretrained is not None:
+        with torch.no_grad():
+            logp_pretrained = log_prob(pretrained, action)
+        kl_div = calculate_kl_div(logp_new - logp_pretrained, kl_type)
+    with torch.no_grad():
+        approx_kl = -log_ratio.mean().item()
+        clipfrac = ((ratio - 1).abs() > clip_ratio).float().mean().item()
+    return (
+        ppo_policy_loss(-_mean(gain, weight), entropy_loss, kl_div),
+        ppo_info(approx_kl, clipfrac),
     )
+
+
+def ppo_policy_error_continuous(
+    data: Any,
+    clip_ratio: float = 0.2,
+    dual_clip: float | None = None,
+    kl_type: str = "k1",
+) -> tuple[ppo_policy_loss, ppo_info]:
+    """`ppo_policy_error`, with the entropy."""
+    return ppo_policy_error(data, clip_ratio, dual_clip, kl_type=kl_type)
 
 
 def ppo_value_error(
@@ -156,101 +189,6 @@ def ppo_value_error(
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
         error = torch.max(error, (return_ - clipped).pow(2))
     return 0.5 * _mean(error, weight)
-
-
-def ppo_error_continuous(
-    data: Any,
-    clip_ratio: float = 0.2,
-    use_value_clip: bool = True,
-    dual_clip: float | None = None,
-    kl_type: str = "k1",
-) -> tuple[ppo_loss, ppo_info]:
-    """``ppo_error`` with independent normal distributions.
-
-    Args:
-        data: ``ppo_data_continuous``: ``mu_sigma_*`` are dicts of ``mu`` and ``sigma``
-            ``[B, A]``, ``action`` ``[B, A]``, the rest ``[B]``.
-    """
-    data = ppo_data_continuous(*data)
-    policy_data = ppo_policy_data_continuous(
-        data.mu_sigma_new,
-        data.mu_sigma_old,
-        data.action,
-        data.adv,
-        data.weight,
-        data.logit_pretrained,
-    )
-    policy, info = ppo_policy_error_continuous(policy_data, clip_ratio, dual_clip, kl_type)
-    return _with_value_loss(data, policy, clip_ratio, use_value_clip), info
-
-
-def ppo_policy_error_continuous(
-    data: Any,
-    clip_ratio: float = 0.2,
-    dual_clip: float | None = None,
-    kl_type: str = "k1",
-) -> tuple[ppo_policy_loss, ppo_info]:
-    """The part of ``ppo_error_continuous`` that has to do with the policy."""
-    _check_dual_clip(dual_clip)
-    data = ppo_policy_data_continuous(*data)
-    logp_new, entropy = normal(data.mu_sigma_new, data.action)
-    return _policy_error(
-        data,
-        logp_new,
-        entropy,
-        lambda mu_sigma: normal_log_prob(mu_sigma, data.action),
-        data.mu_sigma_old,
-        clip_ratio,
-        dual_clip,
-        kl_type,
-    )
-
-
-def _policy_error(
-    data: Any,
-    logp_new: torch.Tensor,
-    entropy: torch.Tensor | None,
-    log_prob: Callable[[Any], torch.Tensor],
-    old: Any,
-    clip_ratio: float,
-    dual_clip: float | None,
-    kl_type: str,
-) -> tuple[ppo_policy_loss, ppo_info]:
-    adv, weight = data.adv, data.weight
-    with torch.no_grad():
-        logp_old = log_prob(old)
-    log_ratio = logp_new - logp_old
-    ratio = _per_sample(log_ratio.exp(), adv)
-    gain = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
-    if dual_clip is not None:
-        gain = torch.where(adv < 0, torch.max(gain, dual_clip * adv), gain)
-    zero = gain.new_zeros(())
-    entropy_loss = zero if entropy is None else _mean(_per_sample(entropy, adv), weight)
-    kl_div = zero
-    if data.logit_pretrained is not None:
-        with torch.no_grad():
-            logp_pretrained = log_prob(data.logit_pretrained)
-        kl_div = calculate_kl_div(logp_new - logp_pretrained, kl_type)
-    with torch.no_grad():
-        approx_kl = -log_ratio.mean().item()
-        clipfrac = ((ratio - 1).abs() > clip_ratio).float().mean().item()
-    return (
-        ppo_policy_loss(-_mean(gain, weight), entropy_loss, kl_div),
-        ppo_info(approx_kl, clipfrac),
-    )
-
-
-def _with_value_loss(
-    data: Any, policy: ppo_policy_loss, clip_ratio: float, use_value_clip: bool
-) -> ppo_loss:
-    value_data = ppo_value_data(data.value_new, data.value_old, data.return_, data.weight)
-    value_loss = ppo_value_error(value_data, clip_ratio, use_value_clip)
-    return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss, policy.kl_div)
-
-
-def _check_dual_clip(dual_clip: float | None) -> None:
-    if dual_clip is not None and dual_clip <= 1:
-        raise ValueError(f"got dual_clip={dual_clip}: it must be above 1")
 
 
 def _per_sample(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

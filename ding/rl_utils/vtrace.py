@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ding.rl_utils._log_prob import categorical, categorical_log_prob, normal, normal_log_prob
+from ding.rl_utils._log_prob import log_prob, log_prob_and_entropy
 from ding.rl_utils._scan import scan_back
 from ding.rl_utils.nstep import weighted_mean
 
@@ -70,12 +70,13 @@ def vtrace_error_discrete_action(
     c_clip_ratio: float = 1.0,
     rho_pg_clip_ratio: float = 1.0,
 ) -> vtrace_loss:
-    """Losses with a categorical policy.
+    """Losses with a categorical policy, or with independent normal distributions.
 
     Args:
-        data: ``vtrace_data``: logits ``[T, B, N]`` of the learned and the behaviour policy,
-            ``action`` int64 ``[T, B]``, ``value`` ``[T + 1, B]``, ``reward`` ``[T, B]``,
-            ``weight`` ``[T, B]`` or ``None``.
+        data: ``vtrace_data``: logits ``[T, B, N]`` of the learned and the behaviour policy and
+            ``action`` int64 ``[T, B]``, or dicts of ``mu`` and ``sigma`` ``[T, B, A]`` and
+            ``[T, B, A]``; ``value`` ``[T + 1, B]``, ``reward`` ``[T, B]``, ``weight`` ``[T, B]``
+            or ``None``.
         gamma: Discount factor, or one for each step ``[T, B]``: 0 where the episode terminated.
         rho_clip_ratio: Bound of the weights that decide the fixed point.
         c_clip_ratio: Bound of the weights that decide how fast it is reached.
@@ -84,49 +85,11 @@ def vtrace_error_discrete_action(
     Returns:
         Scalars to be minimised, but ``entropy_loss`` is the entropy itself.
     """
-    target_output, behaviour_output, action, *_ = data
-    logp, entropy = categorical(target_output, action)
-    assert entropy is not None
+    target_output, behaviour_output, action, value, reward, weight = data
+    logp, entropy = log_prob_and_entropy(target_output, action)
     with torch.no_grad():
-        log_rhos = logp - categorical_log_prob(behaviour_output, action)
-    clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
-    return _losses(data, logp, entropy, log_rhos, gamma, lambda_, clips)
-
-
-def vtrace_error_continuous_action(
-    data: Any,
-    gamma: float | torch.Tensor = 0.99,
-    lambda_: float = 0.95,
-    rho_clip_ratio: float = 1.0,
-    c_clip_ratio: float = 1.0,
-    rho_pg_clip_ratio: float = 1.0,
-) -> vtrace_loss:
-    """Losses with independent normal distributions.
-
-    Args:
-        data: ``vtrace_data`` as for discrete actions, but outputs are dicts of ``mu`` and
-            ``sigma`` ``[T, B, A]`` and ``action`` is ``[T, B, A]``.
-    """
-    target_output, behaviour_output, action, *_ = data
-    logp, entropy = normal(target_output, action)
-    with torch.no_grad():
-        log_rhos = logp - normal_log_prob(behaviour_output, action)
-    clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
-    return _losses(data, logp, entropy, log_rhos, gamma, lambda_, clips)
-
-
-def _losses(
-    data: Any,
-    logp: torch.Tensor,
-    entropy: torch.Tensor,
-    log_rhos: torch.Tensor,
-    gamma: float | torch.Tensor,
-    lambda_: float,
-    clips: tuple[float, float, float],
-) -> vtrace_loss:
-    _, _, _, value, reward, weight = data
-    with torch.no_grad():
-        rhos = log_rhos.exp()
+        rhos = (logp - log_prob(behaviour_output, action)).exp()
+        clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
         rho, c, rho_pg = (rhos.clamp(max=bound) for bound in clips)
         return_ = vtrace_nstep_return(rho, c, reward, value, gamma, lambda_)
         next_return = torch.cat([return_[1:], value[-1:]])
@@ -136,6 +99,10 @@ def _losses(
         weighted_mean((value[:-1] - return_).pow(2), weight),
         weighted_mean(entropy, weight),
     )
+
+
+#: The form of the outputs tells which it is.
+vtrace_error_continuous_action = vtrace_error_discrete_action
 
 
 def shape_fn_vtrace_discrete_action(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
