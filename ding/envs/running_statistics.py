@@ -161,6 +161,24 @@ def plain(statistics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 # ---- the wrappers that have some --------------------------------------------------------------
 
+
+class Normaliser:
+    """What wrappers that normalise have in common: their statistics are their state."""
+
+    statistics: RunningStatistics
+
+    @property
+    def rms(self) -> RunningStatistics:
+        """The statistics, under the name that other code knows."""
+        return self.statistics
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.statistics.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.statistics.load_state_dict(state_dict)
+
+
 #: Where gymnasium's own normalising wrappers keep their moments, of objects with `mean`, `var` and
 #: `update`.
 _FOREIGN = {NormalizeObservation: "obs_rms", NormalizeReward: "return_rms"}

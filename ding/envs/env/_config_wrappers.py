@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ding.envs.env_wrappers.presets import preset_wrappers
+from ding.envs.env_wrappers import preset_wrappers
 from ding.utils.errors import ConfigError
 
 #: Those keys, with their defaults.
@@ -58,7 +58,7 @@ def _asked_for(cfg: Mapping[str, Any], caller: str) -> list[dict[str, Any]]:
     trains = caller == "collector"
     wrappers = []
     if bins := cfg.get("action_bins_per_branch"):
-        wrappers.append(_wrapper("discretise_action", n=bins, branches=True))
+        wrappers.append(_wrapper("discretize_action", bins=bins))
     if cfg.get("rew_clip") and trains:
         wrappers.append(_wrapper("least_reward", least=_LEAST_REWARD))
     if (delay := cfg.get("delay_reward_step") or 0) > 1:

@@ -1,4 +1,3 @@
-from ding.envs.env_wrappers.actions import DiscretizeActionWrapper
 from ding.envs.env_wrappers.atari import (
     EpisodicLifeWrapper,
     FireResetWrapper,
@@ -9,9 +8,11 @@ from ding.envs.env_wrappers.atari import (
 from ding.envs.env_wrappers.build import (
     apply_env_wrappers,
     create_env_wrapper,
+    preset_wrappers,
     stateful_wrappers,
     update_shape,
 )
+from ding.envs.env_wrappers.discrete import DiscretizeActionWrapper
 from ding.envs.env_wrappers.gym_to_gymnasium import (
     GymToGymnasiumWrapper,
     as_gymnasium,
@@ -28,13 +29,14 @@ from ding.envs.env_wrappers.observations import (
     ScaledFloatFrameWrapper,
     StaticObsNormWrapper,
 )
-from ding.envs.env_wrappers.raw_rewards import RawRewards, raw_rewards
 from ding.envs.env_wrappers.record_replay import RecordReplayWrapper
 from ding.envs.env_wrappers.rewards import (
     ClipRewardWrapper,
     DelayRewardWrapper,
     EvalEpisodeReturnWrapper,
+    RawRewards,
     RewardNormWrapper,
+    raw_rewards,
 )
 from ding.envs.env_wrappers.time_limit import ActionRepeatWrapper, TimeLimitWrapper
 
@@ -67,6 +69,7 @@ __all__ = [
     "as_gymnasium_space",
     "convert_space",
     "create_env_wrapper",
+    "preset_wrappers",
     "raw_rewards",
     "stateful_wrappers",
     "update_shape",

@@ -1,5 +1,6 @@
 """Wrappers between whole numbers and arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -45,37 +46,39 @@ class TaxiObsWrapper(gymnasium.ObservationWrapper):
         return features
 
 
-@ENV_WRAPPER_REGISTRY.register("discretise_action")
-class DiscretiseActionWrapper(gymnasium.ActionWrapper):
-    """A continuous action as choices among `n` values, evenly from the least to the greatest.
+@ENV_WRAPPER_REGISTRY.register("discretize_action")
+class DiscretizeActionWrapper(gymnasium.ActionWrapper):
+    """Lets choices among evenly spaced numbers stand for a continuous action.
 
     Args:
-        n: How many choices there are for each number of the action.
+        bins: How many there are, the bounds of the space among them: one number, or one for each
+            number of the action.
         branches: Whether an action is a list with a choice for each number (MultiDiscrete); else it
             is one choice, for an action of one number.
     """
 
-    def __init__(self, env: gymnasium.Env, n: int = 11, branches: bool = False) -> None:
+    def __init__(
+        self, env: gymnasium.Env, bins: int | Sequence[int] = 11, branches: bool = True
+    ) -> None:
         super().__init__(as_gymnasium(env))
-        if n < 2:
-            raise ValueError(f"n is {n}; expected 2 choices or more")
         space = self.env.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded("both"):
-            raise ValueError(f"discretise_action needs actions in a Box with bounds, got {space}")
+            raise ValueError(f"discretize_action needs actions with finite bounds, got {space}")
         if space.low.size != 1 and not branches:
             raise ValueError(
-                f"discretise_action needs an action of one number, got {space}; with branches=True "
+                f"discretize_action needs an action of one number, got {space}; with branches=True "
                 "each number is a choice of its own"
             )
-        self._shape = space.shape
-        # [number, choice]
-        self._choices = np.linspace(space.low.ravel(), space.high.ravel(), n, axis=1).astype(
-            space.dtype
-        )
-        self._numbers = np.arange(space.low.size)
+        counts = np.broadcast_to(np.asarray(bins), space.low.size)
+        if (counts < 2).any():
+            raise ValueError(f"discretize_action got bins={bins}; expected 2 or more")
+        self._shape, self._dtype = space.shape, space.dtype
+        self._low = space.low.ravel().astype(np.float64)
+        self._step = (space.high.ravel() - self._low) / (counts - 1)
         self.action_space = (
-            spaces.MultiDiscrete([n] * space.low.size) if branches else spaces.Discrete(n)
+            spaces.MultiDiscrete(counts) if branches else spaces.Discrete(int(counts[0]))
         )
 
     def action(self, action: Any) -> np.ndarray:
-        return self._choices[self._numbers, np.ravel(action)].reshape(self._shape)
+        values = self._low + self._step * np.asarray(action).ravel()
+        return values.reshape(self._shape).astype(self._dtype)

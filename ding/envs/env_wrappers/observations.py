@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ding.envs.running_statistics import WARM_UP, RunningStatistics
+from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
@@ -33,6 +33,22 @@ class ScaledFloatFrameWrapper(gymnasium.ObservationWrapper):
         scaled -= self._low
         scaled *= self._factor
         return scaled
+
+
+@ENV_WRAPPER_REGISTRY.register("channel_first")
+class ChannelFirstWrapper(gymnasium.ObservationWrapper):
+    """Pictures ``[H, W, C]`` as ``[C, H, W]``."""
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(as_gymnasium(env))
+        space = self.env.observation_space
+        if not isinstance(space, spaces.Box) or len(space.shape) != 3:
+            raise ValueError(f"channel_first needs pictures [H, W, C], got {space}")
+        low, high = (np.moveaxis(bound, 2, 0) for bound in (space.low, space.high))
+        self.observation_space = spaces.Box(low, high, dtype=space.dtype.type)
+
+    def observation(self, obs: Any) -> np.ndarray:
+        return np.ascontiguousarray(np.moveaxis(obs, 2, 0))
 
 
 @ENV_WRAPPER_REGISTRY.register("frame_stack")
@@ -67,7 +83,7 @@ class FrameStackWrapper(gymnasium.Wrapper):
 
 
 @ENV_WRAPPER_REGISTRY.register("obs_norm")
-class ObsNormWrapper(gymnasium.ObservationWrapper):
+class ObsNormWrapper(Normaliser, gymnasium.ObservationWrapper):
     """Normalises observations by their running mean and standard deviation, then clips them.
 
     Env managers let the wrappers of all their environments share the statistics.
@@ -87,17 +103,6 @@ class ObsNormWrapper(gymnasium.ObservationWrapper):
             return np.asarray(obs, np.float32)
         scaled = (obs - statistics.mean) / statistics.std
         return np.clip(scaled, *self._clip).astype(np.float32)
-
-    @property
-    def rms(self) -> RunningStatistics:
-        """The statistics, under the name that other code knows."""
-        return self.statistics
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.statistics.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.statistics.load_state_dict(state_dict)
 
 
 @ENV_WRAPPER_REGISTRY.register("static_obs_norm")
@@ -168,11 +173,26 @@ class MaskObsWrapper(gymnasium.ObservationWrapper):
         return np.asarray(obs)[self._keep]
 
 
-@ENV_WRAPPER_REGISTRY.register("allin_obs")
-class AllinObsWrapper(gymnasium.Wrapper):
-    """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""
+class _WithPast(gymnasium.Wrapper):
+    """Observations are dicts that also tell of the step that led to them."""
 
     keeps_return = True
+
+    def reset(self, **kwargs: Any) -> tuple[dict, dict]:
+        obs, info = self.env.reset(**kwargs)
+        return self._joined(obs, -1, 0.0), info
+
+    def step(self, action: Any) -> tuple[dict, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self._joined(obs, action, reward), reward, terminated, truncated, info
+
+    def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+@ENV_WRAPPER_REGISTRY.register("allin_obs")
+class AllinObsWrapper(_WithPast):
+    """Observations ``{'obs', 'reward' [1]}``, the reward 0 at an episode's start."""
 
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
@@ -180,49 +200,34 @@ class AllinObsWrapper(gymnasium.Wrapper):
             {"obs": self.env.observation_space, "reward": _unbounded()}
         )
 
-    def reset(self, **kwargs: Any) -> tuple[dict, dict]:
-        obs, info = self.env.reset(**kwargs)
-        return {"obs": obs, "reward": np.zeros(1, np.float32)}, info
-
-    def step(self, action: Any) -> tuple[dict, Any, bool, bool, dict]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        obs = {"obs": obs, "reward": np.array([reward], np.float32)}
-        return obs, reward, terminated, truncated, info
+    def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+        return {"obs": obs, "reward": np.array([reward], np.float32)}
 
 
 @ENV_WRAPPER_REGISTRY.register("obs_plus_prev_action_reward")
-class ObsPlusPrevActRewWrapper(gymnasium.Wrapper):
+class ObsPlusPrevActRewWrapper(_WithPast):
     """Observations ``{'obs', 'prev_action', 'prev_reward_extrinsic' [1]}``.
 
     At an episode's start the previous action is -1 in every entry and the reward 0.
     """
 
-    keeps_return = True
-
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
-        action_space = _with_null(self.env.action_space)
-        self._null_action = np.full(action_space.shape, -1, action_space.dtype)
+        self._past_actions = _with_null(self.env.action_space)
         self.observation_space = spaces.Dict(
             {
                 "obs": self.env.observation_space,
-                "prev_action": action_space,
+                "prev_action": self._past_actions,
                 "prev_reward_extrinsic": _unbounded(),
             }
         )
 
-    def reset(self, **kwargs: Any) -> tuple[dict, dict]:
-        obs, info = self.env.reset(**kwargs)
-        return self._joined(obs, self._null_action, 0.0), info
-
-    def step(self, action: Any) -> tuple[dict, Any, bool, bool, dict]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        return self._joined(obs, action, reward), reward, terminated, truncated, info
-
     def _joined(self, obs: Any, action: Any, reward: Any) -> dict[str, Any]:
+        previous = np.empty(self._past_actions.shape, self._past_actions.dtype)
+        previous[...] = action
         return {
             "obs": obs,
-            "prev_action": np.array(action, self._null_action.dtype),
+            "prev_action": previous,
             "prev_reward_extrinsic": np.array([reward], np.float32),
         }
 

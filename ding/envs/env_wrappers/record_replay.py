@@ -11,7 +11,7 @@ from ding.envs.common.video import VideoWriter, name_episode, open_video
 from ding.utils.errors import EnvError
 
 from .gym_to_gymnasium import GymToGymnasiumWrapper
-from .raw_rewards import RawRewards, raw_rewards
+from .rewards import RawRewards, raw_rewards
 
 _DEFAULT_FPS = 30
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import wrappers
 
-from ding.envs.running_statistics import WARM_UP, RunningStatistics
+from ding.envs.running_statistics import WARM_UP, Normaliser, RunningStatistics
 from ding.utils.registry_factory import ENV_WRAPPER_REGISTRY
 
 from .gym_to_gymnasium import as_gymnasium
-from .raw_rewards import raw_rewards
 
 
 @ENV_WRAPPER_REGISTRY.register("eval_episode_return")
@@ -44,7 +44,7 @@ class EvalEpisodeReturnWrapper(gymnasium.Wrapper):
 
 
 @ENV_WRAPPER_REGISTRY.register("clip_reward")
-class ClipRewardWrapper(gymnasium.Wrapper):
+class ClipRewardWrapper(gymnasium.RewardWrapper):
     """Replaces each reward by its sign."""
 
     reward_range = (-1.0, 1.0)
@@ -52,9 +52,8 @@ class ClipRewardWrapper(gymnasium.Wrapper):
     def __init__(self, env: gymnasium.Env) -> None:
         super().__init__(as_gymnasium(env))
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        return obs, float(np.sign(float(reward))), terminated, truncated, info
+    def reward(self, reward: Any) -> float:
+        return float(np.sign(float(reward)))
 
 
 @ENV_WRAPPER_REGISTRY.register("least_reward")
@@ -102,7 +101,7 @@ class DelayRewardWrapper(gymnasium.Wrapper):
 
 
 @ENV_WRAPPER_REGISTRY.register("reward_norm")
-class RewardNormWrapper(gymnasium.Wrapper):
+class RewardNormWrapper(Normaliser, gymnasium.Wrapper):
     """Divides each reward by the running standard deviation of the discounted return so far.
 
     The mean is kept, as taking it away would change what is optimal. Env managers let the wrappers
@@ -127,13 +126,59 @@ class RewardNormWrapper(gymnasium.Wrapper):
             reward = float(reward) / float(self.statistics.std)
         return obs, reward, terminated, truncated, info
 
-    @property
-    def rms(self) -> RunningStatistics:
-        """The statistics, under the name that other code knows."""
-        return self.statistics
 
-    def state_dict(self) -> dict[str, Any]:
-        return self.statistics.state_dict()
+# ---- the true return of an episode, whatever wrappers make of the rewards -----------------------
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.statistics.load_state_dict(state_dict)
+# What leaves an episode's sum of rewards as it is.
+_HARMLESS = (
+    wrappers.TimeLimit,
+    wrappers.OrderEnforcing,
+    wrappers.PassiveEnvChecker,
+    wrappers.RecordEpisodeStatistics,
+)
+
+
+class RawRewards(gymnasium.Wrapper):
+    """Adds up the rewards of the bare environment that it is put around.
+
+    Attributes:
+        total: Since somebody set it to zero, which whoever knows an episode's start does: a reset
+            of the bare environment need not be one.
+    """
+
+    #: As of all wrappers with it: the sum of an episode's rewards is the same inside and outside.
+    keeps_return = True
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(env)
+        self.total: Any = 0.0
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        result = self.env.step(action)
+        self.total = self.total + result[1]
+        return result
+
+
+def raw_rewards(env: Any) -> RawRewards | None:
+    """The sum of rewards around the bare environment; put there if wrappers may change them.
+
+    Returns:
+        ``None`` if the rewards outside add up to the same.
+    """
+    innermost, may_change = None, False
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, RawRewards):
+            return env
+        may_change = may_change or not _keeps_return(env)
+        innermost, env = env, env.env
+    if innermost is None or not may_change:
+        return None
+    innermost.env = RawRewards(env)
+    return innermost.env
+
+
+def _keeps_return(wrapper: gymnasium.Wrapper) -> bool:
+    if getattr(type(wrapper), "keeps_return", False) or isinstance(wrapper, _HARMLESS):
+        return True
+    kinds = (gymnasium.ObservationWrapper, gymnasium.ActionWrapper, gymnasium.Wrapper)
+    return any(type(wrapper).step is kind.step for kind in kinds)

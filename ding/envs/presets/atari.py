@@ -5,7 +5,7 @@ from typing import Any
 
 from ding.envs.env._ids import ALE
 from ding.envs.env.gymnasium_env import GymnasiumEnv
-from ding.envs.env_wrappers.presets import preset_wrappers
+from ding.envs.env_wrappers import preset_wrappers
 from ding.utils.registry_factory import ENV_REGISTRY
 
 

@@ -44,4 +44,4 @@ class PendulumEnv(GymnasiumEnv):
     def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
         if cfg["continuous"]:
             return []
-        return [{"type": "discretise_action", "kwargs": {"n": 11}}]
+        return [{"type": "discretize_action", "kwargs": {"bins": 11, "branches": False}}]
