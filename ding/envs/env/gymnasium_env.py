@@ -1,6 +1,6 @@
 """The env type ``gymnasium``: any environment that gymnasium can make."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ding.utils.errors import ConfigError
@@ -15,18 +15,22 @@ from .ding_env_wrapper import DingEnvWrapper
 class GymnasiumEnv(DingEnvWrapper):
     """``create_config.env = dict(type='gymnasium')`` with ``main_config.env.env_id``.
 
-    The other keys are those of `DingEnvWrapper`. Subclasses are presets: they say in
-    ``gymnasium_id``, ``make_kwargs`` and ``inner_wrappers`` what their own keys mean.
+    The other keys are those of `DingEnvWrapper`. Subclasses are presets: their attributes, or else
+    ``gymnasium_id``, ``make_kwargs`` and ``inner_wrappers``, say what their own keys mean.
 
     Attributes:
         default_id: The environment if there is no ``env_id``; empty where there has to be one.
         example_id: One that suits the type.
         needs: The package beside gymnasium that environments of the type need.
+        make_keys: Keys that are arguments of ``gymnasium.make``, unless they are ``None``.
+        wrapped_by: Wrappers inside of ``env_wrapper``, the innermost first.
     """
 
     default_id: ClassVar[str] = ""
     example_id: ClassVar[str] = "CartPole-v1"
     needs: ClassVar[Simulator | None] = None
+    make_keys: ClassVar[Sequence[str]] = ()
+    wrapped_by: ClassVar[Sequence[Any]] = ()
 
     def __init__(self, cfg: dict) -> None:
         """
@@ -62,12 +66,12 @@ class GymnasiumEnv(DingEnvWrapper):
     @classmethod
     def make_kwargs(cls, cfg: Mapping[str, Any]) -> dict[str, Any]:
         """What the keys of the type mean for ``gymnasium.make``; ``kwargs`` win over it."""
-        return {}
+        return {name: cfg[name] for name in cls.make_keys if cfg[name] is not None}
 
     @classmethod
     def inner_wrappers(cls, cfg: Mapping[str, Any], caller: str) -> list[Any]:
         """What the keys of the type mean for wrappers inside of ``env_wrapper``."""
-        return []
+        return list(cls.wrapped_by)
 
     @classmethod
     def says(cls, cfg: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,7 @@ class CooperativeGame(SeededEnv):
     ``[agents]``.
 
     A game says how it begins (`_begin`), goes on (`_advance`) and looks (`_obs`), and sets its
-    limit of steps, ``_max_steps``.
+    limit of steps, ``_max_steps``, or says when an episode is cut (`_is_cut`).
     """
 
     _max_steps: int
@@ -41,24 +41,28 @@ class CooperativeGame(SeededEnv):
         """Start an episode."""
 
     @abstractmethod
-    def _advance(self, actions: list[int]) -> tuple[float, bool]:
+    def _advance(self, actions: Any) -> tuple[float, bool]:
         """Play one step; returns the team's reward and whether the game is over."""
 
     @abstractmethod
-    def _obs(self) -> dict[str, np.ndarray]:
+    def _obs(self) -> Any:
         """What is to be seen now."""
+
+    def _is_cut(self) -> bool:
+        """Whether the episode is to end though the game is not over."""
+        return self._steps >= self._max_steps
 
     def _set_spaces(self, actions: int) -> None:
         """Spaces of observations as those that `_obs` gives, and of one action for each agent."""
         self._begin()
         obs = self._obs()
-        self.observation_space = spaces.Dict(
-            {key: spaces.Box(-np.inf, np.inf, part.shape, np.float32) for key, part in obs.items()}
+        self.observation_space: spaces.Space = spaces.Dict(
+            {name: box_like(part) for name, part in obs.items()}
         )
         self.agent_num = len(obs["agent_state"])
-        self.action_space = spaces.MultiDiscrete([actions] * self.agent_num)
+        self.action_space: spaces.Space = spaces.MultiDiscrete([actions] * self.agent_num)
 
-    def reset(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+    def reset(self) -> Any:  # type: ignore[override]
         self._begin_episode()
         self._steps, self._return = 0, 0.0
         self._begin()
@@ -75,7 +79,7 @@ class CooperativeGame(SeededEnv):
         reward, terminated = self._advance(self._checked(action))
         self._steps += 1
         self._return += reward
-        done = terminated or self._steps >= self._max_steps
+        done = terminated or self._is_cut()
         info: dict[str, Any] = {}
         if done:
             info = {
@@ -85,7 +89,7 @@ class CooperativeGame(SeededEnv):
             }
         return BaseEnvTimestep(self._obs(), np.array([reward], np.float32), done, info)
 
-    def _checked(self, action: Any) -> list[int]:
+    def _checked(self, action: Any) -> Any:
         counts = self.action_space.nvec  # type: ignore[attr-defined]
         try:
             actions = [int(one) for one in np.ravel(action)]
@@ -101,4 +105,10 @@ class CooperativeGame(SeededEnv):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.agent_num} agents)"
 
-    __str__ = __repr__  # gymnasium.Env has one of its own
+    def __str__(self) -> str:
+        return repr(self)  # gymnasium.Env has one of its own
+
+
+def box_like(part: np.ndarray) -> spaces.Box:
+    """The space of any float32 arrays of one shape."""
+    return spaces.Box(-np.inf, np.inf, part.shape, np.float32)

@@ -9,8 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ding.envs.env._ids import Simulator
-from ding.envs.env._seeded_env import SeededEnv
-from ding.envs.env.base_env import BaseEnvTimestep
+from ding.envs.games.cooperative import CooperativeGame, box_like
 from ding.utils.errors import ActionError, ConfigError, EnvError
 from ding.utils.registry_factory import ENV_REGISTRY
 
@@ -22,7 +21,7 @@ _VERSION = re.compile(r"(\w+?)_v\d+")
 
 
 @ENV_REGISTRY.register("petting_zoo")
-class PettingZooEnv(SeededEnv):
+class PettingZooEnv(CooperativeGame):
     """All agents act at once and share a reward, the sum of theirs, float32 ``[1]``.
 
     The observation is a dict of float32 arrays: ``agent_state`` ``[agents, n]``, what each agent
@@ -75,11 +74,13 @@ class PettingZooEnv(SeededEnv):
             EnvError: The package is not installed.
         """
         super().__init__(cfg)
+
+    def _set_up(self) -> None:
         self._is_spread = self._cfg["env_id"].startswith(_SPREAD)
         self._env = _make(self._cfg, self._arguments())
         self._agents = list(self._env.possible_agents)
         self.agent_num = len(self._agents)
-        self._set_spaces()
+        self._find_spaces()
 
     def _arguments(self) -> dict[str, Any]:
         cfg = self._cfg
@@ -97,7 +98,7 @@ class PettingZooEnv(SeededEnv):
             out["N"] = agents
         return {**out, **(cfg["kwargs"] or {})}
 
-    def _set_spaces(self) -> None:
+    def _find_spaces(self) -> None:
         seen = [self._env.observation_space(agent) for agent in self._agents]
         acts = [self._env.action_space(agent) for agent in self._agents]
         if len({space.shape for space in seen}) > 1 or len({str(space) for space in acts}) > 1:
@@ -113,49 +114,35 @@ class PettingZooEnv(SeededEnv):
                 np.broadcast_to(self._action.low, shape),
                 np.broadcast_to(self._action.high, shape),
             )
-            self.action_space: spaces.Space = spaces.Box(low, high, shape, np.float32)
+            self.action_space = spaces.Box(low, high, shape, np.float32)
         elif isinstance(self._action, spaces.Discrete):
             self.action_space = spaces.MultiDiscrete([int(self._action.n)] * self.agent_num)
         else:
             raise ConfigError(f"env.env_id={self._cfg['env_id']!r}: actions are {self._action}")
-        self.reward_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
-        obs = self.reset()
+        self._begin()
+        obs = self._obs()
         self.observation_space = (
-            _box(obs)
+            box_like(obs)
             if isinstance(obs, np.ndarray)
-            else spaces.Dict({name: _box(part) for name, part in obs.items()})
+            else spaces.Dict({name: box_like(part) for name, part in obs.items()})
         )
 
-    def reset(self) -> Any:  # type: ignore[override]
-        self._begin_episode()
-        seen, _ = self._env.reset(seed=int(self._rng.integers(2**31)))
-        self._return = 0.0
-        return self._observed(seen)
+    def _begin(self) -> None:
+        self._seen, _ = self._env.reset(seed=int(self._rng.integers(2**31)))
 
-    def step(self, action: Any) -> BaseEnvTimestep:  # type: ignore[override]
-        """
-        Raises:
-            ActionError: Not one action for each agent.
-        """
-        seen, rewards, terminations, truncations, _ = self._env.step(self._actions(action))
-        reward = float(sum(rewards.values()))
-        self._return += reward
-        terminated = all(terminations.values())
+    def _advance(self, actions: dict[str, Any]) -> tuple[float, bool]:
+        self._seen, rewards, terminations, truncations, _ = self._env.step(actions)
         # An agent that is done leaves the world: for a team, its episode ends there.
-        done = any(terminations.values()) or any(truncations.values())
-        info: dict[str, Any] = {}
-        if done:
-            info = {
-                "eval_episode_return": self._return,
-                "terminated": terminated,
-                "truncated": not terminated,
-            }
-        return BaseEnvTimestep(self._observed(seen), np.array([reward], np.float32), done, info)
+        self._some_left = any(terminations.values()) or any(truncations.values())
+        return float(sum(rewards.values())), all(terminations.values())
+
+    def _is_cut(self) -> bool:
+        return self._some_left
 
     def close(self) -> None:
         self._env.close()
 
-    def _actions(self, action: Any) -> dict[str, Any]:
+    def _checked(self, action: Any) -> dict[str, Any]:
         array, space = np.asarray(action), self._action
         if array.size != self.agent_num * int(np.prod(space.shape, dtype=int)):
             raise ActionError(
@@ -170,8 +157,8 @@ class PettingZooEnv(SeededEnv):
         array = np.clip(array, space.low, space.high).astype(np.float32)
         return dict(zip(self._agents, array))
 
-    def _observed(self, seen: dict[str, np.ndarray]) -> Any:
-        agents = np.stack([seen[agent] for agent in self._agents]).astype(np.float32)
+    def _obs(self) -> Any:
+        agents = np.stack([self._seen[agent] for agent in self._agents]).astype(np.float32)
         agents = agents.reshape(self.agent_num, -1)
         if self._cfg["agent_obs_only"]:
             return agents
@@ -200,8 +187,6 @@ class PettingZooEnv(SeededEnv):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._cfg['env_id']}, {self.agent_num} agents)"
 
-    __str__ = __repr__  # gymnasium.Env has one of its own
-
 
 def _make(cfg: dict[str, Any], arguments: dict[str, Any]) -> Any:
     family, env_id = cfg["env_family"], cfg["env_id"]
@@ -228,7 +213,3 @@ def _make(cfg: dict[str, Any], arguments: dict[str, Any]) -> Any:
 
 def _first_given(cfg: dict[str, Any], *names: str) -> Any:
     return next((cfg[name] for name in names if cfg[name] is not None), None)
-
-
-def _box(part: np.ndarray) -> spaces.Box:
-    return spaces.Box(-np.inf, np.inf, part.shape, np.float32)

@@ -136,7 +136,7 @@ class TestSpread:
         obs = env.reset()
         assert "action_mask" not in obs
         env.step(np.full((AGENTS, 5), -1, np.float32))
-        sent = env._actions(np.zeros((AGENTS, 5), np.float32))
+        sent = env._checked(np.zeros((AGENTS, 5), np.float32))
         np.testing.assert_allclose(sent["agent_0"], 0.5)
 
     def test_observations_of_agents_alone_and_states_of_their_own(self):
