@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import itemgetter
 from typing import Any
@@ -13,8 +13,8 @@ from gymnasium import spaces
 from ding.data.tree import tree_leaves, tree_map
 from ding.utils.errors import DataError
 
-# Up to so many numbers, Python adds quicker; up to so many, a product does.
-_FEW, _SMALL = 16, 1024
+# Up to so many numbers, Python adds quicker.
+_FEW = 16
 
 # What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict.
 Layout = Any
@@ -32,7 +32,7 @@ def layout_of(obs: Any) -> Layout | None:
 
 def layout_bytes(layout: Layout, env_num: int) -> int:
     """Size of the buffer that `ObsColumns` needs."""
-    return sum(_aligned(2 * env_num * _row_bytes(leaf)) for leaf in _leaves(layout))
+    return sum(_leaf_bytes(leaf, env_num) for leaf in tree_leaves(layout))
 
 
 class ObsColumns:
@@ -53,19 +53,22 @@ class ObsColumns:
         self._env_num = env_num
         self.all_rows = list(range(env_num))
         memory = np.zeros(layout_bytes(layout, env_num), np.uint8) if buffer is None else buffer
-        offsets = iter(_offsets(layout, env_num))
-        self._arrays = _build(layout, lambda leaf: _array(leaf, env_num, memory, next(offsets)))
+        offset = 0
+
+        def both_slots(leaf: tuple) -> np.ndarray:
+            nonlocal offset
+            array: np.ndarray = np.ndarray((2, env_num, *leaf[0]), leaf[1], memory, offset)
+            offset += _leaf_bytes(leaf, env_num)
+            return array
+
+        arrays = tree_map(both_slots, layout)
         # Made once, for making views costs more than the copies.
-        self._views = [tree_map(itemgetter(slot), self._arrays) for slot in (0, 1)]
+        self._views = [tree_map(itemgetter(slot), arrays) for slot in (0, 1)]
         self._shape, self._casting = None, _casting(np.dtype(np.float32))
         if isinstance(layout, tuple):
             self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
-        self._rows = [[_row_of(view, row) for row in range(env_num)] for view in self._views]
+        self._rows = [[_row_of(view, row) for row in self.all_rows] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
-        self._floats = [
-            [_sum_of(leaf.reshape(-1)) for leaf in tree_leaves(view) if leaf.dtype.kind == "f"]
-            for view in self._views
-        ]
 
     def write(self, row: int, obs: Any, slot: int | None = None) -> None:
         """Copy the observation of one environment.
@@ -100,14 +103,6 @@ class ObsColumns:
         self.slot = slot
         return self._views[slot]
 
-    def nan_row(self) -> int | None:
-        """The first environment whose observation has NaN."""
-        for sum_up, operand in self._floats[self.slot]:
-            total = sum_up(operand)
-            if total != total:
-                return nan_position(self.view())  # None, if infinities add up to NaN
-        return None
-
     def write_columns(self, columns: Any) -> Any:
         """Copy a whole step's observations, in columns already, into the other slot."""
         self.slot = 1 - self.slot
@@ -124,7 +119,7 @@ class ObsColumns:
 
     def gather(self, rows: Sequence[int] | np.ndarray) -> Any:
         """A copy of some rows."""
-        return tree_map(lambda leaf: leaf[rows], self._views[self.slot])
+        return take_rows(self.view(), rows)
 
     def row(self, row: int, copied: bool = True, slot: int | None = None) -> Any:
         """One environment's observation."""
@@ -156,9 +151,6 @@ class ObjectStore:
 
     def view(self) -> list[Any]:
         return self._obs
-
-    def nan_row(self) -> int | None:
-        return nan_position(self._obs)
 
     def write(self, row: int, obs: Any) -> None:
         self._obs[row] = copy.deepcopy(obs)
@@ -253,18 +245,14 @@ def column_row(columns: Any, position: int) -> Any:
     return tree_map(lambda leaf: np.array(leaf[position]), columns)
 
 
-def take_rows(columns: Any, index: np.ndarray) -> Any:
+def take_rows(columns: Any, index: Sequence[int] | np.ndarray) -> Any:
     """Some rows, copied."""
     return tree_map(lambda leaf: leaf.take(index, 0), columns)
 
 
 def put_row(columns: Any, position: int, obs: Any) -> None:
     """Overwrite one row of columns."""
-    if isinstance(columns, Mapping):
-        for key, part in columns.items():
-            put_row(part, position, obs[key])
-    else:
-        columns[position] = obs
+    _copy_into(_row_of(columns, position), obs)
 
 
 def stack(observations: Sequence[Any]) -> Any:
@@ -284,8 +272,9 @@ def nan_position(columns: Any) -> int | None:
             if holds_nan(obs):
                 return position
         return None
-    for leaf in (columns,) if type(columns) is np.ndarray else tree_leaves(columns):
-        if _is_bad(leaf):
+    leaves = (columns,) if type(columns) is np.ndarray else tree_leaves(columns)
+    for leaf in leaves:
+        if _has_nan(leaf):
             return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
     return None
 
@@ -293,37 +282,28 @@ def nan_position(columns: Any) -> int | None:
 def holds_nan(obs: Any) -> bool:
     """Whether one observation holds NaN; of what is no array nothing is known."""
     if type(obs) is np.ndarray:
-        return _is_bad(obs)
-    return layout_of(obs) is not None and any(_is_bad(np.asarray(a)) for a in tree_leaves(obs))
+        return _has_nan(obs)
+    return layout_of(obs) is not None and any(_has_nan(np.asarray(a)) for a in tree_leaves(obs))
 
 
-def _is_bad(leaf: np.ndarray) -> bool:
-    return leaf.dtype.kind == "f" and has_nan(leaf.ravel("K"))
-
-
-def has_nan(flat: np.ndarray) -> bool:
-    """Whether a flat array of floats holds NaN."""
-    total = quick_sum(flat)
+def _has_nan(leaf: np.ndarray) -> bool:
+    if leaf.dtype.kind != "f":
+        return False
+    total = quick_sum(leaf)
     # Infinities may add up to NaN.
-    return bool(total != total) and bool(np.isnan(flat).any())
+    return bool(total != total) and bool(np.isnan(leaf).any())
 
 
-def quick_sum(flat: np.ndarray) -> Any:
+def quick_sum(array: np.ndarray) -> Any:
     """The cheapest reduction that tells of NaN and infinity."""
+    flat = array.ravel("K")
     if flat.size <= _FEW:
         return sum(flat.tolist())
-    sum_up, operand = _sum_of(flat)
-    return sum_up(operand)
-
-
-def _sum_of(flat: np.ndarray) -> tuple[Callable[[np.ndarray], Any], np.ndarray]:
-    return (
-        (flat.dot, _ones(flat.dtype, flat.size)) if flat.size <= _SMALL else (np.add.reduce, flat)
-    )
+    return flat.dot(_ones(flat.dtype.char, flat.size))
 
 
 @cache
-def _ones(dtype: np.dtype, size: int) -> np.ndarray:
+def _ones(dtype: str, size: int) -> np.ndarray:
     return np.ones(size, dtype)
 
 
@@ -333,12 +313,6 @@ def _casting(dtype: np.dtype) -> Any:
 
 
 # ---- layouts and trees ------------------------------------------------------------------------
-
-
-def _build(layout: Layout, fn: Any) -> Any:
-    if isinstance(layout, dict):
-        return {key: _build(part, fn) for key, part in layout.items()}
-    return fn(layout)
 
 
 def _joint(one: Layout | None, other: Layout | None) -> Layout | None:
@@ -351,14 +325,6 @@ def _joint(one: Layout | None, other: Layout | None) -> Layout | None:
     if isinstance(one, tuple) and isinstance(other, tuple) and one[0] == other[0]:
         return one[0], np.promote_types(one[1], other[1]).str
     return None
-
-
-def _leaves(layout: Layout) -> Iterator[tuple]:
-    if isinstance(layout, dict):
-        for part in layout.values():
-            yield from _leaves(part)
-    else:
-        yield layout
 
 
 def _joined(view: Any) -> np.ndarray | None:
@@ -379,25 +345,11 @@ def _stack(observations: Sequence[Any]) -> Any:
     return np.stack(observations)
 
 
-def _row_bytes(leaf: tuple) -> int:
+def _leaf_bytes(leaf: tuple, env_num: int) -> int:
+    """Of both slots, a multiple of 64."""
     shape, dtype = leaf
-    return math.prod(shape) * np.dtype(dtype).itemsize
-
-
-def _aligned(size: int) -> int:
+    size = 2 * env_num * math.prod(shape) * np.dtype(dtype).itemsize
     return (size + 63) // 64 * 64
-
-
-def _offsets(layout: Layout, env_num: int) -> Iterator[int]:
-    offset = 0
-    for leaf in _leaves(layout):
-        yield offset
-        offset += _aligned(2 * env_num * _row_bytes(leaf))
-
-
-def _array(leaf: tuple, env_num: int, memory: Any, offset: int) -> np.ndarray:
-    shape, dtype = leaf
-    return np.ndarray((2, env_num, *shape), dtype, memory, offset)
 
 
 def _mismatch(row: int, obs: Any, layout: Layout) -> DataError:
