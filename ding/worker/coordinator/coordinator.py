@@ -18,7 +18,7 @@ from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.utils.run_mark import RunMark
-from ding.worker.collector.comm.comm_type_samples import samples_of_comm_type
+from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import FlaskFsEngine
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine

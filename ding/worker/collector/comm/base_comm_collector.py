@@ -2,9 +2,10 @@
 
 import logging
 import os
+import re
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, TypeVar
 
 import torch
@@ -31,6 +32,7 @@ from ding.worker.messages import (
     Task,
     TaskReport,
 )
+from ding.worker.seams import Samples, SampleStore
 
 Answer = TypeVar("Answer")
 
@@ -49,6 +51,8 @@ class BaseCommCollector(CommWorker, CollectorLink):
     """
 
     kind: Kind = "collector"
+    #: Whether only its own workers know where samples are.
+    has_own_samples = True
 
     def __init__(self, cfg: Mapping[str, object]) -> None:
         uid = get_task_uid()
@@ -240,3 +244,48 @@ def create_comm_collector(cfg: EasyDict) -> BaseCommCollector:
     import_module(cfg.get("import_names", []))
     collector: BaseCommCollector = COMM_COLLECTOR_REGISTRY.build(cfg.type, cfg=cfg)
     return collector
+
+
+class CommTypeSamples:
+    """A sample store whose samples only the workers of a comm type can put and get.
+
+    Args:
+        comm_type: The collectors' class.
+        cfg: The config of one of them.
+    """
+
+    def __init__(self, comm_type: type[BaseCommCollector], cfg: Mapping[str, object]) -> None:
+        self._comm_type, self._cfg = comm_type, EasyDict(cfg)
+
+    def put(self, name: str, samples: Samples) -> int:
+        raise ConfigError(f"only a {self._comm_type.__name__} brings samples to their place")
+
+    def get(self, name: str) -> Samples:
+        raise ConfigError(f"what a {self._comm_type.__name__} has sent, its learners read")
+
+    def size(self, name: str) -> int | None:
+        """It is not known here; collectors may tell it in their metadata."""
+        return None
+
+    def remove(self, name: str) -> None:
+        self._comm_type.remove_stepdata(self._cfg, name)
+
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        """Names that nobody has told of are not known here."""
+        return []
+
+
+def samples_of_comm_type(system: Mapping[str, object]) -> SampleStore | None:
+    """Where the collectors' samples are, if their comm type has a place of its own for them.
+
+    Args:
+        system: The compiled system config, with an entry for each worker.
+    """
+    for name, entry in system.items():
+        if name.startswith("collector") and isinstance(entry, Mapping) and entry.get("type"):
+            import_module(entry.get("import_names", []))
+            comm_type: object = COMM_COLLECTOR_REGISTRY.get(entry["type"])
+            if isinstance(comm_type, type) and issubclass(comm_type, BaseCommCollector):
+                return CommTypeSamples(comm_type, entry) if comm_type.has_own_samples else None
+            return None
+    return None

@@ -93,23 +93,6 @@ class CollectTask:
             meta,
         )
 
-    def reserve(self, size: int) -> None:
-        """Wait until as many bytes may be written.
-
-        Raises:
-            TaskClosed: The task has ended meanwhile.
-        """
-        with self._changed:
-            self._needed = size
-            try:
-                self._wait("space", lambda: (room := self.room()) is None or size <= room)
-            finally:
-                self._needed = 0
-
-    def count_written(self, size: int) -> None:
-        with self._changed:
-            self._written += size
-
     def backlog(self) -> int:
         """Messages that were not asked for yet."""
         return len(self._pending)
@@ -131,25 +114,36 @@ class CollectTask:
         quota = self._quota
         return None if quota is None else max(0.0, quota - self._written)
 
-    def write(self, write: Callable[[], int]) -> int:
-        """Call what writes a file; ever again while the disk is full, for a while.
+    def write(self, size: int, write: Callable[[], int]) -> int:
+        """Call what writes a file when there is room for it; ever again while the disk is full.
+
+        Args:
+            size: Bytes that it will have, about.
+            write: Returns how many they are.
 
         Raises:
-            CheckpointWriteError: The file cannot be written.
+            TaskClosed: The task has ended meanwhile.
+            CheckpointWriteError: The file cannot be written, or the disk stays full.
         """
+        with self._changed:
+            self._needed = size
+            try:
+                self._wait("space", lambda: (room := self.room()) is None or size <= room)
+            finally:
+                self._needed = 0
         deadline = time.monotonic() + durations.DISK_PATIENCE
         while True:
             try:
-                return write()
+                written = write()
             except CheckpointWriteError as err:
                 if err.errno not in _FULL or time.monotonic() >= deadline:
                     raise
-            self._pause("disk", durations.DISK_PAUSE)
-
-    def _pause(self, reason: str, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        with self._changed:
-            self._wait(reason, lambda: time.monotonic() >= until)
+            else:
+                self._written += written
+                return written
+            until = time.monotonic() + durations.DISK_PAUSE
+            with self._changed:
+                self._wait("disk", lambda until=until: time.monotonic() >= until)
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:

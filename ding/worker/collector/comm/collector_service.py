@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from ding.data import Columns, tree_map
+from ding.data import Columns
+from ding.data.tree import tree_leaves
 from ding.utils import get_data_decompressor
 from ding.utils.errors import DataError, DingError
 from ding.worker.collector.base_parallel_collector import BaseParallelCollector
@@ -29,6 +31,8 @@ class CollectorService(BaseCommCollector):
         samples: Where samples go.
         weights: Where policies come from.
     """
+
+    has_own_samples = False
 
     def __init__(
         self, cfg: Mapping[str, object], samples: SampleStore, weights: WeightStore
@@ -129,17 +133,10 @@ class CollectorService(BaseCommCollector):
                 f"send_stepdata({path!r}) got a {type(stepdata).__name__}; expected samples: "
                 "columns, a list of dicts, or a dict"
             )
-        if task is not None:
-            task.reserve(self._expected_size(rows))
-
-        def put() -> int:
-            return self._sample_store.put(path, rows)
-
-        size = put() if task is None else task.write(put)
+        put = partial(self._sample_store.put, path, rows)
+        size = put() if task is None else task.write(self._expected_size(rows), put)
         self._sizes[path] = size
         self._sample_size = size / len(rows)
-        if task is not None:
-            task.count_written(size)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
         """Leave a message for the coordinator.
@@ -169,14 +166,7 @@ class CollectorService(BaseCommCollector):
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None
         if columns is None:
             return int(self._sample_size * len(rows)) + HEADER_SIZE
-        total = 0
-
-        def count(leaf: Any) -> None:
-            nonlocal total
-            total += leaf.nbytes
-
-        tree_map(count, columns)
-        return total + HEADER_SIZE
+        return sum(leaf.nbytes for leaf in tree_leaves(columns)) + HEADER_SIZE
 
     def _drop(self, metadata: Mapping[str, object]) -> None:
         self._remove_samples(str(metadata.get("data_id", "")))
