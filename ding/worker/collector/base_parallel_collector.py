@@ -14,7 +14,7 @@ from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 from ding.utils.class_config import Configurable
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
-from ding.worker.collector.collector_link import CollectorLink, MethodLink
+from ding.worker.collector.collector_link import CollectorLink
 from ding.worker.collector.step_watch import StepWatch
 from ding.worker.collector.steps import Envs, Mode, State
 
@@ -68,6 +68,7 @@ class BaseParallelCollector(Configurable, ABC):
         self._ended = threading.Event()
         self._collector_uid = get_task_uid()
         self._link: CollectorLink | None = None
+        self._is_attached = False
         self._policy: Mode | list[Mode] = None
         self._env_manager: Envs = None
         self._watch = StepWatch()
@@ -75,7 +76,7 @@ class BaseParallelCollector(Configurable, ABC):
 
     def attach(self, link: CollectorLink) -> None:
         """Take the worker that data goes through and policies come from."""
-        self._link = link
+        self._link, self._is_attached = link, True
         self.send_metadata = link.send_metadata
         self.send_stepdata = link.send_stepdata
         self.get_policy_update_info = link.get_policy_update_info
@@ -114,7 +115,7 @@ class BaseParallelCollector(Configurable, ABC):
         finally:
             self._watch.rest()
             self._ended.set()
-            if isinstance(self._link, MethodLink):
+            if self._link is not None and not self._is_attached:
                 self._link.parts.close()  # no worker is there to keep them
 
     def close(self) -> None:
@@ -192,7 +193,9 @@ class BaseParallelCollector(Configurable, ABC):
                     f"{type(self).__name__} has no {', '.join(missing)}: call attach(worker), or "
                     "set them, before start()"
                 )
-            self._link = MethodLink(self._collector_uid, *(getattr(self, name) for name in names))
+            self._link = CollectorLink(self._collector_uid, self._collector_uid)
+            for name in names:
+                setattr(self._link, name, getattr(self, name))
         return self._link
 
 

@@ -64,22 +64,6 @@ class CollectorLink:
         return len(samples)
 
 
-class MethodLink(CollectorLink):
-    """A link of three functions that somebody gave a collector one by one."""
-
-    def __init__(
-        self,
-        uid: str,
-        get_policy_update_info: Callable[[str], State | None],
-        send_stepdata: Callable[..., None],
-        send_metadata: Callable[[State], None],
-    ) -> None:
-        super().__init__(uid, uid)
-        self.get_policy_update_info = get_policy_update_info
-        self.send_stepdata = send_stepdata
-        self.send_metadata = send_metadata
-
-
 class PolicySource:
     """Keeps one policy up to date.
 

@@ -96,6 +96,24 @@ class Tally:
             "reward_min": float(np.min(returns)),
         }
 
+    def report(self, seconds: float) -> State:
+        """Of a task that took so long: counts, and averages, ``None`` of nothing; in plain JSON."""
+        returns, episodes = list(self.returns), self.episode_count
+        return {
+            "duration": seconds,
+            "real_episode_count": episodes,
+            "step_count": self.envsteps,
+            "sample_count": self.samples,
+            "avg_time_per_episode": _ratio(seconds, episodes),
+            "avg_time_per_step": _ratio(seconds, self.envsteps),
+            "avg_time_per_train_sample": _ratio(seconds, self.samples),
+            "avg_step_per_episode": _ratio(self.envsteps, episodes),
+            "avg_sample_per_episode": _ratio(self.samples, episodes),
+            "reward_mean": float(np.mean(returns)) if returns else None,
+            "reward_std": float(np.std(returns)) if returns else None,
+            "reward_raw": returns,
+        }
+
     # ------------------------------------------------------------------ state
 
     def state_dict(self) -> State:
@@ -109,3 +127,7 @@ class Tally:
             setattr(self, name, state[name])
         self.returns.clear()
         self.returns.extend(state["returns"])
+
+
+def _ratio(amount: float, count: int) -> float | None:
+    return amount / count if count else None

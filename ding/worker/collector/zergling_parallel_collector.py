@@ -262,27 +262,14 @@ class ZerglingParallelCollector(BaseParallelCollector):
 
         ``predefined_episode_count`` is ``None``, too, if the task has no end.
         """
-        tally, now = self._tally, time.monotonic()
-        seconds = max((self._ended_at or now) - self._began, 1e-8)
-        returns = list(tally.returns)  # a copy: the collecting thread adds to them
+        now = time.monotonic()
         return {
+            **self._tally.report(max((self._ended_at or now) - self._began, 1e-8)),
             "eval_flag": self._evaluate,
             "env_num": 0 if self._env_manager is None else self._env_manager.env_num,
-            "duration": seconds,
             "train_iter": self._train_iter,
             "collector_done": self._done,
             "predefined_episode_count": None if self._is_endless else int(self._predefined),
-            "real_episode_count": tally.episode_count,
-            "step_count": tally.envsteps,
-            "sample_count": tally.samples,
-            "avg_time_per_episode": _ratio(seconds, tally.episode_count),
-            "avg_time_per_step": _ratio(seconds, tally.envsteps),
-            "avg_time_per_train_sample": _ratio(seconds, tally.samples),
-            "avg_step_per_episode": _ratio(tally.envsteps, tally.episode_count),
-            "avg_sample_per_episode": _ratio(tally.samples, tally.episode_count),
-            "reward_mean": float(np.mean(returns)) if returns else None,
-            "reward_std": float(np.std(returns)) if returns else None,
-            "reward_raw": returns,
             "finish_time": now,
             "collect_setting": self._cfg.get("collect_setting"),
         }
@@ -305,10 +292,6 @@ class ZerglingParallelCollector(BaseParallelCollector):
             f"recent return {f'{np.mean(returns):.4g}' if returns else 'none'}, "
             + ", ".join(f"{name} {value:.4g}" for name, value in means.items())
         )
-
-
-def _ratio(amount: float, count: int) -> float | None:
-    return amount / count if count else None
 
 
 def _nstep_length(mode: Mode) -> int:

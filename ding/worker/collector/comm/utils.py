@@ -10,6 +10,7 @@ import torch
 
 from ding.data.chunks import SharedFolder, write_chunk
 from ding.interaction import Slave, TaskFail
+from ding.worker.collector.tally import Tally
 from ding.worker.messages import Json
 
 
@@ -72,27 +73,17 @@ class NaiveCollector(Slave):
 
     def _end(self) -> Json:
         task, self._work_info = self._require_task(), None
-        now, count = time.monotonic(), max(1, task["count"])
-        episodes = max(1, count // 4)
-        duration = max(now - task["start"], 1e-8)
+        now, tally = time.monotonic(), Tally()
+        tally.envsteps = tally.samples = max(1, task["count"])
+        tally.episode_count = max(1, tally.envsteps // 4)
+        tally.returns.extend([1.0] * tally.episode_count)
         return {
+            **tally.report(max(now - task["start"], 1e-8)),
             **{name: task[name] for name in ("task_id", "buffer_id", "eval_flag")},
             "env_num": 1,
-            "duration": duration,
             "train_iter": 0,
             "collector_done": True,
-            "predefined_episode_count": episodes,
-            "real_episode_count": episodes,
-            "step_count": count,
-            "sample_count": count,
-            "avg_time_per_episode": duration / episodes,
-            "avg_time_per_step": duration / count,
-            "avg_time_per_train_sample": duration / count,
-            "avg_step_per_episode": count / episodes,
-            "avg_sample_per_episode": count / episodes,
-            "reward_mean": 1.0,
-            "reward_std": 0.0,
-            "reward_raw": [1.0] * episodes,
+            "predefined_episode_count": tally.episode_count,
             "finish_time": now,
             "collect_setting": {},
         }
