@@ -198,7 +198,7 @@ def ding_parts(manager: str, env_num: int, n_sample: int, **learn):
     create = dict(
         env=dict(type="gymnasium"), env_manager=dict(type=manager), policy=dict(type="dqn")
     )
-    cfg = load_config((ding_main_config(env_num, n_sample, **learn), create), 0, save_cfg=False)
+    cfg = load_config((ding_main_config(env_num, n_sample, **learn), create), 0)
     parts = build_components(cfg, RunLog(cfg.exp_name).writer)
     set_weights(parts.policy._model)
     return parts

@@ -95,7 +95,7 @@ def updates(main: dict, create: dict, name: str, frames: bool = False) -> Act:
     from ding.entry.components import build_components, load_config
     from ding.utils.run_log import RunLog
 
-    cfg = load_config((main, create), 0, save_cfg=False)
+    cfg = load_config((main, create), 0)
     parts = build_components(cfg, RunLog(cfg.exp_name).writer)
     learner, buffer, collector = parts.learner, parts.replay_buffer, parts.collector
     explore = {"eps": 0.5} if name in ("dqn", "c51", "qrdqn", "iqn", "discrete_cql") else {}

@@ -94,7 +94,7 @@ def build(name: str, watch: Stopwatch) -> Callable[[], None]:
     watch.watch("update: backward", ArrayQ, "backward")
     watch.watch("update: optimiser", Adam, "step")
     watch.watch("update: target network", TargetNetworkWrapper, "update")
-    cfg = load_config((main, create), 0, save_cfg=False)
+    cfg = load_config((main, create), 0)
     parts = build_components(cfg, RunLog(cfg.exp_name).writer)
     learner, buffer, collector = parts.learner, parts.replay_buffer, parts.collector
     explore = {"eps": 0.1} if name == "dqn" else {}

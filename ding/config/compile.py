@@ -48,7 +48,7 @@ from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISeria
 #: Whether unknown keys are errors: all, or those at or under these paths.
 Strict = bool | Collection[str]
 
-_EXP_NAME = "default_experiment"
+DEFAULT_EXP_NAME = "default_experiment"
 _logger = logging.getLogger(__name__)
 
 
@@ -124,7 +124,11 @@ def compile_config(
     check_values(merged, complete=auto, notes=notes)
     if notes.text:
         _logger.warning("%s", notes.text)
-    return _settled(merged, save_cfg, save_path, renew_dir)
+    if renew_dir and save_cfg and not at(merged, "policy.learn.resume_training"):
+        merged.exp_name = new_folder(merged.exp_name)
+    if save_cfg and get_rank() == 0:
+        save_run_config(merged, save_path)
+    return merged
 
 
 def compile_run_config(
@@ -134,8 +138,6 @@ def compile_run_config(
     env_setting: Sequence[Any] | None = None,
     own_model: bool = False,
     on_policy: bool | None = None,
-    save_cfg: bool = True,
-    renew_dir: bool = True,
     notes: Notes | None = None,
     strict: Strict = False,
     collects: bool = True,
@@ -150,8 +152,6 @@ def compile_run_config(
             type of the config is not looked at then.
         own_model: A network is given; ``policy.model`` need not describe one.
         on_policy: Whether the run trains without a replay buffer; ``None`` if it does not train.
-        save_cfg: As for `compile_config`.
-        renew_dir: As for `compile_config`.
         notes: Told of unknown keys and the like.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
         collects: Whether the run collects, so that it has to be said how much.
@@ -174,7 +174,7 @@ def compile_run_config(
     if not own_model:
         settle_model(merged, user, parts, env_setting, problems, notes)
     check_values(merged, collects, problems, notes=notes)
-    return _settled(merged, save_cfg, "total_config.py", renew_dir)
+    return merged
 
 
 def copied(cfg: Any, name: str) -> EasyDict:
@@ -236,6 +236,7 @@ def merge_parts(
     KeyChecker(known, opened, problems, notes, strict, silent, COUNTS).check(user)
     problems.raise_if_any()
     merged = EasyDict(deep_merge_dicts(defaults, user))
+    merged.exp_name = merged.get("exp_name") or DEFAULT_EXP_NAME
     merged.seed = seed
     merged.create_config = create
     _drop_other_count(merged, user)
@@ -306,17 +307,6 @@ def check_values(
     find_contradictions(cfg, complete, problems, parallel)
     problems.raise_if_any()
     adapt(cfg, notes)
-
-
-def _settled(cfg: EasyDict, save_cfg: bool, save_path: str, renew_dir: bool) -> EasyDict:
-    """Choose the run's folder and save the config there."""
-    if not cfg.get("exp_name"):
-        cfg.exp_name = _EXP_NAME
-    if renew_dir and save_cfg and not at(cfg, "policy.learn.resume_training"):
-        cfg.exp_name = new_folder(cfg.exp_name)
-    if save_cfg and get_rank() == 0:
-        save_run_config(cfg, save_path)
-    return cfg
 
 
 def new_folder(name: str) -> str:

@@ -184,8 +184,6 @@ def complete_parallel(
     require_envs(main, problems)
     settle_model(main, user, parts, None, problems, notes)
     check_values(main, True, problems, parallel=True, notes=notes)
-    if not main.get("exp_name"):
-        main.exp_name = "default_experiment"
     config = EasyDict(main=main, system=complete_system(system, main, notes, strict))
     if notes.facts:
         config.notes = notes.facts

@@ -264,10 +264,9 @@ def _compile(
     model: torch.nn.Module | None,
     strict: Strict = False,
 ) -> EasyDict:
-    options = {"save_cfg": False, "renew_dir": False, "command": False}
     # How much to collect is said by the caller, if at all.
     return load_config(
-        input_cfg, seed, env_setting, model, strict=strict, collects=False, **options
+        input_cfg, seed, env_setting, model, command=False, strict=strict, collects=False
     )
 
 

@@ -13,7 +13,7 @@ from easydict import EasyDict
 
 from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import at
-from ding.config.compile import Strict
+from ding.config.compile import DEFAULT_EXP_NAME, Strict
 from ding.config.compile_parallel import complete_parallel, move_folders
 from ding.config.engines import choose_engine
 from ding.config.notes import Notes
@@ -26,9 +26,14 @@ from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
-from ding.entry.serial_entry import load_training, serial_pipeline
-from ding.entry.serial_entry_offline import serial_pipeline_bc, serial_pipeline_offline
-from ding.entry.serial_entry_onpolicy import serial_pipeline_onpolicy
+from ding.entry.serial_entry import SerialPipeline, serial_pipeline
+from ding.entry.serial_entry_offline import (
+    CloningPipeline,
+    OfflinePipeline,
+    serial_pipeline_bc,
+    serial_pipeline_offline,
+)
+from ding.entry.serial_entry_onpolicy import OnPolicyPipeline, serial_pipeline_onpolicy
 from ding.entry.zoo import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
@@ -85,7 +90,7 @@ def run(options: Mapping[str, Any]) -> int:
     if len(seeds) == 1:
         _pipeline(mode)(configs, seeds[0], **limits)
         return 0
-    base = main.get("exp_name") or "default_experiment"
+    base = main.get("exp_name") or DEFAULT_EXP_NAME
     if options["jobs"] > 1:
         return train_side_by_side(base, seeds, options["jobs"], options["args"])
 
@@ -154,14 +159,18 @@ def _is_folder(main: dict[str, Any], folder: str) -> bool:
     return os.path.abspath(main.get("exp_name") or "") == folder
 
 
+#: By mode; what trains off-policy is the usual one. The classes compile a config and no more.
+_PIPELINES: dict[str, tuple[Any, type[SerialPipeline]]] = {
+    "serial_onpolicy": (serial_pipeline_onpolicy, OnPolicyPipeline),
+    "serial_offline": (serial_pipeline_offline, OfflinePipeline),
+    "serial_bc": (serial_pipeline_bc, CloningPipeline),
+}
+
+
 def _pipeline(mode: str) -> Any:
-    pipelines = {
-        "serial_onpolicy": serial_pipeline_onpolicy,
-        "serial_offline": serial_pipeline_offline,
-        "serial_bc": serial_pipeline_bc,
-        "parallel": parallel_pipeline,
-    }
-    return pipelines.get(mode, serial_pipeline)
+    if mode == "parallel":
+        return parallel_pipeline
+    return _PIPELINES.get(mode, (serial_pipeline, SerialPipeline))[0]
 
 
 def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> None:
@@ -171,9 +180,9 @@ def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> No
         notes = Notes()
         cfg = complete_parallel(main, create, system, seed, notes, strict)
     else:
-        on_policy, collects = mode == "serial_onpolicy", mode not in OFFLINE_MODES
-        pair = (configs[0], configs[1])
-        cfg, notes = load_training(pair, seed, None, None, strict, on_policy, collects)
+        _, pipeline = _PIPELINES.get(mode, (serial_pipeline, SerialPipeline))
+        compiled = pipeline((configs[0], configs[1]), seed, None, None, strict)
+        cfg, notes = compiled.cfg, compiled.notes
     with tempfile.TemporaryDirectory(prefix="ding-") as folder:
         path = os.path.join(folder, "config.py")
         save_config_formatted(cfg, path)

@@ -27,9 +27,7 @@ def export_checkpoint(
     Raises:
         CheckpointError: The file cannot be read, or does not fit the config.
     """
-    cfg = load_config(
-        input_cfg, 0, env_setting, model, command=False, save_cfg=False, renew_dir=False
-    )
+    cfg = load_config(input_cfg, 0, env_setting, model, command=False)
     state = read_file(load_path)
     mode: Any = create_policy(cfg.policy, model=model, enable_field=["eval"]).eval_mode
     load_weights(mode, state, load_path)

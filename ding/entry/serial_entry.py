@@ -1,12 +1,10 @@
 """Off-policy training in one process."""
 
 import contextlib
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import torch
-from easydict import EasyDict
 
 from ding.config.compile import Strict
 from ding.config.notes import Notes
@@ -26,9 +24,6 @@ from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.run_log import RunLog
 from ding.worker import BaseLearner
-
-#: One round of collecting and learning.
-Round = Callable[[Components, SerialRun], None]
 
 
 def serial_pipeline(
@@ -66,130 +61,133 @@ def serial_pipeline(
         DingError: See its tree: config, environments, data and files each have their own.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
     """
-    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict)
-    return train_to_end(
-        *(cfg, notes, off_policy_round, env_setting, model),
-        *(max_train_iter, max_env_step, dynamic_seed),
-        callbacks=callbacks,
-    )[0]
+    pipeline = SerialPipeline(input_cfg, seed, env_setting, model, strict)
+    return pipeline.train(max_train_iter, max_env_step, dynamic_seed, callbacks)[0]
 
 
-def load_training(
-    input_cfg: InputConfig,
-    seed: int,
-    env_setting: list[Any] | None,
-    model: torch.nn.Module | None,
-    strict: Strict,
-    on_policy: bool = False,
-    collects: bool = True,
-) -> tuple[EasyDict, Notes]:
-    """The compiled config of a run that trains, and what its user should know of it.
+class SerialPipeline:
+    """Trains off-policy; other pipelines say what they do otherwise.
 
-    It is not saved yet: the run takes its folder first.
+    Its config is compiled, and not saved yet: the run takes its folder first.
 
     Args:
+        input_cfg: As for `serial_pipeline`, like the others.
+
+    Attributes:
+        mode: Name of the pipeline on the command line.
         on_policy: Whether it trains without a replay buffer.
         collects: Whether it collects, so that it has to be said how much.
+        cfg: The compiled config.
+        notes: What its user should know of it.
     """
-    notes = Notes()
-    options: dict[str, Any] = {"on_policy": on_policy, "collects": collects, "strict": strict}
-    options.update(notes=notes, save_cfg=False, renew_dir=False)
-    return load_config(input_cfg, seed, env_setting, model, **options), notes
 
+    mode = "serial"
+    on_policy = False
+    collects = True
 
-def train_to_end(
-    cfg: Any,
-    notes: Notes,
-    one_round: Round,
-    env_setting: list[Any] | None,
-    model: torch.nn.Module | None,
-    max_train_iter: int | None,
-    max_env_step: int | None,
-    dynamic_seed: bool | None,
-    mode: str = "serial",
-    prepare: Callable[[Components], None] | None = None,
-    outfit: Callable[[Components], None] = lambda parts: None,
-    callbacks: GivenCallbacks = None,
-) -> tuple[Policy, bool]:
-    """What all serial pipelines do: build, train, close, and return how it ended.
+    def __init__(
+        self,
+        input_cfg: InputConfig,
+        seed: int,
+        env_setting: list[Any] | None,
+        model: torch.nn.Module | None,
+        strict: Strict,
+    ) -> None:
+        self.notes = Notes()
+        self.cfg = load_config(
+            input_cfg,
+            seed,
+            env_setting,
+            model,
+            on_policy=self.on_policy,
+            collects=self.collects,
+            notes=self.notes,
+            strict=strict,
+        )
+        self.env_setting, self._model = env_setting, model
 
-    Args:
-        mode: Name of the pipeline on the command line.
-        prepare: What comes before the first round of a run that has taken no environment step;
-            by default random samples are collected, if the config says so.
-        outfit: What is done to the parts when they have been built.
-        callbacks: Beside those of the config.
+    def outfit(self, parts: Components) -> None:
+        """Change the parts when they have been built."""
 
-    Returns:
-        The policy, and whether it has reached its goal.
-    """
-    limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
-    called = Callbacks(cfg.get("callbacks"), callbacks)
+    def prepare(self, parts: Components) -> None:
+        """What comes before the first round of a run that has taken no environment step."""
+        cfg = self.cfg.policy
+        if cfg.get("random_collect_size", 0) > 0 and parts.replay_buffer is not None:
+            random_collect(
+                *(cfg, parts.policy, parts.collector, parts.collector_env),
+                *(parts.commander, parts.replay_buffer),
+            )
 
-    def build(writer: Any) -> Components:
-        parts = build_components(cfg, writer, env_setting, model, dynamic_seed, mode)
+    def round(self, parts: Components, run: SerialRun) -> None:
+        """One round of collecting and learning."""
+        off_policy_round(parts, run)
+
+    def train(
+        self,
+        max_train_iter: int | None,
+        max_env_step: int | None = None,
+        dynamic_seed: bool | None = True,
+        callbacks: GivenCallbacks = None,
+    ) -> tuple[Policy, bool]:
+        """Build, train and close; the policy, and whether it has reached its goal."""
+        limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
+        called = Callbacks(self.cfg.get("callbacks"), callbacks)
+        with RunStop() as stop:
+            try:
+                policy, ending = self._train(stop, called, limits, dynamic_seed)
+            except StopNow as signalled:
+                raise SystemExit(signalled.ending.exit_status) from None
+        ending.raise_if_bad()
+        return policy, ending.status == "converged"
+
+    def _train(
+        self,
+        stop: RunStop,
+        callbacks: Callbacks,
+        limits: tuple[float, float],
+        dynamic_seed: bool | None,
+    ) -> tuple[Policy, Ending]:
+        cfg, notes = self.cfg, self.notes
+        goal = first_goal(cfg.policy.eval.evaluator.get("stop_value"))
+        shown_goal = goal if isinstance(goal, int | float) else None
+        mode = "quiet" if get_rank() else "auto"
+        env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
+        with (
+            SerialFolder(cfg) as folder,
+            RunLog(cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, **notes.facts) as log,
+            Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
+            RunWatch(stop, cfg.env.manager, env_num, log) as watch,
+        ):
+            if notes.text:
+                log.logger.warning("%s", notes.text)
+            try:
+                watch.launching()
+                with contextlib.closing(self._build(log.writer, dynamic_seed)) as parts:
+                    watch.rest()
+                    stop.patient = True
+                    run = SerialRun(parts, log, console, stop, watch, folder, callbacks, *limits)
+                    watch.run = run
+                    with threads_that_fit(parts.learner.policy.get_attribute("model")):
+                        ending = run.train(self.prepare, self.round)
+            except StopNow as signalled:
+                log.finish("interrupted", f"{signalled}, before training began")
+                raise
+            except Interrupt as interrupt:
+                raise interrupt.cause or interrupt from None
+            console.close(run.report)
+        if stop.ending is not None and ending.status != "converged":
+            ending = stop.ending  # it came while the parts were closed
+        return parts.policy, ending
+
+    def _build(self, writer: Any, dynamic_seed: bool | None) -> Components:
+        parts = build_components(
+            self.cfg, writer, self.env_setting, self._model, dynamic_seed, self.mode
+        )
         with contextlib.ExitStack() as opened:
             opened.callback(parts.close)
-            outfit(parts)
+            self.outfit(parts)
             opened.pop_all()
         return parts
-
-    with RunStop() as stop:
-        try:
-            policy, ending = _train(
-                cfg,
-                notes,
-                lambda run: run.train(prepare or _fill_randomly, one_round),
-                build,
-                stop,
-                called,
-                limits,
-            )
-        except StopNow as signalled:
-            raise SystemExit(signalled.ending.exit_status) from None
-    ending.raise_if_bad()
-    return policy, ending.status == "converged"
-
-
-def _train(
-    cfg: Any,
-    notes: Notes,
-    train_in: Callable[[SerialRun], Ending],
-    build: Callable[[Any], Components],
-    stop: RunStop,
-    callbacks: Callbacks,
-    limits: tuple[float, float],
-) -> tuple[Policy, Ending]:
-    goal = first_goal(cfg.policy.eval.evaluator.get("stop_value"))
-    shown_goal = goal if isinstance(goal, int | float) else None
-    mode = "quiet" if get_rank() else "auto"
-    env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
-    with (
-        SerialFolder(cfg) as folder,
-        RunLog(cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, **notes.facts) as log,
-        Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
-        RunWatch(stop, cfg.env.manager, env_num, log) as watch,
-    ):
-        if notes.text:
-            log.logger.warning("%s", notes.text)
-        try:
-            watch.launching()
-            with contextlib.closing(build(log.writer)) as parts:
-                watch.rest()
-                stop.patient = True
-                run = SerialRun(parts, log, console, stop, watch, folder, callbacks, *limits)
-                watch.run = run
-                with threads_that_fit(parts.learner.policy.get_attribute("model")):
-                    ending = train_in(run)
-        except StopNow as signalled:
-            log.finish("interrupted", f"{signalled}, before training began")
-            raise
-        except Interrupt as interrupt:
-            raise interrupt.cause or interrupt from None
-        console.close(run.report)
-    if stop.ending is not None and ending.status != "converged":
-        ending = stop.ending  # it came while the parts were closed
-    return parts.policy, ending
 
 
 def _limit(value: float | None, name: str) -> float:
@@ -236,12 +234,3 @@ def players_data(data: Any) -> Any:
         return data
     samples, _ = data
     return sum(samples[1:], samples[0])
-
-
-def _fill_randomly(parts: Components) -> None:
-    cfg = parts.cfg.policy
-    if cfg.get("random_collect_size", 0) > 0 and parts.replay_buffer is not None:
-        random_collect(
-            *(cfg, parts.policy, parts.collector, parts.collector_env),
-            *(parts.commander, parts.replay_buffer),
-        )

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from ding.entry.components import (
     make_env_manager,
     seed_envs,
 )
-from ding.entry.serial_entry import load_training, off_policy_round, train_to_end
+from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy, create_policy
 from ding.utils import read_file
@@ -58,19 +57,90 @@ def serial_pipeline_dqfd(
     The other arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline`.
     """
-    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict)
-    _check(cfg.policy)
-    expert = _expert(cfg, expert_cfg, env_setting, expert_model)
-    return train_to_end(
-        *(cfg, notes, _round, env_setting, model, max_train_iter, max_env_step, True),
-        outfit=_add_demonstrations,
-        prepare=partial(_demonstrate, expert, env_setting),
-        callbacks=callbacks,
-    )[0]
+    pipeline = DemonstrationPipeline(input_cfg, seed, env_setting, model, strict)
+    _check(pipeline.cfg.policy)
+    pipeline.expert = _expert(pipeline.cfg, expert_cfg, env_setting, expert_model)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
 #: R2D3's pipeline (Paine et al. 2019) is that of DQfD, where samples are sequences of steps.
 serial_pipeline_r2d3 = serial_pipeline_dqfd
+
+
+class DemonstrationPipeline(SerialPipeline):
+    """Trains off-policy, on demonstrations as well.
+
+    Attributes:
+        expert: Who gives them; set before it trains.
+    """
+
+    expert: Any
+
+    def outfit(self, parts: Components) -> None:
+        cfg = parts.cfg.policy
+        room = cfg.learn.expert_replay_buffer_size
+        demonstrations = create_buffer(
+            EasyDict(cfg.other.replay_buffer, replay_buffer_size=room, max_use=float("inf")),
+            tb_logger=None,
+            exp_name=parts.cfg.exp_name,
+            instance_name="demonstrations",
+        )
+        own = parts.replay_buffer
+        if not (
+            isinstance(own, AdvancedReplayBuffer)
+            and isinstance(demonstrations, AdvancedReplayBuffer)
+        ):
+            raise ConfigError(
+                f"policy.other.replay_buffer.type={cfg.other.replay_buffer.type!r}: demonstrations "
+                "need an 'advanced' buffer, which keeps priorities"
+            )
+        parts.replay_buffer = DemonstrationBuffer(own, demonstrations, cfg.collect.pho)
+        parts.mode = ""
+
+    def prepare(self, parts: Components) -> None:
+        """Let the expert play, unless it has."""
+        buffer, cfg = parts.replay_buffer, parts.cfg
+        policy: Any = parts.policy
+        assert isinstance(buffer, DemonstrationBuffer)
+        if buffer.demonstrations.count():
+            return
+        with contextlib.ExitStack() as stack:
+            env = make_env_manager(cfg, self.env_setting, evaluate=False)
+            stack.callback(env.close)
+            seed_envs(env, cfg.seed, "expert")
+            collector = SampleSerialCollector(
+                EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
+                env,
+                _played_by(self.expert.eval_mode, policy.collect_mode),
+                tb_logger=parts.learner.tb_logger,
+                exp_name=cfg.exp_name,
+                instance_name="demonstrations",
+            )
+            stack.callback(collector.close)
+            samples = collector.collect(cfg.policy.learn.expert_replay_buffer_size)
+            policy.collect_mode.reset()
+        if not isinstance(samples, Columns):
+            samples = Columns.from_rows(samples)
+        samples = samples.with_columns(is_expert=torch.ones(len(samples)))
+        buffer.demonstrations.push(samples)
+
+    def round(self, parts: Components, run: SerialRun) -> None:
+        """From demonstrations alone at first, then as ever."""
+        buffer, learner = parts.replay_buffer, parts.learner
+        assert isinstance(buffer, DemonstrationBuffer)
+        if learner.train_iter >= parts.cfg.policy.learn.per_train_iter_k:
+            super().round(parts, run)
+            return
+        batch_size = learner.policy.get_attribute("batch_size")
+        batch = buffer.sample_demonstrations(batch_size, learner.train_iter)
+        if batch is None:
+            raise ConfigError(
+                "policy.learn.expert_replay_buffer_size is too small for a batch of "
+                f"policy.learn.batch_size={batch_size} demonstrations"
+            )
+        run.learn(batch)
+        if learner.policy.get_attribute("priority"):
+            buffer.update(learner.priority_info)
 
 
 def _check(cfg: Any) -> None:
@@ -101,8 +171,7 @@ def _expert(
             "policy.collect.model_path is missing: name the expert's checkpoint, such as "
             "'<run>/ckpt/ckpt_best.pth.tar', or pass expert_model"
         )
-    options = {"save_cfg": False, "renew_dir": False, "command": False, "collects": False}
-    compiled = load_config(expert_cfg, cfg.seed, env_setting, model, **options)
+    compiled = load_config(expert_cfg, cfg.seed, env_setting, model, command=False, collects=False)
     expert: Any = create_policy(compiled.policy, model=model, enable_field=["eval"])
     if expert.eval_mode.batched is None:
         raise ConfigError(
@@ -113,55 +182,6 @@ def _expert(
         source = f"policy.collect.model_path={path!r}"
         load_weights(expert.eval_mode, read_file(path), source, "the expert's config")
     return expert
-
-
-def _add_demonstrations(parts: Components) -> None:
-    cfg = parts.cfg.policy
-    room = cfg.learn.expert_replay_buffer_size
-    demonstrations = create_buffer(
-        EasyDict(cfg.other.replay_buffer, replay_buffer_size=room, max_use=float("inf")),
-        tb_logger=None,
-        exp_name=parts.cfg.exp_name,
-        instance_name="demonstrations",
-    )
-    own = parts.replay_buffer
-    if not (
-        isinstance(own, AdvancedReplayBuffer) and isinstance(demonstrations, AdvancedReplayBuffer)
-    ):
-        raise ConfigError(
-            f"policy.other.replay_buffer.type={cfg.other.replay_buffer.type!r}: demonstrations "
-            "need an 'advanced' buffer, which keeps priorities"
-        )
-    parts.replay_buffer = DemonstrationBuffer(own, demonstrations, cfg.collect.pho)
-    parts.mode = ""
-
-
-def _demonstrate(expert: Any, env_setting: list[Any] | None, parts: Components) -> None:
-    """Let the expert play, unless it has."""
-    buffer, cfg = parts.replay_buffer, parts.cfg
-    policy: Any = parts.policy
-    assert isinstance(buffer, DemonstrationBuffer)
-    if buffer.demonstrations.count():
-        return
-    with contextlib.ExitStack() as stack:
-        env = make_env_manager(cfg, env_setting, evaluate=False)
-        stack.callback(env.close)
-        seed_envs(env, cfg.seed, "expert")
-        collector = SampleSerialCollector(
-            EasyDict({**SampleSerialCollector.default_config(), "collect_print_freq": 10**9}),
-            env,
-            _played_by(expert.eval_mode, policy.collect_mode),
-            tb_logger=parts.learner.tb_logger,
-            exp_name=cfg.exp_name,
-            instance_name="demonstrations",
-        )
-        stack.callback(collector.close)
-        samples = collector.collect(cfg.policy.learn.expert_replay_buffer_size)
-        policy.collect_mode.reset()
-    if not isinstance(samples, Columns):
-        samples = Columns.from_rows(samples)
-    samples = samples.with_columns(is_expert=torch.ones(len(samples)))
-    buffer.demonstrations.push(samples)
 
 
 def _played_by(expert: Any, policy: Any) -> Any:
@@ -194,23 +214,3 @@ def _played_by(expert: Any, policy: Any) -> Any:
         recurrent=policy.batched.recurrent or expert.batched.recurrent,
     )
     return mode
-
-
-def _round(parts: Components, run: SerialRun) -> None:
-    """From demonstrations alone at first, then as ever."""
-    buffer, learner = parts.replay_buffer, parts.learner
-    assert isinstance(buffer, DemonstrationBuffer)
-    if learner.train_iter >= parts.cfg.policy.learn.per_train_iter_k:
-        off_policy_round(parts, run)
-        return
-    batch = buffer.sample_demonstrations(
-        learner.policy.get_attribute("batch_size"), learner.train_iter
-    )
-    if batch is None:
-        raise ConfigError(
-            "policy.learn.expert_replay_buffer_size is too small for a batch of "
-            f"policy.learn.batch_size={learner.policy.get_attribute('batch_size')} demonstrations"
-        )
-    run.learn(batch)
-    if learner.policy.get_attribute("priority"):
-        buffer.update(learner.priority_info)

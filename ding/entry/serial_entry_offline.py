@@ -9,7 +9,7 @@ from ding.config.compile import Strict
 from ding.data import Columns
 from ding.entry.components import Components, InputConfig
 from ding.entry.offline_data import Batches, load_samples
-from ding.entry.serial_entry import load_training, priority_info, train_to_end
+from ding.entry.serial_entry import SerialPipeline, priority_info
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
@@ -44,11 +44,8 @@ def serial_pipeline_offline(
     Raises:
         DataError: The data set is empty, or not of what the policy learns from.
     """
-    return train_offline(
-        *(input_cfg, seed, env_setting, model, max_train_iter, strict),
-        mode="serial_offline",
-        callbacks=callbacks,
-    )[0]
+    pipeline = OfflinePipeline(input_cfg, seed, env_setting, model, strict)
+    return pipeline.train(max_train_iter, callbacks=callbacks)[0]
 
 
 def serial_pipeline_bc(
@@ -73,110 +70,69 @@ def serial_pipeline_bc(
     Returns:
         The policy, and whether it has reached ``env.stop_value``.
     """
-    return train_offline(
-        *(input_cfg, seed, env_setting, model, max_iter, strict),
-        mode="serial_bc",
-        data_path=data_path,
-        callbacks=callbacks,
-    )
-
-
-def train_offline(
-    input_cfg: InputConfig,
-    seed: int,
-    env_setting: list[Any] | None,
-    model: torch.nn.Module | None,
-    max_train_iter: int | None,
-    strict: Strict,
-    mode: str,
-    data_path: str | None = None,
-    callbacks: GivenCallbacks = None,
-) -> tuple[Policy, bool]:
-    """What the pipelines that learn from a data set do.
-
-    Args:
-        mode: Name of the pipeline on the command line.
-        data_path: Instead of that of the config.
-        callbacks: Beside those of the config.
-
-    Returns:
-        The policy, and whether it has reached its goal.
-    """
-    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict, collects=False)
+    pipeline = CloningPipeline(input_cfg, seed, env_setting, model, strict)
     if data_path is not None:
-        cfg.policy.collect.data_path = data_path
-    cfg.policy.random_collect_size = 0  # nothing is collected
-    samples = load_samples(cfg, notes)
-    learn = cfg.policy.learn
-    batches = Batches(samples, learn.batch_size, cfg.seed, cfg.policy.get("multi_gpu", False))
-    epochs = learn.get("train_epoch")
-    limits = [max_train_iter, None if epochs is None else epochs * len(batches)]
-    source: InTurn = InTurn(batches)
-    if cfg.policy.get("priority"):
-        cfg.policy.other.replay_buffer.replay_buffer_size = len(samples)
-        source = ByPriority(batches, learn.batch_size)
-    return train_to_end(
-        *(cfg, notes, source.learn_once, env_setting, model),
-        *(min((limit for limit in limits if limit is not None), default=None), None, True),
-        mode=mode,
-        prepare=source.prepare,
-        callbacks=callbacks,
-    )
+        pipeline.cfg.policy.collect.data_path = data_path
+    return pipeline.train(max_iter, callbacks=callbacks)
 
 
-class InTurn:
-    """Updates on one batch after the other.
+class OfflinePipeline(SerialPipeline):
+    """Trains on a data set, which is read when training is asked for.
 
-    Args:
-        batches: Those of the data set.
+    By priorities, the run's replay buffer holds the samples' numbers and priorities, so that a
+    resumed run has them; the samples themselves stay here.
     """
 
-    def __init__(self, batches: Batches) -> None:
-        self._batches = batches
+    mode = "serial_offline"
+    collects = False
+
+    def train(
+        self,
+        max_train_iter: int | None,
+        max_env_step: int | None = None,
+        dynamic_seed: bool | None = True,
+        callbacks: GivenCallbacks = None,
+    ) -> tuple[Policy, bool]:
+        policy = self.cfg.policy
+        policy.random_collect_size = 0  # nothing is collected
+        samples = load_samples(self.cfg, self.notes)
+        several = policy.get("multi_gpu", False)
+        self._batches = Batches(samples, policy.learn.batch_size, self.cfg.seed, several)
+        if policy.get("priority"):
+            policy.other.replay_buffer.replay_buffer_size = len(samples)
+            if not isinstance(samples, Columns):
+                raise DataError(
+                    "policy.priority=True needs transitions of one shape, and those of the data "
+                    "set differ in theirs"
+                )
+        epochs = policy.learn.get("train_epoch")
+        limits = [max_train_iter, None if epochs is None else epochs * len(self._batches)]
+        most = min((limit for limit in limits if limit is not None), default=None)
+        return super().train(most, max_env_step, dynamic_seed, callbacks)
 
     def prepare(self, parts: Components) -> None:
-        """Nothing has to be done before the first update."""
-
-    def learn_once(self, parts: Components, run: SerialRun) -> None:
-        """One update, on the batch whose turn it is."""
-        number = parts.learner.train_iter
-        # Learning rates may follow the epochs.
-        parts.learner.policy.set_attribute("epoch", self._batches.epoch_of(number))
-        self._update(parts, run, number)
-
-    def _update(self, parts: Components, run: SerialRun, number: int) -> None:
-        run.learn(self._batches[number])
-
-
-class ByPriority(InTurn):
-    """Updates on samples that are drawn by their priorities, which each update renews.
-
-    The run's replay buffer holds the samples' numbers and priorities, so that a resumed run has
-    them; the samples themselves stay here.
-    """
-
-    def __init__(self, batches: Batches, batch_size: int) -> None:
-        super().__init__(batches)
-        self._batch_size = batch_size
-        if not isinstance(batches.samples, Columns):
-            raise DataError(
-                "policy.priority=True needs transitions of one shape, and those of the data set "
-                "differ in theirs"
-            )
-
-    def prepare(self, parts: Components) -> None:
-        """Let the buffer know of all samples, unless it does."""
-        assert parts.replay_buffer is not None
-        if parts.replay_buffer.count() == 0:
+        """Let a buffer that draws by priority know of all samples, unless it does."""
+        if parts.replay_buffer is not None and parts.replay_buffer.count() == 0:
             numbers = np.arange(len(self._batches.samples))
             parts.replay_buffer.push(Columns({"sample": numbers}), cur_collector_envstep=0)
 
-    def _update(self, parts: Components, run: SerialRun, number: int) -> None:
-        buffer = parts.replay_buffer
-        assert buffer is not None
-        drawn = buffer.sample(self._batch_size, number)
+    def round(self, parts: Components, run: SerialRun) -> None:
+        """One update: on the batch whose turn it is, or on samples drawn by their priorities."""
+        number, buffer = parts.learner.train_iter, parts.replay_buffer
+        # Learning rates may follow the epochs.
+        parts.learner.policy.set_attribute("epoch", self._batches.epoch_of(number))
+        if buffer is None:
+            run.learn(self._batches[number])
+            return
+        drawn = buffer.sample(self.cfg.policy.learn.batch_size, number)
         assert isinstance(drawn, Columns)
         facts = drawn.columns
         batch = self._batches.take(np.asarray(facts.pop("sample")))
         run.learn(batch.with_columns(**facts))
         buffer.update(priority_info(parts.learner))
+
+
+class CloningPipeline(OfflinePipeline):
+    """The same to act as a demonstrator did."""
+
+    mode = "serial_bc"

@@ -6,7 +6,7 @@ import torch
 
 from ding.config.compile import Strict
 from ding.entry.components import Components, InputConfig
-from ding.entry.serial_entry import load_training, players_data, train_to_end
+from ding.entry.serial_entry import SerialPipeline, players_data
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
 from ding.utils.callbacks import GivenCallbacks
@@ -26,28 +26,22 @@ def serial_pipeline_onpolicy(
 
     Arguments, return value and errors are those of `ding.entry.serial_pipeline`.
     """
-    cfg, notes = load_training(input_cfg, seed, env_setting, model, strict, on_policy=True)
-    return train_to_end(
-        *(cfg, notes, on_policy_round, env_setting, model, max_train_iter, max_env_step, True),
-        mode="serial_onpolicy",
-        callbacks=callbacks,
-    )[0]
+    pipeline = OnPolicyPipeline(input_cfg, seed, env_setting, model, strict)
+    return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-def serial_pipeline_onpolicy_ppg(
-    input_cfg: InputConfig,
-    seed: int = 0,
-    env_setting: list[Any] | None = None,
-    model: torch.nn.Module | None = None,
-    max_train_iter: int | None = int(1e10),
-    max_env_step: int | None = int(1e10),
-    strict: Strict = False,
-    callbacks: GivenCallbacks = None,
-) -> Policy:
-    """`serial_pipeline_onpolicy`: the policy keeps what its auxiliary phases need itself."""
-    return serial_pipeline_onpolicy(
-        input_cfg, seed, env_setting, model, max_train_iter, max_env_step, strict, callbacks
-    )
+#: PPG's policy keeps what its auxiliary phases need itself.
+serial_pipeline_onpolicy_ppg = serial_pipeline_onpolicy
+
+
+class OnPolicyPipeline(SerialPipeline):
+    """Trains on what was just collected."""
+
+    mode = "serial_onpolicy"
+    on_policy = True
+
+    def round(self, parts: Components, run: SerialRun) -> None:
+        on_policy_round(parts, run)
 
 
 def on_policy_round(parts: Components, run: SerialRun) -> None:

@@ -125,8 +125,7 @@ def load(run: str | os.PathLike, checkpoint: str | os.PathLike | None = None) ->
         CheckpointError: It has no weights, or they cannot be read.
     """
     found = find_trained(run)
-    options = {"command": False, "save_cfg": False, "renew_dir": False, "collects": False}
-    cfg = load_config(found.config, 0, None, None, **options)
+    cfg = load_config(found.config, 0, None, None, command=False, collects=False)
     if at(cfg, "env.norm_obs.use_norm"):
         raise ConfigError(
             "its environments normalise observations (env.norm_obs), which act() cannot; evaluate "

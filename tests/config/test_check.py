@@ -24,13 +24,13 @@ def put(config, path, value):
 
 def message(main, create, **options):
     with pytest.raises(ConfigError) as caught:
-        compile_run_config(main, create, save_cfg=False, **options)
+        compile_run_config(main, create, **options)
     return str(caught.value)
 
 
 def noted(main, create, **options):
     notes = Notes()
-    cfg = compile_run_config(main, create, save_cfg=False, notes=notes, **options)
+    cfg = compile_run_config(main, create, notes=notes, **options)
     return cfg, notes
 
 
@@ -238,7 +238,7 @@ def test_on_policy_needs_a_count(main, create):
 
 def test_own_model_needs_no_shapes(main, create):
     main["policy"]["model"] = {}
-    compile_run_config(main, create, own_model=True, save_cfg=False)
+    compile_run_config(main, create, own_model=True)
 
 
 @pytest.mark.parametrize(
@@ -329,18 +329,18 @@ def test_priority_needs_a_buffer_with_priorities(main, create, kind, becomes, pr
 
 def test_the_same_window_fits_with_more_samples(main, create):
     main["policy"].update(nstep=3, collect=dict(n_sample=24))
-    compile_run_config(main, create, save_cfg=False)
+    compile_run_config(main, create)
 
 
 def test_pipeline_that_does_not_suit(main, create):
     with pytest.raises(
         ConfigError, match=r"'dqn'.*learns from a replay buffer: use serial_pipeline "
     ):
-        compile_run_config(main, create, on_policy=True, save_cfg=False)
+        compile_run_config(main, create, on_policy=True)
     main["policy"]["collect"]["n_sample"] = 64
     create["policy"]["type"] = "ppo"
     with pytest.raises(ConfigError, match="just collected: use serial_pipeline_onpolicy"):
-        compile_run_config(main, create, on_policy=False, save_cfg=False)
+        compile_run_config(main, create, on_policy=False)
 
 
 def test_all_problems_at_once(main, create):
@@ -367,7 +367,7 @@ def test_create_config_is_checked(main, create):
 def test_unknown_types(main, create):
     create["policy"]["type"] = "dqnn"
     with pytest.raises(UnknownTypeError, match=r"'dqnn'.*did you mean 'dqn'"):
-        compile_run_config(main, create, save_cfg=False)
+        compile_run_config(main, create)
 
 
 def test_absent_module(main, create):
@@ -396,7 +396,7 @@ def test_environments_of_a_collection_that_is_not_installed(main, create):
     assert "'dizoo' is not part of this package" in text
     assert "type='gymnasium'" in text
     # Whoever brings environments does not need them.
-    compile_run_config(main, create, env_setting=[object, [], []], save_cfg=False)
+    compile_run_config(main, create, env_setting=[object, [], []])
 
 
 @pytest.mark.parametrize("module", ["ding.policy.dqn", "ding.policy.no_such", "dizoo.policy.dqn"])
@@ -407,7 +407,7 @@ def test_modules_of_built_in_types(main, create, module):
     create_policy(cfg.policy, enable_field=["eval"])
     create["policy"]["type"] = "dqnn"
     with pytest.raises((ConfigError, UnknownTypeError), match=r"no_such|dizoo|dqnn"):
-        compile_run_config(main, create, save_cfg=False)
+        compile_run_config(main, create)
 
 
 def test_each_policy_has_a_module_of_its_name():

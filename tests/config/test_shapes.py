@@ -42,7 +42,7 @@ def completed(path, strip):
     notes = Notes()
     if parallel:
         return complete_parallel(main, *others, notes=notes).main, notes
-    return compile_run_config(main, *others, collects=False, save_cfg=False, notes=notes), notes
+    return compile_run_config(main, *others, collects=False, notes=notes), notes
 
 
 def plain(shape):
@@ -77,7 +77,7 @@ def configs(policy, env_id, **model):
 
 def test_the_kind_of_actions_comes_along():
     notes = Notes()
-    cfg = compile_run_config(*configs("ppo", "Pendulum-v1"), save_cfg=False, notes=notes)
+    cfg = compile_run_config(*configs("ppo", "Pendulum-v1"), notes=notes)
     assert cfg.policy.action_space == "continuous"
     assert notes.adapted[-1] == (
         "policy.model.obs_shape = 3, policy.model.action_shape = 1, "
@@ -86,7 +86,7 @@ def test_the_kind_of_actions_comes_along():
     # What somebody has written stays, and is wrong before anything is learned.
     main, create = configs("ppo", "Pendulum-v1")
     main["policy"]["action_space"] = "discrete"
-    cfg = compile_run_config(main, create, save_cfg=False)
+    cfg = compile_run_config(main, create)
     assert cfg.policy.action_space == "discrete"
 
 
@@ -97,7 +97,7 @@ def test_runs_without_shapes():
 
 def test_no_environment_is_made_where_all_is_said(monkeypatch):
     monkeypatch.setattr("ding.config.shapes.create_env_manager", None)
-    compile_run_config(*configs("dqn", "CartPole-v1", obs_shape=4, action_shape=2), save_cfg=False)
+    compile_run_config(*configs("dqn", "CartPole-v1", obs_shape=4, action_shape=2))
 
 
 class Maze(BaseEnv):
@@ -130,7 +130,7 @@ def test_given_environments():
 
     main, create = configs("dqn", None)
     del main["env"]["env_id"]
-    cfg = compile_run_config(main, create, env_setting=[make, [{}], [{}]], save_cfg=False)
+    cfg = compile_run_config(main, create, env_setting=[make, [{}], [{}]])
     assert cfg.policy.model == dict(obs_shape=[3, 8, 8], action_shape=[2, 3]) | cfg.policy.model
     assert len(made) == 1
     assert made[0].closed
@@ -145,14 +145,14 @@ def test_given_environments():
 )
 def test_what_cannot_be_known_is_named(env_id, words):
     with pytest.raises(ConfigError, match=words):
-        compile_run_config(*configs("dqn", env_id), save_cfg=False)
+        compile_run_config(*configs("dqn", env_id))
 
 
 def test_several_actions_are_branches():
     main, create = configs("bdq", None)
     del main["env"]["env_id"]
     envs = [Maze, [dict(choices=[3, 3])], []]
-    cfg = compile_run_config(main, create, env_setting=envs, save_cfg=False)
+    cfg = compile_run_config(main, create, env_setting=envs)
     assert (cfg.policy.model.num_branches, cfg.policy.model.action_bins_per_branch) == (2, 3)
 
 

@@ -173,7 +173,7 @@ def test_all_counted_keys(type_, policy, pipeline):
         collector=dict(type="sample", import_names=["ding.worker"]),
     )
     notes = Notes()
-    compile_run_config(main, create, save_cfg=False, notes=notes, strict=True)
+    compile_run_config(main, create, notes=notes, strict=True)
     assert len(notes.adapted) == 1  # the environment
     pipeline((main, create), seed=0, max_train_iter=1)
     main.policy.learn.batch_sizes = main.policy.learn.pop("batch_size")

@@ -132,5 +132,5 @@ def test_all_counted_keys(type_):
         policy=dict(type=type_, import_names=[f"ding.policy.{type_}"]),
     )
     notes = Notes()
-    compile_run_config(main, create, save_cfg=False, notes=notes, strict=True)
+    compile_run_config(main, create, notes=notes, strict=True)
     assert not notes.adapted

@@ -97,7 +97,7 @@ def test_weights_without_them_are_refused():
 @pytest.mark.parametrize("manager", ["base", "subprocess"])
 def test_a_resumed_run_goes_on_with_them(manager):
     def build():
-        cfg = load_config(pendulum(manager), 1, renew_dir=False)
+        cfg = load_config(pendulum(manager), 1)
         return build_components(cfg, DistributedWriter("run/log/serial"))
 
     parts = build()

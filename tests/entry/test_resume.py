@@ -31,7 +31,7 @@ from tests.entry.runs import (
 def build(policy, manager="base", seed=0, **learn):
     config = walk_config(policy=policy, manager=manager)
     config[0].policy.learn.update(learn)
-    cfg = load_config(config, seed, walk_envs(), renew_dir=False)
+    cfg = load_config(config, seed, walk_envs())
     return build_components(cfg, DistributedWriter("run/log/serial"), walk_envs())
 
 

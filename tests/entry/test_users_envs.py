@@ -178,7 +178,7 @@ def folder(tmp_path, monkeypatch):
 def test_first_update(type_, module, needs, env, policy, model):
     main, create = config(type_, module, env, policy, model)
     notes = Notes()
-    compile_run_config(main, create, save_cfg=False, notes=notes, strict=True)
+    compile_run_config(main, create, notes=notes, strict=True)
     line, *ids = notes.adapted
     assert f"no module 'dizoo'; the type {type_!r} of this package is used instead" in line
     assert len(ids) == (env.get("env_id") in OLD)
@@ -219,7 +219,7 @@ def test_a_collection_that_is_installed_comes_first(tmp_path, monkeypatch):
     create.env.import_names = ["dizoo_of_users.acrobot.envs.acrobot_env"]
     notes = Notes()
     try:
-        compile_run_config(main, create, save_cfg=False, notes=notes)
+        compile_run_config(main, create, notes=notes)
         assert ENV_REGISTRY.get("acrobot").__name__ == "AcroBotEnv"
         assert notes.adapted == []
     finally:

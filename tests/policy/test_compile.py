@@ -61,5 +61,5 @@ def test_configs_may_name_a_mode(mode):
     )
     types = dict(env="gymnasium", env_manager="base", policy="dqn")
     create = {part: dict(type=name) for part, name in types.items()}
-    cfg = compile_run_config(main, create, save_cfg=False, strict=True)
+    cfg = compile_run_config(main, create, strict=True)
     assert cfg.policy.learn.compile == mode

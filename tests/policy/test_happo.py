@@ -230,5 +230,5 @@ def config(**learn):
 
 def test_all_counted_keys():
     notes = Notes()
-    compile_run_config(*config(), save_cfg=False, notes=notes, strict=True)
+    compile_run_config(*config(), notes=notes, strict=True)
     assert not notes.unknown

@@ -127,7 +127,7 @@ def configs(type_, policy, env_type="cartpole", **env):
 def test_all_counted_keys(type_):
     main, create = configs(type_, CONFIGS[type_], env_id="CartPole-v1")
     notes = Notes()
-    cfg = compile_run_config(main, create, save_cfg=False, notes=notes, strict=True)
+    cfg = compile_run_config(main, create, notes=notes, strict=True)
     assert not notes.unknown
     pipeline = serial_pipeline_onpolicy if cfg.policy.on_policy else serial_pipeline
     pipeline((main, create), seed=0, max_train_iter=1)
@@ -169,9 +169,7 @@ def test_all_counted_keys_of_ppo_with_agents():
     )
     main, create = configs("ppo", policy)
     notes = Notes()
-    compile_run_config(
-        main, create, save_cfg=False, notes=notes, env_setting=[object, [], []], strict=True
-    )
+    compile_run_config(main, create, notes=notes, env_setting=[object, [], []], strict=True)
     assert not notes.unknown
 
 
@@ -194,7 +192,5 @@ def test_all_counted_keys_of_ppo_with_hybrid_actions():
     )
     main, create = configs("ppo", policy)
     notes = Notes()
-    compile_run_config(
-        main, create, save_cfg=False, notes=notes, env_setting=[object, [], []], strict=True
-    )
+    compile_run_config(main, create, notes=notes, env_setting=[object, [], []], strict=True)
     assert not notes.unknown

@@ -158,7 +158,7 @@ RUNS = [
 def test_all_counted_keys(policy, collector, amount, tmp_path):
     main, create = configs(policy, amount, collector, tmp_path / "run")
     notes = Notes()
-    compile_run_config(main, create, save_cfg=False, notes=notes, strict=True)
+    compile_run_config(main, create, notes=notes, strict=True)
     assert not notes.unknown
     serial_pipeline((main, create), seed=0, max_env_step=40)
     end = json.loads((tmp_path / "run" / "run.json").read_text())
