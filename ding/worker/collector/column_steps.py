@@ -31,7 +31,7 @@ class ColumnSteps:
 
     # ------------------------------------------------------------------ acting
 
-    def take(self, active: np.ndarray | None, level_seeds: Sequence[int] | None) -> VectorStep:
+    def take(self, active: np.ndarray | None) -> VectorStep:
         """Act in all ready environments, or those `active`."""
         env_ids, obs = self._envs.ready_columns()
         if active is not None and not active[env_ids].all():
@@ -44,13 +44,13 @@ class ColumnSteps:
         step: VectorStep = self._envs.step_columns(joined, env_ids)
         if self._keeps:
             # What the policies saw still holds: env managers write the next but one step there.
-            for index, (_, columns) in enumerate(acted):
+            for index, (player, (_, columns)) in enumerate(zip(self._players, acted)):
                 columns["obs"] = seen[index]
                 columns["reward"] = step.reward[:, index] if self._battle else step.reward
                 columns["done"] = step.done & ~step.truncated if step.infos else step.done
-                columns["collect_iter"] = self._players[index].train_iter
-                if level_seeds is not None or self._has_seeds:
-                    columns["seed"] = self._seeds(step.env_ids, level_seeds)
+                columns["collect_iter"] = player.train_iter
+                if player.level_seeds is not None or self._has_seeds:
+                    columns["seed"] = self._seeds(step.env_ids, player.level_seeds)
             self._log.append(step.env_ids, [columns for _, columns in acted])
         return step
 

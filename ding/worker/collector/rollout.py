@@ -70,18 +70,12 @@ class Rollout:
         self._traj_lengths, self._episode_lengths = self._lengths
         self._longest = 0  # no running trajectory has more steps
 
-    def step(
-        self,
-        tally: Tally,
-        active: np.ndarray | None = None,
-        level_seeds: Sequence[int] | None = None,
-    ) -> list[Episode]:
+    def step(self, tally: Tally, active: np.ndarray | None = None) -> list[Episode]:
         """Act once in all ready environments.
 
         Args:
             tally: Counts the steps and episodes.
             active: Which environments shall act, bool ``[env_num]``; all by default.
-            level_seeds: Seed of each environment's level.
 
         Returns:
             The episodes that ended.
@@ -91,7 +85,7 @@ class Rollout:
             # Somebody has begun new episodes: what ran has no end that anybody knows.
             tally.dropped += self.drop_running() * len(self.players)
             self._resets = resets
-        step = self._steps.take(active, level_seeds)
+        step = self._steps.take(active)
         env_ids = step.env_ids
         tally.envsteps += len(env_ids)
         all_env_ids = len(env_ids) == self._lengths.shape[1]

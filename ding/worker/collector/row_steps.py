@@ -58,7 +58,7 @@ class RowSteps:
 
     # ------------------------------------------------------------------ acting
 
-    def take(self, active: np.ndarray | None, level_seeds: Sequence[int] | None) -> VectorStep:
+    def take(self, active: np.ndarray | None) -> VectorStep:
         obs = _ready_rows(self._envs)
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
@@ -69,10 +69,7 @@ class RowSteps:
         if self._options.transform_obs:
             obs = to_tensor(obs, dtype=None)
         actions = self._act(obs)
-        timesteps = _step_rows(self._envs, actions)
-        if level_seeds is not None and not self._knows_seeds:
-            self._mark_seedless()
-        return self._vector_step(timesteps, level_seeds)
+        return self._vector_step(_step_rows(self._envs, actions))
 
     def _act(self, obs: ByEnv) -> ByEnv:
         seen = [self._of_player(obs, index) for index in range(len(self._players))]
@@ -96,7 +93,7 @@ class RowSteps:
             return {i: [_row_action(output[i]["action"]) for output in outputs] for i in obs}
         return {i: _row_action(outputs[0][i]["action"]) for i in obs}
 
-    def _vector_step(self, timesteps: ByEnv, level_seeds: Sequence[int] | None) -> VectorStep:
+    def _vector_step(self, timesteps: ByEnv) -> VectorStep:
         """What `timesteps` say, in columns; transitions of those that count are kept."""
         env_ids = np.fromiter(timesteps, np.int64)
         done, abnormal = np.zeros((2, len(env_ids)), bool)
@@ -111,7 +108,7 @@ class RowSteps:
             if done[position]:
                 infos[env_id] = timestep.info
             if self._keeps:
-                self._keep(env_id, timestep, acted, level_seeds)
+                self._keep(env_id, timestep, acted)
         nothing = np.zeros(0)
         failed = abnormal if abnormal.any() else None
         return VectorStep(env_ids, nothing, nothing, done, ~done, failed, infos)
@@ -121,33 +118,21 @@ class RowSteps:
 
     # ------------------------------------------------------------------ trajectories
 
-    def _keep(
-        self,
-        env_id: int,
-        timestep: BaseEnvTimestep,
-        acted: Acted,
-        level_seeds: Sequence[int] | None,
-    ) -> None:
-        extra = {}
-        if self._knows_seeds:
-            extra["seed"] = NO_SEED if level_seeds is None else level_seeds[env_id]
+    def _keep(self, env_id: int, timestep: BaseEnvTimestep, acted: Acted) -> None:
         for index, (player, (own, output, train_iter)) in enumerate(zip(self._players, acted)):
             own_timestep = _of_one(timestep, index) if self._battle else timestep
             transition = player.mode.process_transition(own, output, own_timestep)
-            transition.update(extra, collect_iter=train_iter)
+            transition["collect_iter"] = train_iter
+            if player.level_seeds is not None:
+                self._knows_seeds = True
+                transition["seed"] = player.level_seeds[env_id]
             self._running[env_id][index].append(transition)
-
-    def _mark_seedless(self) -> None:
-        """From here on transitions have a ``seed``; those so far were made without."""
-        self._knows_seeds = True
-        for trajectories in self._running:
-            for trajectory in trajectories:
-                for transition in trajectory:
-                    transition["seed"] = NO_SEED
 
     def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
         for env_id in env_ids.tolist() if self._keeps else ():
             for completed, trajectory in zip(self._completed, self._running[env_id]):
+                for transition in trajectory if self._knows_seeds else ():
+                    transition.setdefault("seed", NO_SEED)
                 rows = to_tensor_transitions(trajectory, not self._options.deepcopy_obs)
                 if self._options.reward_shaping:
                     rows = self._envs.reward_shaping(env_id, rows)

@@ -91,7 +91,9 @@ class SerialCollector(SerialPart, ISerialCollector):
         Returns:
             The samples of each player, and what was counted.
         """
-        rollout, n_sample = self._begin("n_sample", n_sample, train_iter, policy_kwargs)
+        rollout, n_sample = self._begin(
+            "n_sample", n_sample, train_iter, policy_kwargs, level_seeds
+        )
         rollout.traj_len = max(
             trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies
         )
@@ -99,7 +101,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         stocks = [stock for player, stock in players if player.wanted]
         while (there := min(map(len, stocks))) < n_sample:
             while rollout.waiting < n_sample - there:
-                self._step(rollout, tally, level_seeds=level_seeds)
+                self._step(rollout, tally)
             for stock, harvest in zip(self._stocks, rollout.harvest(train_samples=True)):
                 stock.add(*harvest)
         on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
@@ -143,7 +145,12 @@ class SerialCollector(SerialPart, ISerialCollector):
         ], tally
 
     def _begin(
-        self, name: str, target: int | None, train_iter: int, policy_kwargs: PlayersKwargs
+        self,
+        name: str,
+        target: int | None,
+        train_iter: int,
+        policy_kwargs: PlayersKwargs,
+        level_seeds: Sequence[int] | None = None,
     ) -> tuple[Rollout, int]:
         """Make ready for a call of ``collect``.
 
@@ -172,22 +179,18 @@ class SerialCollector(SerialPart, ISerialCollector):
         if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
             policy_kwargs = [policy_kwargs or {}] * len(self._policies)
         for player, kwargs in zip(self._rollout.players, policy_kwargs):
-            player.train_iter, player.kwargs = train_iter, kwargs
+            player.train_iter, player.kwargs, player.level_seeds = train_iter, kwargs, level_seeds
             player.wanted = not self.battle or _collects_data(player.mode)
         if not any(player.wanted for player in self._rollout.players):
             raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
         return self._rollout, int(target)
 
     def _step(
-        self,
-        rollout: Rollout,
-        tally: Tally,
-        active: np.ndarray | None = None,
-        level_seeds: Sequence[int] | None = None,
+        self, rollout: Rollout, tally: Tally, active: np.ndarray | None = None
     ) -> list[Episode]:
         if self.before_step is not None:
             self.before_step()
-        episodes = rollout.step(tally, active, level_seeds)
+        episodes = rollout.step(tally, active)
         train_iter = rollout.players[0].train_iter
         self._report(episodes, self._total.envsteps + tally.envsteps, train_iter)
         return episodes

@@ -51,12 +51,14 @@ class Player:
         mode: The policy's collect or eval mode.
         kwargs: Keyword arguments of its ``forward``.
         train_iter: Training iteration of its weights; each transition carries it.
+        level_seeds: Seed of each environment's level, if transitions are to carry it.
         wanted: Whether anybody wants its data.
     """
 
     mode: Mode
     kwargs: Kwargs = field(default_factory=dict)
     train_iter: int = 0
+    level_seeds: Sequence[int] | None = None
     wanted: bool = True
 
 
