@@ -10,6 +10,7 @@ from ding.config.check import at
 from ding.config.known_keys import COMMANDER_KEYS, ENV_KEYS, EPS_KEYS, POLICY_KEYS, TOP_KEYS
 from ding.config.parts import Parts, default_config, import_names, is_ours
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
+from ding.utils.errors import ConfigError
 from ding.worker import BaseSerialCommander
 
 _POLICY_SECTIONS = ("learn", "collect", "eval", "other")
@@ -108,13 +109,14 @@ def model_class(parts: Parts, user: Mapping[str, Any]) -> Any:
     # A method of somebody else's policy may need the policy.
     if default_model is None or not default_model.__module__.startswith("ding."):
         return None
-    if default_model.__qualname__.startswith("Policy."):
-        return None
     # It may depend on what the config says, and on nothing else of a policy that is not there yet.
     unbuilt: Any = object.__new__(cast(type, parts.policy))
     written = at(user, "policy") or {}
     unbuilt._cfg = EasyDict(deep_merge_dicts(default_config(parts.policy), EasyDict(written)))
-    name, modules = unbuilt.default_model()
+    try:
+        name, modules = unbuilt.default_model()
+    except ConfigError:  # it has none
+        return None
     import_module(modules)
     return MODEL_REGISTRY.get(name)
 

@@ -78,8 +78,7 @@ class ACERPolicy(UnrolledPolicy):
         *("discount_factor", "nstep"),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "acer", ["ding.model.template.acer"]
+    _network = "acer"
 
     # ------------------------------------------------------------------ learn
 

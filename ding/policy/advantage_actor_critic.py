@@ -53,10 +53,7 @@ class AdvantageActorCritic(PolicyGradient):
     _eval_options = {"mode": "compute_actor"}
     networks = stochastic_actor("discrete", "continuous")
 
-    def default_model(self) -> tuple[str, list[str]]:
-        if self._cfg.multi_agent:
-            return "mavac", ["ding.model.template.mavac"]
-        return "vac", ["ding.model.template.vac"]
+    _network, _team_network = "vac", "mavac"
 
     # ------------------------------------------------------------------ learn
 

@@ -35,6 +35,7 @@ from ding.utils import (
     import_module,
     one_time_warning,
 )
+from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError, DataError
 
@@ -90,6 +91,8 @@ class Policy(RowAdapter):
     #: policy has learned is worth nothing with other statistics.
     _env_statistics: dict[str, Any] | None = None
 
+    #: Registered name of its network; also of that of a team (``policy.multi_agent``).
+    _network = _team_network = ""
     #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
     networks: Mapping[str, tuple[Call, ...]] = {}
     #: Parts of the network that it optimises by themselves.
@@ -229,9 +232,12 @@ class Policy(RowAdapter):
 
     def default_model(self) -> tuple[str, list[str]]:
         """Registered name of the default network and the modules that register it."""
-        raise ConfigError(
-            f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
-        )
+        name = (self._cfg.get("multi_agent") and self._team_network) or self._network
+        if not name:
+            raise ConfigError(
+                f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
+            )
+        return name, [BUILTIN_TYPES["model"][name]]
 
     @property
     def cfg(self) -> EasyDict:

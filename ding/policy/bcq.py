@@ -74,8 +74,7 @@ class BCQPolicy(QActorCritic):
     #: Proposals of which a target takes the best.
     _proposals = 10
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "bcq", ["ding.model.template.bcq"]
+    _network = "bcq"
 
     def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
         built: Any = super()._create_model(cfg, model)

@@ -28,8 +28,7 @@ class BDQPolicy(DQNPolicy):
     networks = {"discrete": (Call({"logit": "B D K"}),)}
     config: dict[str, Any] = dict(type="bdq")
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "bdq", ["ding.model.template.q_learning"]
+    _network = "bdq"
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         # A single branch's actions come as [B].

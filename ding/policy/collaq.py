@@ -25,8 +25,7 @@ class CollaQPolicy(QMIXPolicy):
         *("agent_alone_state", "agent_alone_padding_state"),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "collaq", ["ding.model.template.collaq"]
+    _network = "collaq"
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)

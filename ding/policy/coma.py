@@ -46,8 +46,7 @@ class COMAPolicy(TeamPolicy):
     _transition_outputs = ("prev_state", "eps")
     _explorer = "eps_greedy_multinomial_sample"
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "coma", ["ding.model.template.coma"]
+    _network = "coma"
 
     def _make_optimizer(self) -> Adam:
         return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)

@@ -32,8 +32,7 @@ class D4PGPolicy(DDPGPolicy):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "qac_dist", ["ding.model.template.qac_dist"]
+    _network = "qac_dist"
 
     def _init_learn(self) -> None:
         super()._init_learn()

@@ -83,10 +83,7 @@ class DDPGPolicy(QActorCritic):
     def _hybrid(self) -> bool:
         return self._cfg.action_space == "hybrid"
 
-    def default_model(self) -> tuple[str, list[str]]:
-        if self._cfg.multi_agent:
-            return "continuous_maqac", ["ding.model.template.maqac"]
-        return "continuous_qac", ["ding.model.template.qac"]
+    _network, _team_network = "continuous_qac", "continuous_maqac"
 
     def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
         known = [name for name in ("continuous", "hybrid") if name in self.actions]

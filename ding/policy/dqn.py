@@ -84,8 +84,7 @@ class DQNPolicy(Policy):
         self._quick_actors: dict[str, QuickActor] = {}
         super().__init__(*args, **kwargs)
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "dqn", ["ding.model.template.q_learning"]
+    _network = "dqn"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.get("noisy_net", False) and model is None:
@@ -268,8 +267,7 @@ class C51Policy(DQNPolicy):
     networks = {"discrete": (Call({"logit": "B N", "distribution": "B N n_atom"}),)}
     config: dict[str, Any] = dict(type="c51", model=dict(v_min=-10, v_max=10, n_atom=51))
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "c51dqn", ["ding.model.template.q_learning"]
+    _network = "c51dqn"
 
     def _init_learn(self) -> None:
         super()._init_learn()

@@ -48,8 +48,7 @@ class EDACPolicy(SACPolicy):
         ),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "edac", ["ding.model.template.edac"]
+    _network = "edac"
 
     def _init_learn(self) -> None:
         super()._init_learn()

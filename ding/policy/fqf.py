@@ -47,8 +47,7 @@ class FQFPolicy(QRDQNPolicy):
         ),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "fqf", ["ding.model.template.q_learning"]
+    _network = "fqf"
 
     _learned = {**QRDQNPolicy._learned, "optimizer_fraction": "_fraction_optimizer"}
 

@@ -75,8 +75,7 @@ class IMPALAPolicy(UnrolledPolicy):
         "other.replay_buffer.sliced",
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "vac", ["ding.model.template.vac"]
+    _network = "vac"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.action_space not in ("discrete", "continuous"):

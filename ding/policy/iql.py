@@ -65,8 +65,7 @@ class IQLPolicy(QActorCritic):
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "continuous_qvac", ["ding.model.template.qvac"]
+    _network = "continuous_qvac"
 
     def _init_learn(self) -> None:
         super()._init_learn()

@@ -17,5 +17,4 @@ class IQNPolicy(QRDQNPolicy):
     paper = "Dabney et al. 2018b"
     config: dict[str, Any] = dict(type="iqn")
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "iqn", ["ding.model.template.q_learning"]
+    _network = "iqn"

@@ -30,8 +30,7 @@ class MADQNPolicy(QMIXPolicy):
 
     _target_value = "team_q"
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "madqn", ["ding.model.template.madqn"]
+    _network = "madqn"
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)

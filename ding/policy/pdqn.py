@@ -71,8 +71,7 @@ class PDQNPolicy(Policy):
         "update_count": "_update_count",
     }
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "pdqn", ["ding.model.template.pdqn"]
+    _network = "pdqn"
 
     # ------------------------------------------------------------------ learn
 

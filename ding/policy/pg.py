@@ -22,8 +22,7 @@ class MonteCarloPolicyGradient(PolicyGradient):
     What comes after a trajectory's end counts as nothing, whether it ended or was cut.
     """
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "pg", ["ding.model.template.pg"]
+    _network = "pg"
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         none = np.zeros(len(columns["done"]), np.float32)

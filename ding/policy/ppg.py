@@ -58,8 +58,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     }
     _model: Any
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "ppg", ["ding.model.template.ppg"]
+    _network = "ppg"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.priority:

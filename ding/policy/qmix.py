@@ -50,8 +50,7 @@ class QMIXPolicy(TeamPolicy):
     #: Of what `AgentsModel.judge` says: the value that is learned, and the one in targets.
     _learned_value = _target_value = "total_q"
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "qmix", ["ding.model.template.qmix"]
+    _network = "qmix"
 
     def _init_learn(self) -> None:
         super()._init_learn()

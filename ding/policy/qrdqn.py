@@ -29,8 +29,7 @@ class QRDQNPolicy(DQNPolicy):
         learn=dict(kappa=1.0),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "qrdqn", ["ding.model.template.q_learning"]
+    _network = "qrdqn"
 
     def _init_learn(self) -> None:
         super()._init_learn()

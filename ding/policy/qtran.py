@@ -27,8 +27,7 @@ class QTRANPolicy(QMIXPolicy):
 
     _learned_value = _target_value = "joint_q"
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "qtran", ["ding.model.template.qtran"]
+    _network = "qtran"
 
     def _losses(self, batch: Batch) -> TeamLoss:
         cfg = self._cfg.learn

@@ -102,8 +102,7 @@ class R2D2Policy(Policy):
             )
         super().__init__(cfg, *args, **kwargs)
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "drqn", ["ding.model.template.q_learning"]
+    _network = "drqn"
 
     def _get_unroll_len(self) -> int:
         return self._burnin_step + self._learn_len

@@ -30,8 +30,7 @@ class RainbowDQNPolicy(C51Policy):
         ),
     )
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "rainbowdqn", ["ding.model.template.q_learning"]
+    _network = "rainbowdqn"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         # Not DQN's, which asks its network for noise: this one has it anyway.

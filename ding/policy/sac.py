@@ -129,10 +129,7 @@ class SACPolicy(_SoftActorCritic):
     #: Whether what the next state is worth has its action's entropy.
     _entropy_in_targets = True
 
-    def default_model(self) -> tuple[str, list[str]]:
-        if self._cfg.multi_agent:
-            return "continuous_maqac", ["ding.model.template.maqac"]
-        return "continuous_qac", ["ding.model.template.qac"]
+    _network, _team_network = "continuous_qac", "continuous_maqac"
 
     def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
         # Here, so that targets are copies of it, and all processes begin with the same.
@@ -202,10 +199,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
     }
     config: dict[str, Any] = dict(type="discrete_sac")
 
-    def default_model(self) -> tuple[str, list[str]]:
-        if self._cfg.multi_agent:
-            return "discrete_maqac", ["ding.model.template.maqac"]
-        return "discrete_qac", ["ding.model.template.qac"]
+    _network, _team_network = "discrete_qac", "discrete_maqac"
 
     def _usual_entropy(self) -> float:
         return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))

@@ -64,8 +64,7 @@ class SQNPolicy(DQNPolicy):
         "optimizer_alpha": "_alpha_optimizer",
     }
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "sqn", ["ding.model.template.sqn"]
+    _network = "sqn"
 
     def _init_learn(self) -> None:
         super()._init_learn()

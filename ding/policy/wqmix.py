@@ -28,8 +28,7 @@ class WQMIXPolicy(QMIXPolicy):
 
     _target_value = "free_q"
 
-    def default_model(self) -> tuple[str, list[str]]:
-        return "wqmix", ["ding.model.template.wqmix"]
+    _network = "wqmix"
 
     def _init_learn(self) -> None:
         super()._init_learn()
