@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 
-from ding.model import model_wrap
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import Call
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
@@ -196,21 +195,3 @@ class ACERPolicy(UnrolledPolicy):
         rates = ["cur_lr_actor", "cur_lr_critic"]
         losses = ["total_loss", "actor_loss", "critic_loss"]
         return [*rates, *losses, "policy_loss", "bias_correction_loss", "entropy_loss"]
-
-    # ------------------------------------------------------------------ collect and eval
-
-    def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.unroll_len
-        self._collect_model = model_wrap(self._model, "multinomial_sample")
-
-    def _forward_collect_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        """Actions drawn from the policy, with the ``logit`` that they were drawn by."""
-        self._train_mode(False)
-        return self._collect_model.forward(obs, mode="compute_actor")
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "argmax_sample")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        self._train_mode(False)
-        return self._eval_model.forward(obs, mode="compute_actor")

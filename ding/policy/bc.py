@@ -10,12 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ding.data import tree_map
-from ding.model import model_wrap
 from ding.policy._types import LoggedLoss
-from ding.policy.base_policy import Policy
+from ding.policy.acting import ActingPolicy
 from ding.policy.checks import check_loss
 from ding.policy.common_utils import as_batch
-from ding.policy.dqn import one_action
 from ding.policy.networks import GAUSSIAN_PAIR, Call
 from ding.policy.train_columns import flatten_numbers
 from ding.rl_utils import get_epsilon_greedy_fn
@@ -41,7 +39,7 @@ _INNER = 1 - 1e-6
 
 
 @POLICY_REGISTRY.register("bc")
-class BehaviourCloningPolicy(Policy):
+class BehaviourCloningPolicy(ActingPolicy):
     """Cross-entropy for discrete actions, regression for continuous ones in ``[-1, 1]``.
 
     Samples need ``obs`` and ``action``. With ``model.action_space='reparameterization'`` and no
@@ -232,19 +230,21 @@ class BehaviourCloningPolicy(Policy):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        self._collect_model = model_wrap(
-            self._model, "base" if self._cfg.continuous else "eps_greedy_sample"
-        )
+    @property
+    def _explorer(self) -> str:  # type: ignore[override]
+        return "base" if self._cfg.continuous else "eps_greedy_sample"
+
+    @property
+    def _chooser(self) -> str:  # type: ignore[override]
+        return "base" if self._cfg.continuous else "argmax_sample"
 
     def _forward_collect_batch(
         self, obs: Any, eps: Any = 0.0, sigma: float | None = None
     ) -> dict[str, Tensor]:
         """The action; with probability ``eps`` any discrete one, or with noise of ``sigma``."""
-        self._train_mode(False)
         if not self._cfg.continuous:
-            return one_action(self._collect_model.forward(obs, eps=eps))
+            return super()._forward_collect_batch(obs, eps=eps)
+        self._train_mode(False)
         action = self._mean_action(self._collect_model.forward(obs))
         if self._cfg.collect.noise:
             sigma = self._noise_sigma(0) if sigma is None else sigma
@@ -275,12 +275,8 @@ class BehaviourCloningPolicy(Policy):
             "eps": get_epsilon_greedy_fn(eps["start"], eps["end"], eps["decay"], eps["type"])(step)
         }
 
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(
-            self._model, "base" if self._cfg.continuous else "argmax_sample"
-        )
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
+    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        if not self._cfg.continuous:
+            return super()._forward_eval_batch(obs)
         self._train_mode(False)
-        output = self._eval_model.forward(obs)
-        return {"action": self._mean_action(output)} if self._cfg.continuous else one_action(output)
+        return {"action": self._mean_action(self._eval_model.forward(obs))}

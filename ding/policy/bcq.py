@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model import model_wrap
 from ding.policy.checks import check_loss
 from ding.policy.networks import OBS, Call
 from ding.policy.q_actor_critic import QActorCritic
@@ -71,6 +70,7 @@ class BCQPolicy(QActorCritic):
     )
 
     _learned = {**QActorCritic._learned, "optimizer_vae": "_optimizer_vae"}
+    _collect_options = _eval_options = {"mode": "compute_eval"}
     #: Proposals of which a target takes the best.
     _proposals = 10
 
@@ -121,20 +121,3 @@ class BCQPolicy(QActorCritic):
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "vae_loss"]
-
-    # ------------------------------------------------------------------ collect and eval
-
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        self._collect_model = model_wrap(self._model, "base")
-
-    def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
-        self._train_mode(False)
-        return self._collect_model.forward(obs, mode="compute_eval")
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "base")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
-        self._train_mode(False)
-        return self._eval_model.forward(obs, mode="compute_eval")

@@ -157,17 +157,10 @@ class DDPGPolicy(QActorCritic):
         if self._hybrid:
             self._collect_model = model_wrap(self._collect_model, "hybrid_eps_greedy_sample")
 
-    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, Any]:  # type: ignore[override]
         """Noisy actions; of hybrid ones with probability ``eps`` any."""
-        self._train_mode(False)
-        options = {"eps": eps} if self._hybrid else {}
-        return self._collect_model.forward(obs, mode="compute_actor", **options)
+        return super()._forward_collect_batch(obs, **({"eps": eps} if self._hybrid else {}))
 
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(
-            self._model, "hybrid_argmax_sample" if self._hybrid else "base"
-        )
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
-        self._train_mode(False)
-        return self._eval_model.forward(obs, mode="compute_actor")
+    @property
+    def _chooser(self) -> str:  # type: ignore[override]
+        return "hybrid_argmax_sample" if self._hybrid else "base"

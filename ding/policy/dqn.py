@@ -9,17 +9,15 @@ returns).
 import copy
 from typing import Any
 
-import numpy as np
 import torch
 from easydict import EasyDict
 from torch import Tensor
 
 from ding.model import model_wrap
 from ding.policy._types import Batch, Loss, Output
-from ding.policy.base_policy import Policy
+from ding.policy.acting import NStepPolicy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import nstep_train_columns, set_noise_mode
-from ding.policy.modes import takes_indexed
+from ding.policy.common_utils import set_noise_mode
 from ding.policy.networks import Call
 from ding.policy.quick_actor import QuickActor
 from ding.policy.quick_learner import QuickLearner
@@ -35,7 +33,7 @@ from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("dqn")
-class DQNPolicy(Policy):
+class DQNPolicy(NStepPolicy):
     """DQN for one or several discrete actions.
 
     The target network is a copy taken every ``learn.target_update_freq`` updates; if that is
@@ -96,8 +94,7 @@ class DQNPolicy(Policy):
     def _init_learn(self) -> None:
         cfg = self._cfg
         self._use_priority()
-        self._gamma = cfg.discount_factor
-        self._nstep = cfg.nstep
+        self._set_horizon()
         self._optimizer = Adam(self._model.parameters(), lr=cfg.learn.learning_rate)
         target = copy.deepcopy(self._model)
         if cfg.noisy_net:
@@ -208,41 +205,24 @@ class DQNPolicy(Policy):
 
     # ------------------------------------------------------------------ collect
 
-    def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        self._gamma = self._cfg.discount_factor
-        self._nstep = self._cfg.nstep
-        self._collect_model = model_wrap(self._model, "eps_greedy_sample")
-
     def _collect_columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         quick = self._act_quickly("collect", self._collect_model, obs, *args, **kwargs)
         return super()._collect_columns(obs, *args, **kwargs) if quick is None else quick
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:  # type: ignore[override]
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
-        self._train_mode(False)
-        if self._cfg.noisy_net:
-            set_noise_mode(self._model, True)
-        return one_action(self._collect_model.forward(obs, eps=eps))
-
-    @takes_indexed
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
+        return super()._forward_collect_batch(obs, eps=eps)
 
     # ------------------------------------------------------------------ eval
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "argmax_sample")
 
     def _eval_columns(self, obs: Any) -> dict[str, Tensor]:
         quick = self._act_quickly("eval", self._eval_model, obs)
         return super()._eval_columns(obs) if quick is None else quick
 
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
-        self._train_mode(False)
+    def _prepare_network(self, explores: bool) -> None:
+        super()._prepare_network(explores)
         if self._cfg.noisy_net:
-            set_noise_mode(self._model, False)
-        return one_action(self._eval_model.forward(obs))
+            set_noise_mode(self._model, explores)
 
     def _act_quickly(self, mode: str, wrapped: Any, obs: Any, *args: Any, **kwargs: Any) -> Any:
         actor = self._quick_actors.get(mode)
@@ -314,14 +294,6 @@ def _target_update(cfg: EasyDict) -> dict[str, Any]:
         "the target network never follows: set policy.learn.target_update_freq (updates between "
         "copies) or policy.learn.target_theta (how far to move at each update)"
     )
-
-
-def one_action(output: dict[str, Any]) -> dict[str, Tensor]:
-    """Actions and logits of a multi-discrete space as one tensor each."""
-    action = output["action"]
-    if isinstance(action, list):
-        return {"action": torch.stack(action, -1)}
-    return output
 
 
 def _greedy(logit: Any) -> Any:

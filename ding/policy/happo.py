@@ -45,7 +45,7 @@ class HAPPOPolicy(PPOPolicy):
     #: The agent that learns now, and how many times agents have learned.
     _turn, _rounds = 0, 0
 
-    _network = "havac"
+    _network = _team_network = "havac"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.learn.kl_beta > 0:

@@ -5,10 +5,9 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from ding.model import model_wrap
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import stochastic_actor
-from ding.policy.policy_gradient import one_action
+from ding.policy.policy_gradient import BEST, DRAWN
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     vtrace_data,
@@ -159,23 +158,13 @@ class IMPALAPolicy(UnrolledPolicy):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.unroll_len
-        sample = "multinomial" if self._cfg.action_space == "discrete" else "reparam"
-        self._collect_model = model_wrap(self._model, f"{sample}_sample")
+    @property
+    def _explorer(self) -> str:  # type: ignore[override]
+        return DRAWN[self._cfg.action_space]
 
-    def _forward_collect_batch(self, obs: Any) -> dict[str, Any]:
-        """Actions drawn from the policy, with the ``logit`` that they were drawn by."""
-        self._train_mode(False)
-        return one_action(self._collect_model.forward(obs, mode="compute_actor"))
-
-    def _init_eval(self) -> None:
-        sample = "argmax" if self._cfg.action_space == "discrete" else "deterministic"
-        self._eval_model = model_wrap(self._model, f"{sample}_sample")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
-        self._train_mode(False)
-        return one_action(self._eval_model.forward(obs, mode="compute_actor"))
+    @property
+    def _chooser(self) -> str:  # type: ignore[override]
+        return BEST[self._cfg.action_space]
 
 
 def _of_actions(logit: Any, shape: torch.Size) -> Any:

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.model import model_wrap
 from ding.policy._types import Batch, LoggedLoss, Loss
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
@@ -102,18 +101,11 @@ class IQLPolicy(QActorCritic):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        self._collect_model = model_wrap(self._model, "base")
-
     def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.addcmul(mu, sigma, torch.randn_like(mu)).clamp_(-1, 1)
         return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "base")
 
     def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
         self._train_mode(False)

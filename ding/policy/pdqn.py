@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from ding.model import model_wrap
-from ding.policy.base_policy import Policy
+from ding.policy.acting import NStepPolicy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import nstep_train_columns
-from ding.policy.modes import takes_indexed
 from ding.policy.networks import OBS, Call
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
@@ -17,7 +14,7 @@ from ding.utils import POLICY_REGISTRY
 
 
 @POLICY_REGISTRY.register("pdqn")
-class PDQNPolicy(Policy):
+class PDQNPolicy(NStepPolicy):
     """For a choice with arguments: Q-values of the choices, given the arguments that one network
     thinks best for each.
 
@@ -63,6 +60,8 @@ class PDQNPolicy(Policy):
         ),
     )
 
+    _explorer, _chooser = "hybrid_eps_greedy_sample", "hybrid_argmax_sample"
+    _collect_options = _eval_options = {"mode": "compute_discrete"}
     _model: Any
     _saves_target = True
     _learned = {
@@ -78,7 +77,7 @@ class PDQNPolicy(Policy):
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._use_priority()
-        self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+        self._set_horizon()
         values, arguments = (
             [
                 parameter
@@ -158,37 +157,26 @@ class PDQNPolicy(Policy):
     # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+        super()._init_collect()
         noisy = model_wrap(
             self._model,
             "action_noise",
             noise_type="gauss",
             noise_kwargs={"sigma": self._cfg.collect.noise_sigma},
         )
-        self._collect_model = model_wrap(noisy, "hybrid_eps_greedy_sample")
+        self._collect_model = model_wrap(noisy, self._explorer)
 
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:  # type: ignore[override]
         """The best choice with noisy arguments; with probability ``eps`` any."""
-        self._train_mode(False)
-        return self._collect_model.forward(self._inputs(obs), mode="compute_discrete", eps=eps)
+        return super()._forward_collect_batch(self._inputs(obs), eps=eps)
 
     def _inputs(self, obs: Any) -> dict[str, Any]:
+        self._train_mode(False)
         arguments = self._model(obs, mode="compute_continuous")["action_args"]
         return {"state": obs, "action_args": arguments}
 
-    @takes_indexed
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
-
-    # ------------------------------------------------------------------ eval
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "hybrid_argmax_sample")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
-        self._train_mode(False)
-        return self._eval_model.forward(self._inputs(obs), mode="compute_discrete")
+    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return super()._forward_eval_batch(self._inputs(obs))
 
 
 def _rate(cfg: Any, name: str) -> float:

@@ -10,27 +10,26 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.data import tree_take
-from ding.model import model_wrap
 from ding.policy._types import Batch, LoggedLoss, Output
-from ding.policy.base_policy import Policy
+from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import check_loss, to_floats
 from ding.utils import allreduce_data
 from ding.utils.errors import ConfigError
 
 #: Wrappers that draw an action from the policy, and that take its best, by action space.
-_SAMPLED = {
+DRAWN = {
     "discrete": "multinomial_sample",
     "continuous": "reparam_sample",
     "hybrid": "hybrid_reparam_multinomial_sample",
 }
-_GREEDY = {
+BEST = {
     "discrete": "argmax_sample",
     "continuous": "deterministic_sample",
     "hybrid": "hybrid_deterministic_argmax_sample",
 }
 
 
-class PolicyGradient(Policy):
+class PolicyGradient(ActingPolicy):
     """An actor that does more often what turned out well.
 
     With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
@@ -50,10 +49,8 @@ class PolicyGradient(Policy):
     _minibatch_columns: tuple[str, ...] = (
         *("obs", "action", "logit", "value", "adv", "return", "weight"),
     )
-    #: What the model's ``forward`` is told when the policy learns or collects, and when it is
-    #: evaluated.
+    #: What the model's ``forward`` is told when the policy learns or collects.
     _learn_options: Mapping[str, Any] = {}
-    _eval_options: Mapping[str, Any] = {}
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.action_space not in self._action_spaces:
@@ -165,16 +162,18 @@ class PolicyGradient(Policy):
     # ------------------------------------------------------------------ collect
 
     def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        self._collect_model = model_wrap(self._model, _SAMPLED[self._cfg.action_space])
+        super()._init_collect()
         self._gamma = self._cfg.collect.discount_factor
         # Policies whose samples meet in one batch begin at numbers that are far apart.
         self._next_step_id = int(np.random.randint(1 << 22)) << 40
 
-    def _forward_collect_batch(self, obs: Any) -> dict[str, Tensor]:
-        """Actions drawn from the policy, with the ``_transition_outputs`` that belong to them."""
-        self._train_mode(False)
-        return one_action(self._collect_model.forward(obs, **self._learn_options))
+    @property
+    def _collect_options(self) -> Mapping[str, Any]:  # type: ignore[override]
+        return self._learn_options
+
+    @property
+    def _explorer(self) -> str:  # type: ignore[override]
+        return DRAWN[self._cfg.action_space]
 
     def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
         """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``.
@@ -188,24 +187,11 @@ class PolicyGradient(Policy):
 
     # ------------------------------------------------------------------ eval
 
-    def _init_eval(self) -> None:
-        wrappers = _GREEDY if self._cfg.get("deterministic_eval", True) else _SAMPLED
-        self._eval_model = model_wrap(self._model, wrappers[self._cfg.action_space])
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
-        self._train_mode(False)
-        return one_action(self._eval_model.forward(obs, **self._eval_options))
+    @property
+    def _chooser(self) -> str:  # type: ignore[override]
+        greedy = self._cfg.get("deterministic_eval", True)
+        return (BEST if greedy else DRAWN)[self._cfg.action_space]
 
 
 def _has(batch: Mapping[str, Any], name: str) -> bool:
     return batch.get(name) is not None
-
-
-def one_action(output: dict[str, Any]) -> dict[str, Any]:
-    """Actions and logits of several choices, where they come as lists, as one tensor each."""
-    joined = dict(output)
-    if isinstance(output.get("action"), list | tuple):
-        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
-    if isinstance(output.get("logit"), list | tuple):
-        joined["logit"] = torch.cat(list(output["logit"]), dim=-1)
-    return joined

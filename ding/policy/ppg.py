@@ -14,10 +14,10 @@ from easydict import EasyDict
 from ding.data import Columns, tree_take
 from ding.policy._auxiliary_memory import AuxiliaryMemory
 from ding.policy._clipped import Clipped
+from ding.policy.acting import one_action
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
 from ding.policy.checks import check_loss, to_floats
 from ding.policy.networks import stochastic_actor
-from ding.policy.policy_gradient import one_action
 from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.rl_utils._log_prob import kl, split_like
 from ding.torch_utils import Adam

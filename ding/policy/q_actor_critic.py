@@ -3,20 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ding.policy._types import Batch, LoggedLoss, Loss
-from ding.policy.base_policy import Policy
+from ding.policy.acting import NStepPolicy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.common_utils import nstep_train_columns
-from ding.policy.modes import takes_indexed
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 
 
-class QActorCritic(Policy):
+class QActorCritic(NStepPolicy):
     """Critics of actions, and an actor that learns what they like.
 
     An algorithm says what the next state is worth (``_next_value``) and what the actor's loss is
@@ -39,10 +36,11 @@ class QActorCritic(Policy):
     )
 
     network_parts = ("actor", "critic")
+    _explorer = _chooser = "base"
+    _collect_options = _eval_options = {"mode": "compute_actor"}
     _model: Any
 
     def _set_horizon(self) -> None:
-        """What both learn and collect mode need to make targets."""
         self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.get("nstep", 1)
 
     # ------------------------------------------------------------------ learn
@@ -165,16 +163,6 @@ class QActorCritic(Policy):
     def _monitor_vars_learn(self) -> list[str]:
         losses = ["total_loss", "critic_loss", "actor_loss"]
         return ["cur_lr_critic", "cur_lr_actor", *losses, "q_value", "target_q_value", "td_error"]
-
-    # ------------------------------------------------------------------ collect
-
-    def _init_collect(self) -> None:
-        self._unroll_len = self._cfg.collect.unroll_len
-        self._set_horizon()
-
-    @takes_indexed
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
 
 
 def least(q_values: list[Tensor] | Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from ding.model import model_wrap
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least
 from ding.torch_utils import Adam
@@ -105,6 +104,11 @@ class _SoftActorCritic(QActorCritic):
         value = self._alpha_parameter.item()
         self._alpha_value = math.exp(value) if self._log_space else value
 
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        if self._cfg.collect.collector_logit:
+            self._transition_outputs = ("logit",)
+
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), "alpha", "alpha_loss", "entropy"]
 
@@ -160,20 +164,11 @@ class SACPolicy(_SoftActorCritic):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        self._collect_model = model_wrap(self._model, "base")
-        if self._cfg.collect.collector_logit:
-            self._transition_outputs = ("logit",)
-
     def _forward_collect_batch(self, obs: Any, **kwargs: Any) -> dict[str, Any]:
         self._train_mode(False)
         mu, sigma = self._collect_model.forward(obs, mode="compute_actor")["logit"]
         action = torch.tanh(torch.addcmul(mu, sigma, torch.randn_like(mu)))
         return {"action": action, "logit": {"mu": mu, "sigma": sigma}}
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "base")
 
     def _forward_eval_batch(self, obs: Any) -> dict[str, Any]:
         self._train_mode(False)
@@ -198,6 +193,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         )
     }
     config: dict[str, Any] = dict(type="discrete_sac")
+    _explorer, _chooser = "eps_greedy_multinomial_sample", "argmax_sample"
 
     _network, _team_network = "discrete_qac", "discrete_maqac"
 
@@ -238,23 +234,9 @@ class DiscreteSACPolicy(_SoftActorCritic):
 
     # ------------------------------------------------------------------ collect and eval
 
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
-        if self._cfg.collect.collector_logit:
-            self._transition_outputs = ("logit",)
-
-    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, torch.Tensor]:
+    def _forward_collect_batch(self, obs: Any, eps: Any = 0.0) -> dict[str, Any]:  # type: ignore[override]
         """Draws from the policy; with probability ``eps`` any action."""
-        self._train_mode(False)
-        return self._collect_model.forward(obs, mode="compute_actor", eps=eps)
-
-    def _init_eval(self) -> None:
-        self._eval_model = model_wrap(self._model, "argmax_sample")
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, torch.Tensor]:
-        self._train_mode(False)
-        return self._eval_model.forward(obs, mode="compute_actor")
+        return super()._forward_collect_batch(obs, eps=eps)
 
 
 def squashed(logit: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,9 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ding.model import model_wrap
 from ding.policy._types import Batch, Loss, Output
-from ding.policy.dqn import DQNPolicy, one_action
+from ding.policy.dqn import DQNPolicy
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -22,6 +21,8 @@ class SQLPolicy(DQNPolicy):
 
     paper = "Haarnoja et al. 2017"
     config: dict[str, Any] = dict(type="sql", learn=dict(alpha=0.1))
+
+    _explorer = "eps_greedy_multinomial_sample"
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -49,11 +50,7 @@ class SQLPolicy(DQNPolicy):
     def _init_collect(self) -> None:
         super()._init_collect()
         self._alpha = _temperature(self._cfg)
-        self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
-
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Tensor]:
-        self._train_mode(False)
-        return one_action(self._collect_model.forward(obs, eps=eps, alpha=self._alpha))
+        self._collect_options = {"alpha": self._alpha}
 
 
 def _temperature(cfg: Any) -> float:

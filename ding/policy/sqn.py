@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ding.model import model_wrap
 from ding.policy._types import Batch, Loss, Output
-from ding.policy.dqn import DQNPolicy, one_action
+from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call
 from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
 from ding.torch_utils import Adam
@@ -58,6 +57,7 @@ class SQNPolicy(DQNPolicy):
         self._log_alpha = torch.tensor(float(cfg.learn.alpha)).log()
         super().__init__(cfg, *args, **kwargs)
 
+    _explorer = "eps_greedy_multinomial_sample"
     _learned = {
         **DQNPolicy._learned,
         "log_alpha": "_log_alpha",
@@ -123,19 +123,6 @@ class SQNPolicy(DQNPolicy):
             with torch.no_grad():
                 self._log_alpha.copy_(state_dict["log_alpha"])
 
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        self._collect_model = model_wrap(self._model, "eps_greedy_multinomial_sample")
-
-    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Tensor]:
-        self._train_mode(False)
-        alpha = self._log_alpha.detach().exp()
-        return _without_pairs(self._collect_model.forward(obs, eps=eps, alpha=alpha))
-
-    def _forward_eval_batch(self, obs: Any) -> dict[str, Tensor]:
-        return _without_pairs(super()._forward_eval_batch(obs))
-
-
-def _without_pairs(output: dict[str, Any]) -> dict[str, Tensor]:
-    """The output without that of each network, which is no tensor of the batch."""
-    return one_action({name: part for name, part in output.items() if name != "q_value"})
+    def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:
+        self._collect_options = {"alpha": self._log_alpha.detach().exp()}
+        return super()._forward_collect_batch(obs, eps)

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 
 from ding.data import Columns, tree_map
-from ding.policy.base_policy import Policy
+from ding.policy.acting import ActingPolicy
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
 from ding.utils.data import default_collate
 
 
-class UnrolledPolicy(Policy):
+class UnrolledPolicy(ActingPolicy):
     """A sample is a piece of a trajectory: ``T = unroll_len`` transitions, one after the other.
 
     See `ding.policy.sequences` for its columns. ``collect.n_sample``, ``learn.batch_size`` and the
@@ -20,6 +20,8 @@ class UnrolledPolicy(Policy):
     """
 
     _transition_outputs = ("logit",)
+    _explorer = "multinomial_sample"
+    _collect_options = _eval_options = {"mode": "compute_actor"}
 
     def _get_unroll_len(self) -> int:
         return self._cfg.unroll_len

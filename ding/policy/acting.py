@@ -1,0 +1,80 @@
+"""How most policies act: through a wrapper of their network that explores, and a greedy one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ding.model import model_wrap
+from ding.policy.base_policy import Policy
+from ding.policy.common_utils import nstep_train_columns
+from ding.policy.modes import takes_indexed
+
+
+class ActingPolicy(Policy):
+    """A policy whose actions are what wrappers make of its network's output."""
+
+    #: The wrappers (`ding.model.model_wrap`) while collecting, and when evaluated.
+    _explorer = "eps_greedy_sample"
+    _chooser = "argmax_sample"
+    #: What the network's ``forward`` is told besides then.
+    _collect_options: Mapping[str, Any] = {}
+    _eval_options: Mapping[str, Any] = {}
+
+    def _init_collect(self) -> None:
+        self._unroll_len = self._get_unroll_len()
+        self._collect_model = model_wrap(self._model, self._explorer)
+
+    def _forward_collect_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Actions, with the ``_transition_outputs`` that belong to them."""
+        self._prepare_network(explores=True)
+        return one_action(self._collect_model.forward(obs, **self._collect_options, **kwargs))
+
+    def _init_eval(self) -> None:
+        self._eval_model = model_wrap(self._model, self._chooser)
+
+    def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        self._prepare_network(explores=False)
+        return one_action(self._eval_model.forward(obs, **self._eval_options))
+
+    def _prepare_network(self, explores: bool) -> None:
+        """Set the network to acting."""
+        self._train_mode(False)
+
+
+class NStepPolicy(ActingPolicy):
+    """A policy whose samples hold the rewards of ``nstep`` steps, and what they lead to."""
+
+    _gamma: float
+    _nstep: int
+
+    def _set_horizon(self) -> None:
+        """What both learn and collect mode need to make targets."""
+        self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
+
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        self._set_horizon()
+
+    @takes_indexed
+    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
+        return nstep_train_columns(columns, lengths, self._nstep, self._gamma)
+
+
+def one_action(output: Mapping[str, Any]) -> dict[str, Any]:
+    """Actions and logits of several choices, where they come as lists, as one tensor each.
+
+    Other lists, which are of a network's parts, are left out.
+    """
+    joined = {name: part for name, part in output.items() if not _is_list(part)}
+    if _is_list(output.get("action")):
+        joined["action"] = torch.stack([part.reshape(-1) for part in output["action"]], dim=-1)
+    if _is_list(output.get("logit")):
+        joined["logit"] = torch.cat(list[Tensor](output["logit"]), dim=-1)
+    return joined
+
+
+def _is_list(part: Any) -> bool:
+    return isinstance(part, list | tuple)
