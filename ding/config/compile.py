@@ -25,11 +25,10 @@ from ding.config.notes import Notes
 from ding.config.origins import add_origins
 from ding.config.parts import (
     Parts,
-    create_config_of,
     default_config,
     find_parts,
-    given_parts,
     is_ours,
+    name_parts,
 )
 from ding.config.save import save_run_config
 from ding.config.shapes import settle_model
@@ -114,12 +113,19 @@ def compile_config(
     notes = Notes()
     create = EasyDict() if create_cfg is None and not auto else copied(create_cfg, "create_config")
     check_create(create, notes, strict)
-    if auto:
-        parts = find_parts(create, user, env, notes=notes)
-    else:
-        given = env, env_manager, policy, learner, collector, evaluator, buffer
-        parts = given_parts(*given, user=user, create=create)
-        create = EasyDict(deep_merge_dicts(create, create_config_of(parts)))
+    given: dict[str, Any] = {"env": env}
+    if not auto:
+        if policy is None and not at(create, "policy.type"):
+            raise ConfigError(
+                "compile_config needs the policy: pass its class (policy=DQNPolicy), or "
+                "create_cfg=dict(policy=dict(type='dqn'), ...)"
+            )
+        given.update(env_manager=env_manager, policy=policy, learner=learner, collector=collector)
+        given.update(evaluator=evaluator, replay_buffer=buffer)
+    given = {name: part for name, part in given.items() if part is not None}
+    if not auto:
+        name_parts(create, given)
+    parts = find_parts(create, user, given, notes=notes)
     merged = merge_parts(user, create, parts, further, seed, notes, strict)
     check_values(merged, complete=auto, notes=notes)
     if notes.text:
@@ -158,12 +164,12 @@ def compile_run_config(
     """
     notes = Notes() if notes is None else notes
     user, create = copied(main_config, "main_config"), copied(create_config, "create_config")
-    env = None
+    given = {}
     if env_setting is not None:
         create.pop("env", None)
-        env = env_setting[0] if isinstance(env_setting[0], type) else None
+        given["env"] = env_setting[0] if isinstance(env_setting[0], type) else None
     check_create(create, notes, strict)
-    parts = find_parts(create, user, env, look_up_env=env_setting is None, notes=notes)
+    parts = find_parts(create, user, given, notes=notes)
     merged = merge_parts(user, create, parts, {}, seed, notes, strict)
     notes.say_what_runs_ignore()
     problems = Problems()

@@ -177,7 +177,7 @@ def complete_parallel(
     check_create(create, notes, strict)
     _use_command_mode(create)
     settle_engine(system, create)
-    parts = find_parts(create, user, None, parallel=True, notes=notes)
+    parts = find_parts(create, user, parallel=True, notes=notes)
     main = merge_parts(user, create, parts, {}, seed, notes, strict)
     notes.say_what_runs_ignore()
     problems = Problems()

@@ -88,8 +88,7 @@ class Parts:
 def find_parts(
     create: EasyDict,
     user: EasyDict,
-    env: type | None,
-    look_up_env: bool = True,
+    given: Mapping[str, type | None] | None = None,
     parallel: bool = False,
     notes: Notes | None = None,
 ) -> Parts:
@@ -101,44 +100,47 @@ def find_parts(
     Args:
         create: Types and ``import_names`` by component; completed in place.
         user: The main config.
-        env: Class of the environments instead of the one that is named.
-        look_up_env: Whether ``create.env`` counts at all.
+        given: Classes instead of those that are named; ``None`` to do without one.
         parallel: Look for the classes of a parallel run.
         notes: Told where a type of this package stands in for one of an absent module.
 
     Raises:
-        ConfigError: A module cannot be imported, or the two configs name different types.
+        ConfigError: A module cannot be imported, the two configs name different types, or something
+            given is no class.
         UnknownTypeError: A type that no registry knows.
     """
     problems = Problems()
-    parts = Parts(parallel=parallel)
+    given = given or {}
+    parts = Parts(parallel=parallel, **given)
     notes = Notes() if notes is None else notes
-    if look_up_env and env is None:
+    for name, part in given.items():
+        if part is not None and not isinstance(part, type):
+            problems.add(f"{name} must be a class, got {type(part).__name__} {part!r}")
+    if "env" not in given:
         _replace_env(create, notes)
     for name, (_, place) in parts.components.items():
-        if place and (name != "env" or look_up_env):
+        if place and name not in given:
             _settle_type(name, place, create, user, problems)
-    if not at(create, "policy.type"):
+    if "policy" not in given and not at(create, "policy.type"):
         known = ", ".join(sorted(POLICY_REGISTRY.query()))
         problems.add(f"missing key create_config.policy.type: one of {known}")
     problems.raise_if_any()
-    parts.policy = _lookup("policy", create, parts)
+    parts.policy = parts.policy or _lookup("policy", create, parts)
     on_policy = at(user, "policy.on_policy")
     if on_policy is None:
         on_policy = at(default_config(parts.policy), "on_policy")
-    if not on_policy:
+    if not on_policy and "replay_buffer" not in given:
         _prioritise(create, user, parts.policy, notes)
-    if not parallel:
+    if not parallel and "collector" not in given:
         _count_episodes(create, user, notes)
     for name, type_ in (_PARALLEL_DEFAULT_TYPES if parallel else _DEFAULT_TYPES).items():
-        if name == "replay_buffer" and on_policy and name not in create:
+        if name in given or (name == "replay_buffer" and on_policy and name not in create):
             continue
         create.setdefault(name, EasyDict())
         if not create[name].get("type"):
             create[name].type = type_
         setattr(parts, name, _lookup(name, create, parts))
-    parts.env = env
-    if env is None and look_up_env and at(create, "env.type"):
+    if "env" not in given and at(create, "env.type"):
         parts.env = _lookup("env", create, parts)
     return parts
 
@@ -171,57 +173,13 @@ def _prioritise(create: EasyDict, user: EasyDict, policy: type, notes: Notes) ->
         )
 
 
-def given_parts(
-    env: type | None,
-    env_manager: type | None,
-    policy: type | None,
-    learner: type | None,
-    collector: type | None,
-    evaluator: type | None,
-    buffer: type | None,
-    user: Mapping[str, Any],
-    create: Mapping[str, Any],
-) -> Parts:
-    """The classes that were passed one by one; others from ``create``, or the usual ones.
-
-    Raises:
-        ConfigError: Something that is no class, or no policy.
-    """
-    parts = Parts(env, env_manager, policy, learner, collector, evaluator, buffer)
-    for name in COMPONENTS:
-        part = getattr(parts, name)
-        if part is None and at(create, f"{name}.type"):
-            setattr(parts, name, _lookup(name, create, parts))
-        elif part is not None and not isinstance(part, type):
-            raise ConfigError(
-                f"compile_config: {name} must be a class, got {type(part).__name__} {part!r}"
-            )
-    if parts.policy is None:
-        raise ConfigError(
-            "compile_config needs the policy: pass its class (policy=DQNPolicy), or "
-            "create_cfg=dict(policy=dict(type='dqn'), ...)"
-        )
-    if parts.collector is None:
-        parts.collector = _registered("collector", _DEFAULT_TYPES["collector"])
-    on_policy = at(user, "policy.on_policy")
-    if on_policy is None:
-        on_policy = at(default_config(parts.policy), "on_policy")
-    if parts.replay_buffer is None and not on_policy:
-        parts.replay_buffer = _registered("replay_buffer", _DEFAULT_TYPES["replay_buffer"])
-    return parts
-
-
-def create_config_of(parts: Parts) -> EasyDict:
-    """What a ``create_config`` would say to name these classes."""
-    create = EasyDict()
-    for name, (registry, _) in COMPONENTS.items():
-        part = getattr(parts, name)
-        if part is None:
-            continue
-        types = [key for key, value in registry.items() if value is part]
+def name_parts(create: EasyDict, given: Mapping[str, type]) -> None:
+    """Let a ``create_config`` name these classes, in place."""
+    for name, part in given.items():
+        types = [key for key, value in COMPONENTS[name][0].items() if value is part]
         # One that is not registered cannot be found by its name later, and the error will say so.
-        create[name] = EasyDict(type=types[0] if types else part.__name__)
-    return create
+        type_ = types[0] if types else getattr(part, "__name__", "")
+        create.setdefault(name, EasyDict()).type = type_
 
 
 def is_ours(part: type | None) -> bool:
@@ -307,10 +265,6 @@ def _replace_env(create: EasyDict, notes: Notes) -> None:
         f"{missing!r}; {what} is used instead"
     )
     section.import_names = []
-
-
-def _registered(name: str, type_: str) -> Any:
-    return COMPONENTS[name][0].get(type_)
 
 
 def import_names(modules: Any, where: str) -> None:

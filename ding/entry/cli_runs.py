@@ -130,7 +130,7 @@ def _plain_dict(config: Any, path: str) -> dict[str, Any]:
 def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
     """The mode that the policy wants."""
     # Copies: types that are missing are filled in.
-    parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), None, look_up_env=False)
+    parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), {"env": None})
     if pipeline := getattr(parts.policy, "pipeline", ""):
         return pipeline
     on_policy = at(main, "policy.on_policy")

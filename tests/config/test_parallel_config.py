@@ -135,8 +135,10 @@ def test_saved_configs_can_be_read_and_run_again(configs):
 def test_a_file_without_a_system_config():
     save_config(EasyDict(parallel_test_main_config), "total.py")
     Path("two.py").write_text("main_config = {}\ncreate_config = {}\n")
-    with pytest.raises(ConfigError, match=r"does not define system_config.*path_data"):
-        read_config_with_system("two.py")
+    assert read_config_with_system("two.py") == ({}, {}, {})
+    Path("one.py").write_text("main_config = {}\nsystem_config = {}\n")
+    with pytest.raises(ConfigError, match="does not define create_config"):
+        read_config_with_system("one.py")
     with pytest.raises(ConfigError, match=r"no compiled parallel config.*-M config"):
         read_compiled("total.py")
 
