@@ -4,6 +4,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 import numpy as np
 import torch
@@ -40,12 +41,6 @@ class MetricSerialEvaluator(SerialEvaluator):
 
     config: dict[str, Result] = dict(eval_freq=50)
 
-    def _reset_env_manager(self, env: tuple[Iterable[Tree], IMetric] | None) -> None:
-        """Replace loader and metric."""
-        if env is not None:
-            self._take_env(env)
-            self._dataloader, self._metric = env
-
     def eval(  # type: ignore[override]  # a data set has no episodes to count
         self, save_ckpt_fn: SaveFn = None, train_iter: int = -1, envstep: int = -1
     ) -> tuple[bool, Result]:
@@ -57,21 +52,22 @@ class MetricSerialEvaluator(SerialEvaluator):
         stop, result = False, None
         if get_rank() == 0:
             self._require(env=self._env, policy=self._policies)
+            loader, metric = cast("tuple[Iterable[Tree], IMetric]", self._env)
             start = time.perf_counter()
             device = self._policies[0].get_attribute("device")
             results, sizes = [], []
-            for batch in self._dataloader:
+            for batch in loader:
                 if self.before_step is not None:
                     self.before_step()
                 inputs, label = to_device(to_tensor(batch), device)
-                results.append(self._metric.eval(self._policies[0].forward(inputs), label))
+                results.append(metric.eval(self._policies[0].forward(inputs), label))
                 sizes.append(_item_count(label))
             if not results:
                 raise DataError(
                     f"{self._instance_name}: the data loader gave no batch: there is nothing to "
                     "judge the policy by"
                 )
-            result = self._metric.reduce_mean(_for_each_item(results, sizes))
+            result = metric.reduce_mean(_for_each_item(results, sizes))
             duration = max(time.perf_counter() - start, 1e-9)
             row = {
                 "train_iter": train_iter,
@@ -81,8 +77,8 @@ class MetricSerialEvaluator(SerialEvaluator):
                 **({k: to_item(v) for k, v in result.items()} if isinstance(result, dict) else {}),
             }
             self._log_row("evaluation", row, train_iter, envstep)
-            self._keep_best(result, self._metric.gt(result, self.best), save_ckpt_fn)
-            stop = self._metric.gt(result, self._stop_value) and train_iter > 0
+            self._keep_best(result, metric.gt(result, self.best), save_ckpt_fn)
+            stop = metric.gt(result, self._stop_value) and train_iter > 0
         return self._share(bool(stop), result)
 
 

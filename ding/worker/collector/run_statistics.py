@@ -54,8 +54,7 @@ class RunStatistics:
 
     def share(self) -> None:
         """After a collection: tell policy and environments what all of them have seen."""
-        news = None if self._env is None else self._env.take_statistics()
-        if news is None:
+        if self._env is None or (news := self._env.take_statistics()) is None:
             return
         self._known = merged([self._known or {}, *_of_all_ranks(news)])
         self._env.load_statistics(self._known)

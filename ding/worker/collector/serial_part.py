@@ -43,7 +43,7 @@ class ISerialPart(Configurable, ABC):
         """Reset or replace both, and forget what was counted or found best."""
 
 
-class SerialPart:
+class SerialPart(ISerialPart):
     """Such a part, with environments, policies and a log, until it is closed.
 
     Args:
@@ -55,8 +55,6 @@ class SerialPart:
 
     #: Whether there is a leading dimension of players, and a list of policies is given.
     battle = False
-
-    on_episode: OnEpisode | None
 
     def __init__(
         self, cfg: Config, tb_logger: Writer | None, exp_name: str | None, instance_name: str
@@ -79,8 +77,14 @@ class SerialPart:
 
     def reset_env(self, _env: Envs = None) -> None:
         """Reset the environments, or replace and launch them; running trajectories are lost."""
-        if _env is not None or self._env is not None:
-            self._reset_env_manager(_env)
+        if _env is not None:
+            self._env = _env
+            with contextlib.suppress(TypeError):  # of a kind that cannot be referred to weakly
+                _last_uses[_env] = self._use
+        if _env is not None and getattr(_env, "closed", False):
+            _env.launch()
+        elif hasattr(self._env, "reset"):
+            self._env.reset()
         self._forget()
 
     def reset_policy(self, _policy: Mode | list[Mode] = None) -> None:
@@ -104,22 +108,6 @@ class SerialPart:
 
     def _start_anew(self) -> None:
         """Forget what was counted."""
-
-    def _take_env(self, env: Envs) -> None:
-        """Use an env manager, or whatever else a policy is judged in."""
-        self._env = env
-        if hasattr(env, "close"):
-            with contextlib.suppress(TypeError):  # of a kind that cannot be referred to weakly
-                _last_uses[env] = self._use
-
-    def _reset_env_manager(self, env: Envs | None) -> None:
-        """Reset the environments, or take others and launch them."""
-        if env is not None:
-            self._take_env(env)
-            if env.closed:
-                env.launch()
-                return
-        self._env.reset()
 
     def _require(self, **parts: object) -> None:
         """Raise `ConfigError` if it is closed, or one of these is missing."""
