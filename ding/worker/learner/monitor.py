@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -115,7 +116,7 @@ class MonitorFeed:
         self._unread = 0
         return self._monitor
 
-    def _monitored(self, values: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+    def _monitored(self, values: Mapping[str, object]) -> Iterable[tuple[str, Any]]:
         for name, value in values.items():
             if name in self._names and value is not None:
                 # Of the values of a batch, as some policies log them, the mean.

@@ -141,9 +141,12 @@ class CollectTask:
             else:
                 self._written += written
                 return written
-            until = time.monotonic() + durations.DISK_PAUSE
-            with self._changed:
-                self._wait("disk", lambda until=until: time.monotonic() >= until)
+            self._pause("disk", durations.DISK_PAUSE)
+
+    def _pause(self, reason: str, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        with self._changed:
+            self._wait(reason, lambda: time.monotonic() >= until)
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:

@@ -166,7 +166,8 @@ class CollectorService(BaseCommCollector):
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None
         if columns is None:
             return int(self._sample_size * len(rows)) + HEADER_SIZE
-        return sum(leaf.nbytes for leaf in tree_leaves(columns)) + HEADER_SIZE
+        size: int = sum(leaf.nbytes for leaf in tree_leaves(columns))
+        return size + HEADER_SIZE
 
     def _drop(self, metadata: Mapping[str, object]) -> None:
         self._remove_samples(str(metadata.get("data_id", "")))
