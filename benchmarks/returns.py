@@ -1,7 +1,7 @@
 """Returns of configs over seeds: stored as small JSON files, drawn and put into a table.
 
     python benchmarks/returns.py configs/cartpole/cartpole_c51_config.py --seeds 0-4
-    python benchmarks/returns.py --draw                # pictures and docs/returns.md, of all files
+    python benchmarks/returns.py --draw                # pictures and the two pages, of all files
     python benchmarks/returns.py --zoo                 # train the policies of the zoo, and its page
 
 Each run is the command ``ding`` in a process of its own. It ends where the config's ``stop_value``
@@ -46,7 +46,7 @@ def main() -> None:
             print(f"{path.stem}, seed {seed}: {_words(result)}", flush=True)
             if "failed" not in result:
                 store(args.out, path, result)
-    if args.zoo:
+    if args.zoo or args.draw:
         args.out.with_name("zoo.md").write_text(zoo.page(args.out))
     if args.draw:
         results = [json.loads(file.read_text()) for file in sorted(args.out.glob("*.json"))]

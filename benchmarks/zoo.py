@@ -1,8 +1,8 @@
 """The zoo: policies that come with the package, made by ``returns.py --zoo`` (``make zoo``).
 
 Of the runs of a config the zoo has the best checkpoint of the one that returns most over
-``EPISODES`` fresh episodes: ``ding/zoo/<name>.pth.tar``, weights alone, and ``<name>.yaml``, the
-config and what is known of the policy. ``docs/zoo.md`` lists them.
+``EPISODES`` fresh episodes, and no less than the goal: ``ding/zoo/<name>.pth.tar``, weights alone,
+and ``<name>.yaml``, the config and what is known of the policy. ``docs/zoo.md`` lists them.
 """
 
 import json
@@ -52,8 +52,7 @@ def keep(exp: Path, config: Path, seed: int) -> str:
 
     name = next(name for name, path in CONFIGS.items() if path == config.resolve())
     main, create = (plain(part) for part in read_config(str(config)))
-    checkpoint = read_file(str(exp / "ckpt" / "ckpt_best.pth.tar"))
-    state = {key: checkpoint[key] for key in ("model", "env_statistics") if key in checkpoint}
+    state = _small(read_file(str(exp / "ckpt" / "ckpt_best.pth.tar")))
     many = {"n_evaluator_episode": EPISODES, "evaluator_env_num": 20}
     judged = {**main, "env": {**main["env"], **many}}
     returns = evaluate((judged, create), SEED, state_dict=state).returns
@@ -70,6 +69,8 @@ def keep(exp: Path, config: Path, seed: int) -> str:
         "env_steps": record["envstep"],
         "commit": (record["git"] or {}).get("commit"),
     }
+    if facts["mean"] < facts["goal"]:
+        return f"not in the zoo: {name} with {facts['mean']:g}, which misses {facts['goal']:g}"
     before = _facts().get(name)
     if before is not None and before["mean"] >= facts["mean"]:
         return f"the zoo keeps {name} with {before['mean']:g}, this one has {facts['mean']:g}"
@@ -82,6 +83,20 @@ def keep(exp: Path, config: Path, seed: int) -> str:
     whole = {"zoo": facts, "main_config": main, "create_config": create}
     save_config(whole, str(ZOO / f"{name}.yaml"), "yaml")
     return f"in the zoo: {name} with {facts['mean']:g} over {EPISODES} episodes"
+
+
+def _small(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """What acting needs of a checkpoint.
+
+    Weights are in half precision where acting does not need them, which are a critic's, and
+    everywhere if they are too large otherwise; networks that load them have single precision again.
+    """
+    weights = checkpoint["model"]
+    small = {key: v.half() if key.startswith("critic") else v for key, v in weights.items()}
+    if sum(value.nbytes for value in small.values()) > 0.95 * MOST_BYTES:
+        small = {key: v.half() if v.is_floating_point() else v for key, v in weights.items()}
+    kept = {key: checkpoint[key] for key in ("env_statistics",) if key in checkpoint}
+    return {"model": small, **kept}
 
 
 def _facts() -> dict[str, dict[str, Any]]:
@@ -118,8 +133,9 @@ print(policy.act(obs))
 
 *Return* is the mean and standard deviation over {EPISODES} episodes that training has not seen, of
 the checkpoint that comes along: that of the best seed. What one run of the config is likely to
-return stands beside it: the mean return of the last evaluation of each seed. This page is made by
-`make zoo`, which trains the policies anew."""
+return stands beside it: the mean return of the last evaluation of each seed, with a † if some of
+these runs are from before environments of gymnasium were seeded as they are now. This page is made
+by `make zoo`, which trains the policies anew."""
 
 _HEADER = """\
 | policy | return | goal | seeds at the goal | last evaluations: median [min .. max] | commit | kB |
@@ -160,12 +176,13 @@ def _row(name: str, facts: dict[str, Any], returns: Path) -> str:
     last = [run["last_return"] for run in runs]
     reached = sum(run["status"] == "converged" for run in runs)
     spread = f"{median(last):.4g} [{min(last):.4g} .. {max(last):.4g}]" if last else "-"
+    is_older = "†" in commits([run["commit"] for run in runs])
     cells = [
         f"[zoo:{name}](../{facts['config']})",
-        f"{facts['mean']:.4g} ± {facts['std']:.2g}",
+        f"{facts['mean']:.4g} ± {facts['std']:.3g}",
         f"{facts['goal']:g}",
         f"{reached} of {len(runs)}",
-        spread,
+        spread + (" †" if is_older else ""),
         commits([facts["commit"]]),
         f"{(ZOO / f'{name}.pth.tar').stat().st_size / 1000:.0f}",
     ]

@@ -217,7 +217,7 @@ def list_zoo() -> None:
     rows = [("name", "policy", "env", "return", "goal")]
     for name in zoo_names():
         facts = zoo_facts(name)
-        returned, goal = f"{facts['mean']:.4g} ± {facts['std']:.2g}", f"{facts['goal']:g}"
+        returned, goal = f"{facts['mean']:.4g} ± {facts['std']:.3g}", f"{facts['goal']:g}"
         rows.append((f"{PREFIX}{name}", facts["policy"], facts["env"], returned, goal))
     click.echo("\n".join(table(rows)))
 

@@ -64,8 +64,7 @@ class EndReport:
     def _evaluating(self, checkpoint: str) -> str:
         runs = runs_as_it_is(self._config)
         if runs and not self.given:
-            how = f"ding -m eval -c {shlex.quote(self._config)} -s {self.seed}"
-            return f"{how} --load-path {shlex.quote(checkpoint)}"
+            return f"ding eval {shlex.quote(self.exp_name)} -s {self.seed}"
         whole = repr(self._config) if runs else "(main_config, create_config)"
         named = "".join(f", {name}={name}" for name in self.given)
         call = f"ding.entry.eval({whole}, seed={self.seed}{named}, load_path={checkpoint!r})"

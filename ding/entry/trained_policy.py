@@ -129,7 +129,7 @@ def load(run: str | os.PathLike, checkpoint: str | os.PathLike | None = None) ->
     if at(cfg, "env.norm_obs.use_norm"):
         raise ConfigError(
             "its environments normalise observations (env.norm_obs), which act() cannot; evaluate "
-            "with ding -m eval"
+            "with ding eval"
         )
     cfg.policy.cuda = False
     path = found.weights if checkpoint is None else os.fspath(checkpoint)

@@ -1,4 +1,4 @@
-"""An installed package has the page's files."""
+"""An installed package has the page's files, and the zoo."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ print(json.dumps([name for _, _, _, names in build.data_files for name in names]
 """
 
 
-def test_static_files_are_package_data():
+def test_files_are_package_data():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", "import setuptools\n" + _SCRIPT],
         cwd=ROOT,
@@ -23,5 +23,6 @@ def test_static_files_are_package_data():
         text=True,
         check=True,
     )
-    for path in (ROOT / "ding" / "board" / "static").iterdir():
-        assert f"static/{path.name}" in done.stdout
+    for folder in (ROOT / "ding" / "board" / "static", ROOT / "ding" / "zoo"):
+        for path in folder.iterdir():
+            assert f"{folder.name}/{path.name}" in done.stdout

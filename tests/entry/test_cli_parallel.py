@@ -55,7 +55,7 @@ def test_a_parallel_run_with_options():
     assert process.exitcode == 0, text
     lines = text.splitlines()
     assert lines[-1].startswith("converged: ")
-    assert any(line.startswith("  evaluate    ding -m eval") for line in lines)
+    assert any(line.startswith("  evaluate    ding eval") for line in lines)
     config = read_compiled("elsewhere/total_config.py")
     assert config.main.seed == record("elsewhere")["seed"] == 3
     assert config.main.policy.learn.batch_size == 8

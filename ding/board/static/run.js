@@ -232,7 +232,7 @@ class VideosPanel {
     this.shown = shown;
     if (!videos.length) {
       this.element.replaceChildren(h("p", { class: "empty" }, "No videos in this run's folder. ",
-        h("code", {}, "ding -m eval … --replay-path <run folder>/videos"), " makes some."));
+        h("code", {}, "ding eval <run folder> --replay-path <run folder>/videos"), " makes some."));
       return;
     }
     this.element.replaceChildren(...videos.map(({ path, size, run }) => {
