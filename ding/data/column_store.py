@@ -29,8 +29,6 @@ class ColumnStore:
         DataError: A column that cannot be stored as an array.
     """
 
-    is_columnar = True
-
     def __init__(
         self, capacity: int, columns: Mapping[str, Any], preallocator: Preallocator
     ) -> None:

@@ -29,11 +29,12 @@ _COPY_LATER_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows ``start`` to ``stop`` and the file that holds them."""
+    """Rows ``start`` to ``stop`` and the file that holds them; older states don't say how large."""
 
     start: int
     stop: int
     file: str
+    n_bytes: int = _MERGE_BYTES
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ class RowJournal:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._segments: list[Segment] = []
-        self._bytes: dict[str, int] = {}
         self._generation: Any = None
         self._last: set[str] = set()
         self._pending: dict[str, dict[str, np.ndarray] | _Later] = {}
@@ -88,13 +88,13 @@ class RowJournal:
         for at in range(start, rows.total, step):
             stop = min(at + step, rows.total)
             name = f"rows-{secrets.token_hex(8)}.safetensors"
-            self._bytes[name] = (stop - at) * rows.row_bytes
+            n_bytes = (stop - at) * rows.row_bytes
             may_wait = at - rows.oldest_whole >= rows.filled // 4 or rows.oldest_whole < 0
-            if may_wait and self._bytes[name] >= _COPY_LATER_BYTES:
+            if may_wait and n_bytes >= _COPY_LATER_BYTES:
                 self._pending[name] = _Later(rows, rows.generation, at, stop)
             else:
                 self._pending[name] = rows.raw_rows(at, stop)
-            kept.append(Segment(at, stop, name))
+            kept.append(Segment(at, stop, name, n_bytes))
         self._segments = kept
         return [asdict(segment) for segment in kept]
 
@@ -102,8 +102,7 @@ class RowJournal:
         """Write the last small files again together with the new rows: they stay few."""
         while kept:
             last = kept[-1]
-            small = self._bytes.get(last.file, _MERGE_BYTES) < _MERGE_BYTES
-            if not small or last.stop - last.start > 2 * (rows.total - start):
+            if last.n_bytes >= _MERGE_BYTES or last.stop - last.start > 2 * (rows.total - start):
                 break
             start = max(kept.pop().start, oldest)
         return start
@@ -133,7 +132,6 @@ class RowJournal:
         """Remove the files that are in neither of the last two states that were written."""
         last = {segment.file for segment in self._segments}
         used, self._last = last | self._last, last
-        self._bytes = {name: size for name, size in self._bytes.items() if name in used}
         with contextlib.suppress(OSError):
             for name in os.listdir(self._folder):
                 if name not in used and _NAME.fullmatch(name):
@@ -165,8 +163,3 @@ class RowJournal:
         self._segments = [Segment(**entry) for entry in entries]
         self._generation = generation
         self._last = {segment.file for segment in self._segments}
-        for segment in self._segments:
-            with contextlib.suppress(OSError):
-                self._bytes[segment.file] = os.path.getsize(
-                    os.path.join(self._folder, segment.file)
-                )

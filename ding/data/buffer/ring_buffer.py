@@ -88,7 +88,7 @@ class RingBuffer(IBuffer):
         Returns:
             The first slot that was written and the number of slots, which go on around the end.
         """
-        if self._is_watched:
+        if self._remover is not None or self.on_leave is not None:
             replaced = self._ring.head + np.arange(min(total, self._ring.capacity))
             replaced %= self._ring.capacity
             self._discard(replaced[self._slots.occupied[replaced]])
@@ -187,11 +187,6 @@ class RingBuffer(IBuffer):
             return True
         self._log.refuse("sample", f"{size} asked for, {available} there")
         return False
-
-    @property
-    def _is_watched(self) -> bool:
-        """Whether anybody wants to know of items that leave."""
-        return self._remover is not None or self.on_leave is not None
 
     def _turn_away(self, data: Items | Item) -> None:
         """Tell of items that were pushed and will not be stored."""

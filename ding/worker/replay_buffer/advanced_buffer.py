@@ -19,8 +19,7 @@ from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
 #: What the buffer itself says about an item; such keys of incoming items are not kept.
-_OWN = ("replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS")
-_OWN_SET = frozenset(_OWN)
+_OWN = frozenset({"replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS"})
 
 Facts = dict[str, np.ndarray | IdColumn]
 
@@ -109,7 +108,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
     def _push(self, data: Items | Item, total: int) -> None:
         """Store items without the buffer's own keys, but with the priorities among them."""
         if not isinstance(data, list):
-            if isinstance(data, Mapping) and _OWN_SET.isdisjoint(data):
+            if isinstance(data, Mapping) and _OWN.isdisjoint(data):
                 self._store(data, 1, None, as_iters([data.get("collect_iter", -1)]))
             else:
                 self._push_rows([data])
@@ -125,12 +124,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             iters = _iters(*windows[0])
         else:
             iters = np.concatenate([_iters(*window) for window in windows])
-        if _OWN_SET.isdisjoint(windows[0][0]):
+        if _OWN.isdisjoint(windows[0][0]):
             self._store(batch, total, None, iters, windows)
             return
         columns = batch.columns
         priorities = columns.get("priority")
-        kept = {name: column for name, column in columns.items() if name not in _OWN_SET}
+        kept = {name: column for name, column in columns.items() if name not in _OWN}
         self._store(
             Columns.trusted(kept, total),
             total,
@@ -152,7 +151,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             priorities = checked_priorities(
                 [highest if value is None else value for value in given], len(rows)
             )
-        kept = [{k: v for k, v in row.items() if k not in _OWN_SET} for row in rows]
+        kept = [{k: v for k, v in row.items() if k not in _OWN} for row in rows]
         iters = as_iters([row.get("collect_iter", -1) for row in rows])
         self._store(kept, len(rows), priorities, iters)
 
