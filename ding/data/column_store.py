@@ -108,12 +108,18 @@ class ColumnStore:
         if n > room:
             return self.write(start, columns, rows[:room]) and self.write(0, columns, rows[room:])
         span = slice(start, start + n)
+        tensor = tensors_array = None
         for field, name, is_tensor, dtype, shape, target in self._usual_for(n):
             value: Any = flat.get(name)
             # What is common first, and without a call.
             try:
                 if type(value) is IndexedColumn:
-                    source = value.source.numpy() if is_tensor else value.source
+                    source = value.source
+                    if is_tensor:
+                        # Mostly the same for ``obs`` and ``next_obs``.
+                        if source is not tensor:
+                            tensor, tensors_array = source, source.numpy()
+                        source = tensors_array
                     if source.dtype is dtype and source.shape[1:] == shape[1:]:
                         index = value.index
                         index = index if len(index) == n else index[rows.start : rows.stop]
