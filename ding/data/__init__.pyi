@@ -21,7 +21,9 @@ from .shm_buffer import (
     ShmBufferContainer as ShmBufferContainer,
 )
 from .tree import (
+    tree_join as tree_join,
     tree_length as tree_length,
     tree_map as tree_map,
+    tree_rows as tree_rows,
     tree_take as tree_take,
 )

@@ -1,6 +1,6 @@
 """Nested mappings of arrays: the shape of a dict observation."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,21 @@ def tree_leaves(tree: Any) -> Iterator[Any]:
 def tree_take(tree: Any, index: Any) -> Any:
     """Index each leaf along its first dimension."""
     return tree_map(lambda leaf: leaf[index], tree)
+
+
+def tree_join(fn: Callable[[list[Any]], Any], trees: Sequence[Any]) -> Any:
+    """Apply ``fn`` to the leaves that trees of one structure have in each place."""
+    if isinstance(trees[0], Mapping):
+        return {key: tree_join(fn, [tree[key] for tree in trees]) for key in trees[0]}
+    return fn(list(trees))
+
+
+def tree_rows(tree: Any) -> list[Any]:
+    """A tree for each index of the leaves' first dimension."""
+    if isinstance(tree, Mapping):
+        parts = [tree_rows(part) for part in tree.values()]
+        return [dict(zip(tree, row)) for row in zip(*parts)]
+    return list(tree)
 
 
 def tree_length(tree: Any) -> int:

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.data import tree_map
+from ding.data import tree_join, tree_map
 from ding.envs.env_wrappers import as_gymnasium_space
 from ding.utils.errors import ConfigError
 
@@ -67,7 +67,7 @@ class _Draw:
     def columns(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         while isinstance(obs, Mapping):
             obs = next(iter(obs.values()))
-        return {"action": _stacked([self._space.sample() for _ in range(len(obs))])}
+        return {"action": tree_join(_tensor, [self._space.sample() for _ in range(len(obs))])}
 
     def _action(self) -> Any:
         sample = self._space.sample()
@@ -77,10 +77,7 @@ class _Draw:
         return tree_map(lambda part: torch.from_numpy(np.atleast_1d(_plain_dtype(part))), sample)
 
 
-def _stacked(samples: Sequence[Any]) -> Any:
-    """Draws as a tensor ``[n, ...]``, or a dict of them where an action has several parts."""
-    if isinstance(samples[0], Mapping):
-        return {name: _stacked([sample[name] for sample in samples]) for name in samples[0]}
+def _tensor(samples: list[Any]) -> torch.Tensor:
     return torch.from_numpy(_plain_dtype(np.stack([np.asarray(sample) for sample in samples])))
 
 

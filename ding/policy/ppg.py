@@ -4,14 +4,14 @@ In policy phases each learns its task alone, as in PPO. In auxiliary phases, whi
 policy network learns values, too: for the sake of its features, and with its policy held in place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
 import torch
 from easydict import EasyDict
 
-from ding.data import Columns, tree_take
+from ding.data import Columns, tree_join, tree_take
 from ding.policy._auxiliary_memory import AuxiliaryMemory
 from ding.policy._clipped import Clipped
 from ding.policy.acting import one_action
@@ -141,7 +141,9 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         size, count = cfg.batch_size, len(target)
         chunks = torch.arange(count).split(size)
         with torch.no_grad():
-            old = _joined(self._actor_logit(tree_take(obs, index)) for index in chunks)
+            old = tree_join(
+                torch.cat, [self._actor_logit(tree_take(obs, index)) for index in chunks]
+            )
         losses = []
         for _ in range(_renamed(cfg, "epochs_aux", "aux_train_epoch")):
             for index in torch.randperm(count).split(size):
@@ -289,10 +291,3 @@ class PPGOffPolicy(PhasicPolicyGradient):
 def _renamed(cfg: Mapping[str, Any], old: str, new: str) -> Any:
     value = cfg.get(old)
     return cfg[new] if value is None else value
-
-
-def _joined(logits: Iterable[Any]) -> Any:
-    parts = list(logits)
-    if isinstance(parts[0], Mapping):
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-    return torch.cat(parts)

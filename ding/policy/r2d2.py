@@ -3,21 +3,14 @@
 import copy
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
 from ding.policy._types import Batch, Loss
-from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.sequences import (
-    sequence_batch,
-    sequence_columns,
-    sequence_counts,
-    stack_states,
-    unstack_states,
-)
+from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -28,7 +21,7 @@ _ETA = 0.9
 
 
 @POLICY_REGISTRY.register("r2d2")
-class R2D2Policy(Policy):
+class R2D2Policy(RecurrentPolicy):
     """Double Q-learning on sequences of ``burnin_step + learn_unroll_len`` steps.
 
     A sequence comes with the network's state before it. The first ``burnin_step`` steps only bring
@@ -82,9 +75,6 @@ class R2D2Policy(Policy):
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
     _silent_keys = ("unroll_len",)
-    _saves_target = True
-    _recurrent = True
-    _transition_outputs = ("prev_state",)
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         self._burnin_step = cfg.burnin_step
@@ -103,9 +93,6 @@ class R2D2Policy(Policy):
         super().__init__(cfg, *args, **kwargs)
 
     _network = "drqn"
-
-    def _get_unroll_len(self) -> int:
-        return self._burnin_step + self._learn_len
 
     def _get_n_sample(self) -> int | None:
         collect = self._cfg.collect
@@ -136,13 +123,7 @@ class R2D2Policy(Policy):
         Raises:
             DataError: The loss is not finite.
         """
-        batch = sequence_batch(
-            data,
-            self._device,
-            self._priority,
-            self._priority_IS_weight,
-            self._cfg.learn.ignore_done,
-        )
+        batch = self._batch_of_sequences(data)
         self._train_mode(True)
         q = self._q_values(self._model, batch)  # [L + 1, B, N]
         with torch.no_grad():
@@ -164,14 +145,16 @@ class R2D2Policy(Policy):
     def _q_values(self, network: Any, batch: Batch) -> Tensor:
         """A network's values from the first learned step to the one after the last."""
         obs, burnin = batch["obs"], self._burnin_step
-        states = unstack_states(batch["prev_state"])
+        states = tree_rows(batch["prev_state"])
         if burnin:
             with torch.no_grad():
-                warm = network({"obs": _steps(obs, 0, burnin), "prev_state": states})["next_state"]
+                warm = network({"obs": tree_take(obs, slice(0, burnin)), "prev_state": states})[
+                    "next_state"
+                ]
             # Where an episode begins there is nothing to warm up with.
             warmed = batch["mask"][0].bool().tolist()
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
-        return network({"obs": _steps(obs, burnin, None), "prev_state": states})["logit"]
+        return network({"obs": tree_take(obs, slice(burnin, None)), "prev_state": states})["logit"]
 
     def _sequence_loss(self, batch: Batch, q: Tensor, target_q: Tensor) -> Loss:
         """Loss, and the priority of each sequence ``[B]``."""
@@ -231,45 +214,19 @@ class R2D2Policy(Policy):
 
     def _init_collect(self) -> None:
         self._nstep = self._cfg.nstep
-        self._collect_states = model_wrap(
-            self._model, "hidden_state", state_num=None, save_prev_state=True
-        )
-        self._collect_model = model_wrap(self._collect_states, "eps_greedy_sample")
+        super()._init_collect()
 
     def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
         """ε-greedy actions; ``eps`` is one number, or one for each environment."""
         self._train_mode(False)
         output = self._collect_model.forward({"obs": obs}, data_id=env_ids, inference=True, eps=eps)
-        like = self._collect_states.state_of(env_ids[0])
-        return {**output, "prev_state": stack_states(output["prev_state"], like)}
-
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        return sequence_columns(columns, lengths, self._learn_len, self._burnin_step)
-
-    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
-        return sequence_counts(lengths, self._learn_len)
-
-    def _reset_collect(self, data_id: list[int] | None = None) -> None:
-        self._collect_states.reset(data_id=data_id)
+        return {**output, "prev_state": self._stacked_states(output["prev_state"], env_ids)}
 
     # ------------------------------------------------------------------ eval
-
-    def _init_eval(self) -> None:
-        self._eval_states = model_wrap(self._model, "hidden_state", state_num=None)
-        self._eval_model = model_wrap(self._eval_states, "argmax_sample")
 
     def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
         self._train_mode(False)
         return self._eval_model.forward({"obs": obs}, data_id=env_ids, inference=True)
-
-    def _reset_eval(self, data_id: list[int] | None = None) -> None:
-        self._eval_states.reset(data_id=data_id)
-
-
-def _steps(obs: Any, start: int, stop: int | None) -> Any:
-    if isinstance(obs, dict):
-        return {name: _steps(part, start, stop) for name, part in obs.items()}
-    return obs[start:stop]
 
 
 def _windows(per_step: Tensor, nstep: int) -> Tensor:

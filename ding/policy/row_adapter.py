@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data import Columns, tree_map
+from ding.data import Columns, tree_map, tree_rows
 from ding.envs import is_truncated
-from ding.policy.sequences import unstack_states
 from ding.policy.train_columns import as_tensor, as_train_columns, flatten_numbers
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
@@ -76,5 +75,5 @@ def _rows_of(data: Mapping[int, Any], output: Mapping[str, Any]) -> dict[int, An
     parts = tree_map(as_tensor, output)
     for name in STATE_KEYS:
         if name in parts:
-            parts[name] = unstack_states(parts[name])
+            parts[name] = tree_rows(parts[name])
     return dict(zip(data, default_decollate(parts)))

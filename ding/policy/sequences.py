@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data import tree_length, tree_map, tree_take
+from ding.data import tree_join, tree_map, tree_take
 from ding.policy.common_utils import as_batch, sample_weights
 from ding.utils.data.collate_fn import STATE_KEYS
 
@@ -96,16 +96,16 @@ def sequence_columns(
             out[name] = tree_take(column, windows.first)
         elif name not in ("obs", "next_obs"):
             out[name] = tree_map(lambda leaf: leaf.take(rows, axis=0), column)
-    out["obs"] = _joined(columns["obs"], columns["next_obs"], windows)
+    out["obs"] = tree_join(
+        lambda pair: _joined(*pair, windows), [columns["obs"], columns["next_obs"]]
+    )
     out["reward"] = np.where(_widened(null, out["reward"]), np.float32(0), out["reward"])
     out["done"] = out["done"] & ~null
     out["null"] = null
     return out
 
 
-def _joined(obs: Any, next_obs: Any, windows: SequenceWindows) -> Any:
-    if isinstance(obs, Mapping):
-        return {name: _joined(part, next_obs[name], windows) for name, part in obs.items()}
+def _joined(obs: np.ndarray, next_obs: np.ndarray, windows: SequenceWindows) -> np.ndarray:
     rows = np.concatenate([windows.rows, windows.rows[:, -1:]], axis=1)
     joined = obs.take(rows, axis=0)
     final = windows.null.shape[1] - 1 - np.argmin(windows.null[:, ::-1], axis=1)
@@ -165,11 +165,3 @@ def stack_states(states: Sequence[Any], like: Any) -> Any:
             for name, part in like.items()
         }
     return torch.stack([torch.zeros_like(like) if s is None else s for s in states])
-
-
-def unstack_states(states: Any) -> list[Any]:
-    """The states of each row, as recurrent networks take them in a list."""
-    if isinstance(states, Mapping):
-        parts = {name: unstack_states(part) for name, part in states.items()}
-        return [{name: part[i] for name, part in parts.items()} for i in range(tree_length(states))]
-    return list(states.unbind(0))

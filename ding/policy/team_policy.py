@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
-from ding.model import model_wrap
-from ding.model.template.agents import AgentsModel, first_state
+from ding.data import tree_take
+from ding.model.template.agents import AgentsModel
 from ding.policy._types import Batch, TeamLoss
-from ding.policy.base_policy import Policy
 from ding.policy.checks import check_loss, to_floats
-from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
+from ding.policy.recurrent import RecurrentPolicy
+from ding.policy.sequences import stack_states
 from ding.utils.errors import ConfigError, DataError
 
 
-class TeamPolicy(Policy):
+class TeamPolicy(RecurrentPolicy):
     """Agents who act at once, each on what it has seen, and are paid together.
 
     Observations are dicts with ``agent_state`` ``[agents, n]``, ``global_state`` ``[m]`` and, if
@@ -49,13 +48,8 @@ class TeamPolicy(Policy):
         eval=dict(env_num=None),
     )
 
-    _saves_target = True
-    _recurrent = True
-    _transition_outputs: tuple[str, ...] = ("prev_state",)
     #: Parts of an observation that the network looks at.
     _needed_parts: tuple[str, ...] = ("agent_state", "global_state")
-    #: The wrapper that draws actions while collecting.
-    _explorer = "eps_greedy_sample"
 
     _model: Any
 
@@ -88,13 +82,7 @@ class TeamPolicy(Policy):
         Raises:
             DataError: The loss is not finite.
         """
-        batch = sequence_batch(
-            data,
-            self._device,
-            self._priority,
-            self._priority_IS_weight,
-            self._cfg.learn.ignore_done,
-        )
+        batch = self._batch_of_sequences(data)
         self._train_mode(True)
         loss, td_error, log = self._losses(batch)
 
@@ -129,19 +117,13 @@ class TeamPolicy(Policy):
 
     # ------------------------------------------------------------------ collect
 
-    def _init_collect(self) -> None:
-        self._collect_states: Any = model_wrap(
-            self._model,
-            "hidden_state",
-            state_num=None,
-            save_prev_state=True,
-            init_fn=self._new_state,
-        )
-        self._collect_model = model_wrap(self._collect_states, self._explorer)
+    @property
+    def _learn_len(self) -> int:  # type: ignore[override]
+        return self._cfg.collect.unroll_len
 
     def _new_state(self) -> Any:
         """The state of one environment whose episode begins."""
-        return first_state(self._model.initial_state(1))
+        return tree_take(self._model.initial_state(1), 0)
 
     def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
         """ε-greedy actions, each agent for itself; ``eps`` is one number."""
@@ -172,28 +154,10 @@ class TeamPolicy(Policy):
                 f"{self._model.agent_num}"
             )
 
-    def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
-        return sequence_columns(columns, lengths, self._get_unroll_len())
-
-    def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
-        return sequence_counts(lengths, self._get_unroll_len())
-
-    def _reset_collect(self, data_id: list[int] | None = None) -> None:
-        self._collect_states.reset(data_id=data_id)
-
     # ------------------------------------------------------------------ eval
-
-    def _init_eval(self) -> None:
-        self._eval_states: Any = model_wrap(
-            self._model, "hidden_state", state_num=None, init_fn=self._new_state
-        )
-        self._eval_model = model_wrap(self._eval_states, "argmax_sample")
 
     def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
         return self._act(self._eval_model, obs, env_ids)
-
-    def _reset_eval(self, data_id: list[int] | None = None) -> None:
-        self._eval_states.reset(data_id=data_id)
 
 
 def during(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data import Columns, tree_map
+from ding.data import Columns, tree_join, tree_map
 from ding.policy.acting import ActingPolicy
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts
 from ding.utils.data import default_collate
@@ -108,15 +108,12 @@ def _from_lists(data: Any, outputs: tuple[str, ...]) -> Any:
     null = done.cumsum(1) > done
     return {
         **batch,
-        "obs": _with_last(batch["obs"], batch.pop("next_obs")),
+        "obs": tree_join(
+            lambda pair: torch.cat([pair[0], pair[1][:, -1:]], dim=1),
+            [batch["obs"], batch.pop("next_obs")],
+        ),
         "action": action,
         "reward": reward.reshape(done.shape) * ~null,
         "done": done & ~null,
         "null": null,
     }
-
-
-def _with_last(obs: Any, next_obs: Any) -> Any:
-    if isinstance(obs, Mapping):
-        return {name: _with_last(part, next_obs[name]) for name, part in obs.items()}
-    return torch.cat([obs, next_obs[:, -1:]], dim=1)

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from ding.data import Columns
+from ding.data import Columns, tree_rows
 from ding.policy.sequences import (
     sequence_batch,
     sequence_columns,
     sequence_counts,
     sequence_windows,
     stack_states,
-    unstack_states,
 )
 from ding.utils.errors import DataError
 
@@ -129,6 +128,6 @@ def test_states_there_and_back():
     states = [{"h": torch.full((1, 2), i), "c": torch.full((3,), -i)} for i in (1.0, 2.0)]
     stacked = stack_states([states[0], None, states[1]], like=states[0])
     assert stacked["h"].shape == (3, 1, 2)
-    back = unstack_states(stacked)
+    back = tree_rows(stacked)
     assert torch.equal(back[2]["c"], states[1]["c"])
     assert back[1]["h"].abs().sum() == 0

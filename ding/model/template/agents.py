@@ -1,12 +1,13 @@
 """Networks of agents who act on what each has seen, and whose states are kept together."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
+from ding.data import tree_join, tree_rows, tree_take
 from ding.model.template.drqn import DRQN
 from ding.utils.errors import DataError
 
@@ -111,7 +112,7 @@ class AgentsModel(nn.Module):
             out["action_mask"] = mask
         if single_step:
             out = {name: part.squeeze(0) for name, part in out.items()}
-        return {**out, "next_state": split_state(output["next_state"])}
+        return {**out, "next_state": tree_rows(output["next_state"])}
 
     def joined_state(self, state: Any, obs: Mapping[str, torch.Tensor]) -> State:
         """The state of a batch, from whatever form it came in."""
@@ -120,8 +121,8 @@ class AgentsModel(nn.Module):
         batch = obs["agent_state"].shape[1]
         if state is None or all(one is None for one in state):
             return self.initial_state(batch)
-        begins = first_state(self.initial_state(1))
-        return _stacked([begins if one is None else one for one in state])
+        begins = tree_take(self.initial_state(1), 0)
+        return tree_join(torch.stack, [begins if one is None else one for one in state])
 
 
 def best_actions(logit: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
@@ -132,24 +133,3 @@ def best_actions(logit: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor
 def of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
     """Each agent's value of its action: ``[..., N]`` to ``[...]``."""
     return logit.gather(-1, action.unsqueeze(-1)).squeeze(-1)
-
-
-def split_state(state: Any) -> list[Any]:
-    """The states of B environments, from that of the batch."""
-    if isinstance(state, Mapping):
-        parts = [split_state(part) for part in state.values()]
-        return [dict(zip(state, row)) for row in zip(*parts)]
-    return list(state.unbind(0))
-
-
-def _stacked(states: Sequence[Any]) -> Any:
-    if isinstance(states[0], Mapping):
-        return {name: _stacked([one[name] for one in states]) for name in states[0]}
-    return torch.stack(list(states))
-
-
-def first_state(state: Any) -> Any:
-    """The state of the first of B environments."""
-    if isinstance(state, Mapping):
-        return {name: first_state(part) for name, part in state.items()}
-    return state[0]

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.data import tree_map
+from ding.data import tree_join, tree_map
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.maqac import state_of_each
@@ -85,15 +85,9 @@ class HAVAC(nn.Module):
             model(self.seen_by(agent, inputs), mode=mode)
             for agent, model in enumerate(self.agent_models)
         ]
-        return _beside(outputs)
+        return tree_join(lambda leaves: torch.stack(leaves, dim=1), outputs)
 
     @staticmethod
     def seen_by(agent: int, x: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """One agent's part of the observations."""
         return tree_map(lambda leaf: leaf[:, agent], {**x, "global_state": state_of_each(x)})
-
-
-def _beside(outputs: list[Any]) -> Any:
-    if isinstance(outputs[0], Mapping):
-        return {name: _beside([one[name] for one in outputs]) for name in outputs[0]}
-    return torch.stack(outputs, dim=1)
