@@ -234,8 +234,9 @@ RAY_PROBE = 1.0
 RAY_HEAD_TOLERANCE = 4.0
 #: A worker is waited for this long at a time, while Ray looks for a node with room for it.
 RAY_PLACE = 1.0
-#: Leaving a cluster.
+#: Leaving a cluster; one to which a signal has kept the run from connecting has nothing to lose.
 RAY_LEAVE = 5.0
+RAY_LEAVE_EARLY = 1.5
 
 # ------------------------------------------------------------------ HTTP
 

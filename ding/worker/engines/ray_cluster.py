@@ -101,7 +101,7 @@ class RayCluster:
         except BaseException as error:  # a signal
             self._joined, self._processes = True, _children() - before
             started = self._started()  # Ray itself has not noted all of them yet
-            if not self.leave(durations.PART_STOP):
+            if not self.leave(durations.RAY_LEAVE_EARLY):
                 atexit.register(_end_process, error)
             _kill(started)
             raise
