@@ -14,14 +14,14 @@ import math
 import os
 import struct
 from collections.abc import Iterable, Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from ding.utils.block_checksum import BlockChecksum
 from ding.utils.errors import DataError
-from ding.utils.file_helper import open_regular, write_atomically
+from ding.utils.file_helper import open_regular, write_pieces
 
 _NUMPY = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16,
@@ -54,6 +54,8 @@ _NO_SUM = "its header is damaged: it names no checksum"
 _FOREIGN: dict[str, Any] = {"facts": {}, "numpy": []}
 
 Leaf = np.ndarray | torch.Tensor
+#: Bytes, of a file or of an object that processes share.
+Buffer = bytes | bytearray | memoryview
 
 
 def write_tensors(
@@ -72,6 +74,15 @@ def write_tensors(
         DataError: Something that is no plain array of numbers; names it.
         CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
     """
+    return write_pieces(path, tensor_content(tensors, facts), durable)
+
+
+def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> list[Buffer]:
+    """What `write_tensors` writes, in pieces; those of arrays are views of them.
+
+    Raises:
+        DataError: Something that is no plain array of numbers; names it.
+    """
     if _SUM in tensors:
         raise DataError(f"{_SUM!r} is the name of the checksum: expected another")
     arrays = {name: _as_plain(name, leaf) for name, leaf in tensors.items()}
@@ -80,15 +91,7 @@ def write_tensors(
     head = _head(layout, json.dumps(own))
     blocks = [_raw(arrays[name][1]) for name in _order(layout)]
     end = _MAGIC + _checksum([np.frombuffer(head, np.uint8), *blocks])
-
-    def write(stream: IO[bytes]) -> None:
-        stream.write(head)
-        for block in blocks:
-            stream.write(block.data)
-        stream.write(end)
-
-    write_atomically(path, write, durable)
-    return len(head) + sum(map(len, blocks)) + len(end)
+    return [head, *(block.data for block in blocks), end]
 
 
 def read_tensors(path: str) -> tuple[dict[str, Leaf], dict[str, Any]]:
@@ -125,13 +128,13 @@ def read_content(path: str) -> bytearray:
         return content
 
 
-def looks_like_tensors(content: bytearray) -> bool:
+def looks_like_tensors(content: Buffer) -> bool:
     """Whether a file's beginning is that of this format, whatever may be wrong with the rest."""
     return content[4:8] == bytes(4) and content[8:9] == b"{"
 
 
-def parse_tensors(content: bytearray) -> tuple[dict[str, Leaf], dict[str, Any]]:
-    """`read_tensors` of what `read_content` gave; the tensors are views of it."""
+def parse_tensors(content: Buffer) -> tuple[dict[str, Leaf], dict[str, Any]]:
+    """`read_tensors` of the content of a file; the tensors are views of it."""
     size = len(content)
     if size < 10:
         raise DataError(f"it is cut short or no data file: {size} bytes")
@@ -192,10 +195,11 @@ def _checksum(blocks: Iterable[np.ndarray]) -> bytes:
     return checksum.digest()
 
 
-def _check(content: bytearray, start: int, entries: list[tuple]) -> None:
+def _check(content: Buffer, start: int, entries: list[tuple]) -> None:
     """Compare with the checksum; files of other programs have none."""
+    tail = bytes(content[-_SUM_BYTES:])
     if not any(entry[0] == _SUM for entry in entries):
-        if content[-_SUM_BYTES:].startswith(_MAGIC):
+        if tail.startswith(_MAGIC):
             raise DataError(_NO_SUM)
         return
     raw = np.frombuffer(content, np.uint8)
@@ -203,7 +207,7 @@ def _check(content: bytearray, start: int, entries: list[tuple]) -> None:
     for name, begin, count, dtype, *_ in sorted(entries, key=lambda entry: entry[1]):
         if name != _SUM:
             blocks.append(raw[start + begin : start + begin + count * dtype.itemsize])
-    if content[-_SUM_BYTES:] != _MAGIC + _checksum(blocks):
+    if tail != _MAGIC + _checksum(blocks):
         raise DataError("its content is damaged: the checksum is another")
 
 
@@ -258,7 +262,7 @@ def _layout(head: bytes) -> tuple[list[tuple], int, dict[str, Any]]:
 
 
 def _leaf(
-    content: bytearray,
+    content: Buffer,
     start: int,
     begin: int,
     count: int,

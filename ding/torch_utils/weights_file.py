@@ -32,8 +32,7 @@ def write_weights(
         DataError: Something else is in there; names it. A bad name.
         CheckpointWriteError: Names the file and the cause; what was published before stays.
     """
-    tensors, tree = weight_tensors(state)
-    write_tensors(folder.file(name), tensors, {"facts": dict(facts), "tree": tree})
+    write_tensors(folder.file(name), *weight_tensors(state, facts))
 
 
 def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -49,22 +48,20 @@ def read_weights(folder: Folder, name: str) -> tuple[dict[str, Any], dict[str, A
     """
     path = folder.file(name)
     try:
-        tensors, held = read_tensors(path)
-        if "tree" not in held:
-            return dict(tensors), held
-        return grow_weights(held["tree"], tensors), dict(held["facts"])
+        return grow_weights(*read_tensors(path))
     except FileNotFoundError as error:
         raise CheckpointNotFoundError(f"no weights have been published as {path}") from error
     except OSError as error:
         raise CheckpointError(f"cannot read the weights {path}: {error.strerror}") from error
     except DataError as error:
         raise CheckpointError(f"cannot read the weights {path}: {error}") from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise CheckpointError(f"cannot read the weights {path}: their tree is damaged") from error
 
 
-def weight_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Leaf], list[list[Any]]]:
-    """Weights as named tensors and arrays, and the tree, plain JSON, to `grow_weights` from.
+def weight_tensors(
+    state: Mapping[str, Any], facts: Mapping[str, Any]
+) -> tuple[dict[str, Leaf], dict[str, Any]]:
+    """Weights as named tensors and arrays, and what `grow_weights` has to know beside them, plain
+    JSON.
 
     Raises:
         DataError: Something else is in there; names it.
@@ -82,7 +79,7 @@ def weight_tensors(state: Mapping[str, Any]) -> tuple[dict[str, Leaf], list[list
             tree.append([path, None, leaf])
         else:
             tree.append([path, None, None, "empty"])
-    return tensors, tree
+    return tensors, {"facts": dict(facts), "tree": tree}
 
 
 def weights_pattern(name: str) -> re.Pattern[str]:
@@ -107,8 +104,23 @@ def _flat(state: Mapping[str, Any], path: tuple) -> Iterator[tuple[tuple, Any]]:
             )
 
 
-def grow_weights(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
-    """The weights that `weight_tensors` was given."""
+def grow_weights(
+    tensors: Mapping[str, Leaf], held: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The weights that `weight_tensors` was given, and their facts.
+
+    Raises:
+        DataError: The parts do not fit each other.
+    """
+    if "tree" not in held:
+        return dict(tensors), dict(held)
+    try:
+        return _grown(held["tree"], tensors), dict(held["facts"])
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise DataError("their tree is damaged") from error
+
+
+def _grown(tree: list[list[Any]], tensors: Mapping[str, Leaf]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for path, key, *plain in tree:
         home = state

@@ -229,11 +229,12 @@ RAY_FETCH = 4.0
 RAY_FOLDER_LOOK = 1.0
 #: Between looks of the driver at its workers and the cluster's head, an attempt to reach that, and
 #: until a head that does not answer is taken for dead. (Ray itself would end the process later.)
-RAY_LOOK = 1.0
+RAY_LOOK = 0.5
 RAY_PROBE = 1.0
 RAY_HEAD_TOLERANCE = 4.0
-#: A worker is waited for this long at a time, while Ray looks for a node with room for it.
-RAY_PLACE = 1.0
+#: A worker is waited for this long at a time, while Ray looks for a node with room for it: the end
+#: of a run waits for it.
+RAY_PLACE = 0.5
 #: Leaving a cluster; one to which a signal has kept the run from connecting has nothing to lose.
 RAY_LEAVE = 5.0
 RAY_LEAVE_EARLY = 1.5

@@ -9,7 +9,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Any
 
@@ -135,6 +135,19 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             replace_file(path, write, durable)
+
+
+def write_pieces(
+    path: str, pieces: Sequence[bytes | bytearray | memoryview], durable: bool = False
+) -> int:
+    """`write_atomically` of bytes; returns how many there are."""
+
+    def write(stream: IO[bytes]) -> None:
+        for piece in pieces:
+            stream.write(piece)
+
+    write_atomically(path, write, durable)
+    return sum(map(len, pieces))
 
 
 def replace_file(path: str, write: Callable[[IO[bytes]], Any], durable: bool) -> None:

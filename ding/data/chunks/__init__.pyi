@@ -2,10 +2,10 @@ from .chunk_cache import (
     ChunkCache as ChunkCache,
 )
 from .chunk_file import (
-    chunk_columns as chunk_columns,
+    chunk_content as chunk_content,
     chunk_name as chunk_name,
     chunk_pattern as chunk_pattern,
-    chunk_tensors as chunk_tensors,
+    parse_chunk as parse_chunk,
     read_chunk as read_chunk,
     write_chunk as write_chunk,
 )

@@ -3,7 +3,7 @@
 import pickle
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import IO, Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -14,15 +14,16 @@ from ding.data.indexed_column import IndexedColumn
 from ding.data.kinds import Row
 from ding.data.tree import tree_paths
 from ding.torch_utils.tensor_file import (
+    Buffer,
     Leaf,
     looks_like_tensors,
     parse_tensors,
     read_content,
-    write_tensors,
+    tensor_content,
 )
 from ding.utils import safe_serial
 from ding.utils.errors import ChunkError, DataError
-from ding.utils.file_helper import write_atomically
+from ding.utils.file_helper import write_pieces
 from ding.utils.shared_folder import SharedFolder
 
 #: How files of `torch.save` start: as zip archives, the old ones as pickles.
@@ -78,25 +79,27 @@ def write_chunk(folder: SharedFolder, name: str, data: Samples) -> int:
         DataError: No samples; something in them that is not plain data; a bad name.
         CheckpointWriteError: Disk full, no permission; names folder and cause, leaves nothing.
     """
-    path = folder.file(name)
+    return write_pieces(folder.file(name), chunk_content(name, data))
+
+
+def chunk_content(name: str, data: Samples) -> list[Buffer]:
+    """What `write_chunk` writes, in pieces, some of which are views of the samples.
+
+    Raises:
+        DataError: No samples; something in them that is not plain data.
+    """
     if not len(data):
         raise DataError(f"chunk {name}: there are no samples to write")
     columns = as_columns(data)
     if columns is not None:
         try:
-            return write_tensors(path, *chunk_tensors(columns))
+            return tensor_content(*chunk_tensors(columns))
         except DataError:
             pass  # columns of times, texts or complex numbers: rows can hold them
     try:
-        content = safe_serial.dumps(list(data))
+        return [safe_serial.dumps(list(data))]
     except TypeError as error:
         raise DataError(f"chunk {name}: {error}") from error
-
-    def write(stream: IO[bytes]) -> None:
-        stream.write(content)
-
-    write_atomically(path, write, durable=False)
-    return len(content)
 
 
 def read_chunk(folder: SharedFolder, name: str) -> Samples:
@@ -111,13 +114,25 @@ def read_chunk(folder: SharedFolder, name: str) -> Samples:
     path = folder.file(name)
     try:
         content = read_content(path)
-        if content[:1] in _OF_TORCH and not looks_like_tensors(content):
-            return _as_rows(safe_serial.loads(bytes(content)))
-        return chunk_columns(*parse_tensors(content))
     except FileNotFoundError as error:
         raise ChunkError(name, "the file is missing") from error
     except OSError as error:
         raise ChunkError(name, f"the file cannot be read: {error.strerror or error}") from error
+    except DataError as error:
+        raise ChunkError(name, _line(error)) from error
+    return parse_chunk(name, content)
+
+
+def parse_chunk(name: str, content: Buffer) -> Samples:
+    """The samples of a chunk's content; columns are views of it.
+
+    Raises:
+        ChunkError: Cut short, damaged or not plain data; names the chunk and the cause.
+    """
+    try:
+        if content[:1] in _OF_TORCH and not looks_like_tensors(content):
+            return _as_rows(safe_serial.loads(bytes(content)))
+        return chunk_columns(*parse_tensors(content))
     except DataError as error:
         raise ChunkError(name, _line(error)) from error
     except pickle.UnpicklingError as error:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
 import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -33,7 +34,6 @@ from ding.worker.engines.ray_cluster import RayCluster
 from ding.worker.engines.ray_folder import apply_changes, read_files
 from ding.worker.engines.ray_messages import Life, Parcel, Place, Reply, RunPath
 from ding.worker.engines.ray_payload import (
-    Arrays,
     pack_samples,
     pack_weights,
     unpack_samples,
@@ -105,7 +105,7 @@ class RayCarrier(Carrier[RayHandle]):
         self._cluster = RayCluster(self.cfg, f"ding-{self._run}")
         self._lock = threading.Lock()
         self._samples: dict[str, tuple[Place, int]] = {}
-        self._weights: dict[str, tuple[int, Place, Mapping[str, Arrays]]] = {}
+        self._weights: dict[str, tuple[int, Place, Mapping[str, np.ndarray]]] = {}
         self._versions, self._lives = itertools.count(1), itertools.count()
         self._handles: dict[str, RayHandle] = {}
         self._waiting: dict[str, RayHandle] = {}
@@ -358,7 +358,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _note_end(self, handle: RayHandle, ref: ray.ObjectRef) -> None:
         try:
-            cause = ray.get(ref, timeout=durations.RAY_LOOK) or "it has ended"
+            cause = ray.get(ref, timeout=durations.RAY_PROBE) or "it has ended"
         except ray.exceptions.RayError as error:
             cause = death_of(error)
         with self._lock:
@@ -397,7 +397,7 @@ class RayCarrier(Carrier[RayHandle]):
         if found is None:
             raise ChunkError(name, "it is not there")
         try:
-            return unpack_samples(fetch(found[0], durations.RAY_FETCH)[name])
+            return unpack_samples(name, fetch(found[0], durations.RAY_FETCH)[name])
         except LookupError as error:
             raise ChunkError(name, str(error)) from error
 

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 from ding.utils import durations
 from ding.utils.errors import DataError
 from ding.utils.fact_file import read_facts, write_facts
-from ding.utils.file_helper import TEMPORARY_NAME, write_atomically
+from ding.utils.file_helper import TEMPORARY_NAME, write_pieces
 from ding.utils.process_identity import process_identity, still_runs
 from ding.worker.engines.ray_messages import FileChange
 
@@ -46,7 +46,7 @@ class WorkerFolder:
             for name, content in files.items():
                 path = _inside(self.path, name)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                _replace(path, content)
+                write_pieces(path, [content])
                 found = os.stat(path)
                 end = content[-_TAIL:]
                 self._seen[name] = _Seen(found.st_ino, found.st_mtime_ns, found.st_size, end)
@@ -161,7 +161,7 @@ def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
                 stream.seek(change.start)
                 stream.write(change.content)
         else:
-            _replace(path, change.content)
+            write_pieces(path, [change.content])
 
 
 def read_files(root: str, paths: Iterable[str]) -> dict[str, bytes]:
@@ -174,13 +174,6 @@ def read_files(root: str, paths: Iterable[str]) -> dict[str, bytes]:
             with open(path, "rb") as stream:
                 found[name] = stream.read()
     return found
-
-
-def _replace(path: str, content: bytes) -> None:
-    def write(stream: IO[bytes]) -> None:
-        stream.write(content)
-
-    write_atomically(path, write, durable=False)
 
 
 def _inside(root: str, name: str) -> str:

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 import ray
 
 from ding.interaction.slave import TaskFail
@@ -25,7 +26,6 @@ from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
 from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply, RunPath
 from ding.worker.engines.ray_payload import (
-    Arrays,
     pack_samples,
     pack_weights,
     unpack_samples,
@@ -82,7 +82,7 @@ class RayWorker:
         return self._service.failed
 
     @ray.method(concurrency_group="ask", num_returns=3)
-    def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, Arrays], list[FileChange]]:
+    def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, np.ndarray], list[FileChange]]:
         """Answer a request; see `ding.worker.engines.ray_messages`."""
         self._folder.put(parcel.files)
         self._samples.note(parcel.chunks, parcel.gone)
@@ -130,11 +130,11 @@ class WorkerSamples:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own: dict[str, Arrays] = {}
+        self._own: dict[str, np.ndarray] = {}
         self._removed: list[str] = []
         self._places: dict[str, Place] = {}
         self._new: list[ray.ObjectRef] = []
-        self._mapped: OrderedDict[ray.ObjectRef, Mapping[str, Arrays]] = OrderedDict()
+        self._mapped: OrderedDict[ray.ObjectRef, Mapping[str, np.ndarray]] = OrderedDict()
         self._deadline = 0.0
 
     def put(self, name: str, samples: Samples) -> int:
@@ -161,7 +161,7 @@ class WorkerSamples:
                 raise ChunkError(name, str(error)) from error
             if len(self._mapped) > _MAPPED:
                 self._mapped.popitem(last=False)
-        return unpack_samples(found[place.key])
+        return unpack_samples(name, found[place.key])
 
     def size(self, name: str) -> int | None:
         packed = self._own.get(name)
@@ -179,7 +179,7 @@ class WorkerSamples:
             self.remove(name)
         return names
 
-    def take(self) -> dict[str, Arrays]:
+    def take(self) -> dict[str, np.ndarray]:
         """What was put since the last call."""
         with self._lock:
             own, self._own = self._own, {}
@@ -209,7 +209,7 @@ class WorkerWeights:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._published: dict[str, Arrays] = {}
+        self._published: dict[str, np.ndarray] = {}
         self._newest: dict[str, tuple[int, Place]] = {}
         self._second: dict[str, Place] = {}
         self._kept: dict[str, Place] = {}
@@ -260,7 +260,7 @@ class WorkerWeights:
             for name in gone:
                 self._newest.pop(name, None)
 
-    def take(self) -> dict[str, Arrays]:
+    def take(self) -> dict[str, np.ndarray]:
         """What was published since the last call."""
         with self._lock:
             published, self._published = self._published, {}
@@ -279,14 +279,14 @@ class WorkerWeights:
         return kept
 
 
-def fetch(place: Place, timeout: float) -> Mapping[str, Arrays]:
+def fetch(place: Place, timeout: float) -> Mapping[str, np.ndarray]:
     """The object of a place.
 
     Raises:
         LookupError: It is lost, or cannot be fetched in time; the cause in one line.
     """
     try:
-        found: Mapping[str, Arrays] = ray.get(place.ref, timeout=timeout)
+        found: Mapping[str, np.ndarray] = ray.get(place.ref, timeout=timeout)
     except ray.exceptions.GetTimeoutError as error:
         raise LookupError(f"it cannot be fetched within {timeout:.1f} s") from error
     except ray.exceptions.RayError as error:

@@ -93,7 +93,7 @@ def test_payloads_are_copies_and_keep_their_types():
     columns = Columns({"obs": {"a": obs, "b": torch.ones(3, dtype=torch.bfloat16)}})
     packed = pack_samples("b.c.1", columns)
     obs[:] = 0
-    found = unpack_samples(packed).columns["obs"]
+    found = unpack_samples("b.c.1", packed).columns["obs"]
     assert found["a"].tolist() == [[0, 1], [2, 3], [4, 5]]
     assert found["b"].dtype == torch.bfloat16
     weights = Weights({"model": {"w": torch.eye(2)}, "n": 3}, {"policy_iter": 7})
@@ -108,4 +108,4 @@ def test_payloads_are_copies_and_keep_their_types():
 @pytest.mark.slow
 def test_rows_that_are_no_columns_come_back():
     rows = [{"text": "a", "x": 1.0}, {"text": "b"}]
-    assert unpack_samples(pack_samples("b.c.1", rows)) == rows
+    assert unpack_samples("b.c.1", pack_samples("b.c.1", rows)) == rows
