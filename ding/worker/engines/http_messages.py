@@ -18,7 +18,7 @@ or ``others``.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ding.interaction.slave import TaskFail
 from ding.utils.json_fields import BadMessageError, from_json, json_object, to_json
@@ -51,20 +51,21 @@ _TASK_FIELDS: Mapping[Kind, tuple[str, ...]] = {
     "learner": (),
 }
 
-_NAMES: Mapping[Kind, tuple[str, ...]] = {
-    "collector": (
-        *("resource", "collector_start_task", "collector_data_task", "collector_close_task"),
-    ),
-    "learner": (
-        *("resource", "learner_start_task", "learner_get_data_task", "learner_learn_task"),
-        "learner_close_task",
-    ),
-}
-#: Requests that their fields alone tell.
-_PLAIN: Mapping[str, type[Request[object]]] = {
-    "resource": ResourceRequest,
-    "collector_data_task": SamplesRequest,
-    "learner_get_data_task": DemandRequest,
+#: The requests that a worker of a kind knows, by their names.
+_REQUESTS: Mapping[Kind, Mapping[str, type[Request[Any]]]] = {
+    "collector": {
+        "resource": ResourceRequest,
+        "collector_start_task": StartTask,
+        "collector_data_task": SamplesRequest,
+        "collector_close_task": CloseTask,
+    },
+    "learner": {
+        "resource": ResourceRequest,
+        "learner_start_task": StartTask,
+        "learner_get_data_task": DemandRequest,
+        "learner_learn_task": TrainRequest,
+        "learner_close_task": CloseTask,
+    },
 }
 
 # ---------------------------------------------------------------------- requests
@@ -72,19 +73,10 @@ _PLAIN: Mapping[str, type[Request[object]]] = {
 
 def request_name(request: Request[Answer]) -> str:
     """What a request is called in JSON."""
-    match request:
-        case ResourceRequest():
-            return "resource"
-        case StartTask(kind=kind):
-            return f"{kind}_start_task"
-        case CloseTask(kind=kind):
-            return f"{kind}_close_task"
-        case SamplesRequest():
-            return "collector_data_task"
-        case DemandRequest():
-            return "learner_get_data_task"
-        case TrainRequest():
-            return "learner_learn_task"
+    for kind in [request.kind] if isinstance(request, StartTask | CloseTask) else _REQUESTS:
+        for name, known in _REQUESTS[kind].items():
+            if type(request) is known:
+                return name
     raise TypeError(f"{type(request).__name__} is no request to a worker")
 
 
@@ -109,20 +101,19 @@ def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]
     Raises:
         TaskFail: It is none of those, or a field is missing or wrong.
     """
-    name = body.get("name")
-    if name not in _NAMES[kind]:
-        known = ", ".join(_NAMES[kind])
+    name, requests = str(body.get("name")), _REQUESTS[kind]
+    wanted = requests.get(name)
+    if wanted is None:
+        known = ", ".join(requests)
         raise _refused("UnknownTask", f"unknown task {name!r:.80}; a {kind} knows {known}")
+    if wanted is TrainRequest:
+        return _train_request(body)
     try:
-        if name in _PLAIN:
-            return from_json(_PLAIN[name], body)
-        if name == f"{kind}_start_task":
+        if wanted is StartTask:
             return StartTask(kind, _task_info(kind, body))
-        if name == f"{kind}_close_task":
-            return CloseTask(kind)
+        return from_json(wanted, {**body, "kind": kind})
     except BadMessageError as error:
         raise _refused("BadTask", f"{name}: {error}") from error
-    return _train_request(body)
 
 
 def _task_info(kind: Kind, body: Mapping[str, object]) -> Mapping[str, object]:
