@@ -84,8 +84,8 @@ class SpawnControl:
 
     def release(self, arrival: Arrival, cause: str) -> None:
         """End a worker; another one is started in its stead."""
-        assert isinstance(arrival.peer, _CarrierPeer)
-        arrival.peer.life.end(cause)
+        assert isinstance(arrival.peer, _Life)
+        arrival.peer.end(cause)
 
     def awaited(self) -> Sequence[Awaited]:
         """Workers that are being started, or will be."""
@@ -125,7 +125,7 @@ class _Keeper:
         self._closing = threading.Event()
         self._deadline = 0.0  # of the end of the run
         self._in_order = True
-        self._life = _Life(restarts)
+        self._life = self._new_life()
         self._arriving: Any = None
         self._dropping = threading.Lock()
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
@@ -155,6 +155,9 @@ class _Keeper:
             self._thread.join(max(0.0, deadline - time.monotonic()))
         return self._in_order and not self._thread.is_alive()
 
+    def _new_life(self) -> "_Life":
+        return _Life(self._spec.name, self._carrier, self._restarts)
+
     # ------------------------------------------------------------------ the thread
 
     def _run(self) -> None:
@@ -162,7 +165,7 @@ class _Keeper:
         arrivals, name, pause = self._arrivals, self._spec.name, 0.0
         try:
             while not self._closing.wait(pause):
-                life = self._life = _Life(self._restarts)
+                life = self._life = self._new_life()
                 if self._closing.is_set():  # since before there was this life to be ended
                     return
                 self._live(life, arrivals)
@@ -237,15 +240,14 @@ class _Keeper:
         Raises:
             TaskFail: It cannot be built.
         """
-        spec = self._spec
-        peer = _CarrierPeer(spec.name, life, self._carrier, handle)
+        spec, life.handle = self._spec, handle
         try:
-            peer.ask(ResourceRequest(), durations.SPAWN_START)
+            life.ask(ResourceRequest(), durations.SPAWN_START)
         except WorkerLost:
             return None
         except WorkerFailed as error:
             raise TaskFail(message=error.cause) from error
-        return Arrival(spec.kind, spec.name, peer, *self._carrier.address(handle))
+        return Arrival(spec.kind, spec.name, life, *self._carrier.address(handle))
 
     def _part(self, handle: Any) -> None:
         """Tell the worker that the run is over."""
@@ -265,18 +267,21 @@ class _Keeper:
 
 
 class _Life:
-    """One worker from its start to its end.
+    """One worker from its start to its end, as its session sees it.
 
     Attributes:
+        handle: Its carrier's, when it was started.
         cause: Why it has ended, and what follows.
         pause: Seconds until the next start; ``None``: there is none.
     """
 
-    def __init__(self, restarts: RestartLimit) -> None:
+    def __init__(self, name: str, carrier: Carrier[Any], restarts: RestartLimit) -> None:
+        self.handle: Any = None
         self.cause: str | None = None
         self.pause: float | None = None
-        self._restarts = restarts
+        self._name, self._carrier, self._restarts = name, carrier, restarts
         self._began = time.monotonic()
+        self._asking = threading.Lock()
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -302,15 +307,6 @@ class _Life:
         """Wait until it has ended."""
         self._ended.wait()
 
-
-class _CarrierPeer:
-    """A worker as its session sees it."""
-
-    def __init__(self, name: str, life: _Life, carrier: Carrier[Any], handle: Any) -> None:
-        self.life = life
-        self._name, self._carrier, self._handle = name, carrier, handle
-        self._asking = threading.Lock()
-
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
         """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
         if not self._asking.acquire(blocking=False):
@@ -321,10 +317,10 @@ class _CarrierPeer:
             self._asking.release()
 
     def _ask(self, request: Request[Answer], timeout: float) -> Answer:
-        if self.life.cause is not None:
-            raise WorkerLost(self.life.cause)
+        if self.cause is not None:
+            raise WorkerLost(self.cause)
         try:
-            return self._carrier.call(self._handle, request, timeout)
+            return self._carrier.call(self.handle, request, timeout)
         except TaskFail as error:
             raise WorkerFailed(
                 error.message or "it failed", error.result, by_worker=True
@@ -338,7 +334,7 @@ class _CarrierPeer:
         except Exception as error:  # whatever a carrier raises when a worker is gone
             _logger.debug("%s at %s", type(request).__name__, self._name, exc_info=True)
             cause = _words(error)
-        raise WorkerLost(self.life.end(cause))
+        raise WorkerLost(self.end(cause))
 
 
 def _words(error: BaseException) -> str:
