@@ -15,7 +15,8 @@ from ding.utils.json_fields import OTHERS, WHOLE, Count, Rule, Seconds, called, 
 Kind: TypeAlias = Literal["collector", "learner"]
 #: What JSON can say.
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-#: What a commander hands out and takes back: its own fields beside those that all tasks have.
+#: What a commander hands out and takes back: a `ding.worker.tasks.CollectorTask` or `LearnerTask`,
+#: perhaps with fields of its own.
 Task: TypeAlias = Mapping[str, object]
 
 Answer = TypeVar("Answer", covariant=True)
@@ -63,11 +64,7 @@ class StartTask(Request[None]):
     """Begin a task; one that still runs ends first.
 
     Attributes:
-        info: The commander's task, with ``task_id`` and ``buffer_id`` (text). A collector's has
-            ``collector_cfg``: the collector's settings with ``policy``, ``env``, ``exp_name``,
-            ``collect_setting`` (keyword arguments of ``forward``), ``eval_flag``, ``seed`` and
-            ``policy_update_path``, the weights' name or one for each player. A learner's has
-            ``policy_id``, ``learner_cfg``, ``policy``, ``replay_buffer_cfg`` and ``state_path``.
+        info: The commander's task.
     """
 
     kind: Kind
@@ -76,15 +73,8 @@ class StartTask(Request[None]):
 
 @dataclass(frozen=True)
 class TaskReport:
-    """How a task ended; `info` is for the commander.
-
-    A collector's has ``real_episode_count``, ``step_count`` and ``sample_count``; ``duration`` and
-    the averages ``avg_time_per_...`` in seconds; ``reward_mean``, ``reward_std`` and
-    ``reward_raw``, the returns of its episodes; ``episode_info``, ``[env_id, return, steps]`` of
-    each; ``train_iter``, the update of the weights that it played with; in an evaluation
-    ``eval_policy``, the name under which these were kept. A learner's has what its last
-    `TrainAnswer` has, and ``policy_id``.
-    """
+    """How a task ended; `info` is for the commander: a `ding.worker.tasks.CollectorReport` or a
+    `LearnerInfo`."""
 
     task_id: str | None
     info: Mapping[str, Json] = field(metadata=WHOLE)
@@ -130,8 +120,7 @@ class CollectProgress(Told):
         waiting: What it waits for, such as ``space`` or ``policy``; ``None`` if it works.
         waiting_bytes: Size of the chunk that waits for space.
         warning: Something that the operator should know.
-        info: As reported, for the commander: ``cur_episode``, ``cur_sample``, ``cur_step`` (env
-            steps), ``policy_iter`` (updates), ``written`` (bytes).
+        info: What else a `ding.worker.tasks.CollectorInfo` has.
     """
 
     task_id: str | None
@@ -237,9 +226,7 @@ class TrainAnswer(Told):
         error: Why training has ended early.
         received: Chunks whose samples are in the learner's own buffer now.
         own_rows: Samples in that buffer; ``None`` if it has none.
-        info: As it was reported, for the commander: what the policy logs, ``envstep``,
-            ``iters_per_second``, ``iteration_seconds`` of the update under way, ``wait_share``, the
-            part of its time (0 to 1) that training waited for batches.
+        info: What else a `ding.worker.tasks.LearnerInfo` has, and what the policy logs.
     """
 
     task_id: str | None

@@ -24,6 +24,7 @@ from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
 from ding.worker.messages import ChunkReport, Json, Kind, Request, Task
+from ding.worker.tasks import CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 Answer = TypeVar("Answer")
 #: Nested mappings of tensors, arrays, numbers and texts.
@@ -389,15 +390,13 @@ class Events(Protocol):
     ) -> None:
         """A chunk of samples is in the sample store; ``data`` is its metadata."""
 
-    def deal_with_collector_judge_finish(self, task_id: str, data: Mapping[str, Json]) -> bool:
+    def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
         """Whether the task shall end, by the progress that its collector tells."""
 
-    def deal_with_collector_finish_task(
-        self, task_id: str, finished_task: Mapping[str, Json]
-    ) -> None:
+    def deal_with_collector_finish_task(self, task_id: str, finished_task: CollectorReport) -> None:
         """A collector's task is done; its report."""
 
-    def collector_progress(self, task_id: str, info: Mapping[str, Json]) -> None:
+    def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
         """Counts that a collector told."""
 
     # Learners
@@ -407,17 +406,13 @@ class Events(Protocol):
     ) -> Sequence[Mapping[str, Json]] | None:
         """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet."""
 
-    def deal_with_learner_send_info(
-        self, task_id: str, buffer_id: str, info: Mapping[str, Json]
-    ) -> None:
+    def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: LearnerNews) -> None:
         """What a learner tells of its training."""
 
-    def deal_with_learner_judge_finish(self, task_id: str, info: Mapping[str, Json]) -> bool:
+    def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
         """Whether the task shall end, by what its learner tells."""
 
-    def deal_with_learner_finish_task(
-        self, task_id: str, finished_task: Mapping[str, Json]
-    ) -> None:
+    def deal_with_learner_finish_task(self, task_id: str, finished_task: LearnerInfo) -> None:
         """A learner's task is done; its report."""
 
     # Data

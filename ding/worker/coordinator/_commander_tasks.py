@@ -5,7 +5,7 @@ import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from easydict import EasyDict
@@ -14,9 +14,10 @@ from ding.policy import create_policy
 from ding.utils.log_writer import ScalarWriter
 from ding.worker.coordinator._types import Config
 from ding.worker.coordinator.reported_values import mean_return
-from ding.worker.messages import Task
+from ding.worker.tasks import CollectorReport, CollectorTask, LearnerTask
 
 Note = TypeVar("Note")
+AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
 #: Settings by ``learner_step``, ``envstep`` and ``greedy``.
 Settings = Callable[[Mapping[str, int]], dict[str, object]]
 
@@ -24,7 +25,7 @@ Settings = Callable[[Mapping[str, int]], dict[str, object]]
 # ---------------------------------------------------------------------- tasks
 
 
-def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object) -> Task:
+def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object) -> CollectorTask:
     """A collector's task.
 
     Args:
@@ -39,11 +40,15 @@ def collector_task(cfg: Config, task_id: str, buffer_id: str, **settings: object
         "exp_name": cfg.get("exp_name", "default_experiment"),
         **settings,
     }
-    task = {"task_id": task_id, "buffer_id": buffer_id, "collector_cfg": collector_cfg}
+    task: CollectorTask = {
+        "task_id": task_id,
+        "buffer_id": buffer_id,
+        "collector_cfg": collector_cfg,
+    }
     return _own_copy(task)
 
 
-def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> Task:
+def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> LearnerTask:
     """A learner's task.
 
     Args:
@@ -51,7 +56,7 @@ def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> T
         policy_id: The file of the weights under ``path_policy``.
         buffer_id: Where its data comes from.
     """
-    task: Task = {
+    task: LearnerTask = {
         "task_id": task_id,
         "policy_id": policy_id,
         "buffer_id": buffer_id,
@@ -65,9 +70,8 @@ def learner_task(cfg: Config, task_id: str, policy_id: str, buffer_id: str) -> T
     return _own_copy(task)
 
 
-def _own_copy(task: Mapping[str, object]) -> Task:
-    copied: Task = EasyDict(copy.deepcopy(dict(task)))
-    return copied
+def _own_copy(task: AnyTask) -> AnyTask:
+    return cast(AnyTask, EasyDict(copy.deepcopy(dict(task))))
 
 
 def task_env(cfg: Config, is_eval: bool) -> dict[str, Any]:
@@ -241,7 +245,7 @@ _OF_EPISODES = frozenset(
 def write_scalars(
     tb_logger: ScalarWriter,
     is_eval: bool,
-    info: Mapping[str, object],
+    info: CollectorReport,
     learner_step: int,
     envstep: int,
 ) -> None:
@@ -260,7 +264,7 @@ def write_scalars(
         tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)
 
 
-def _row(info: Mapping[str, object], is_eval: bool) -> dict[str, float]:
+def _row(info: CollectorReport, is_eval: bool) -> dict[str, float]:
     """The figures of a report by the names of serial runs; nonsense is left out."""
     has_return = mean_return(info, is_eval) is not None
     given = {

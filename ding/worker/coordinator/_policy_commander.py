@@ -24,11 +24,18 @@ from ding.worker.coordinator._commander_tasks import (
 from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.base_parallel_commander import (
     BaseCommander,
-    Info,
     commander_section,
 )
 from ding.worker.coordinator.reported_values import as_count, mean_return
-from ding.worker.messages import Task
+from ding.worker.tasks import (
+    CollectorInfo,
+    CollectorReport,
+    CollectorTask,
+    FailedTask,
+    LearnerInfo,
+    LearnerNews,
+    LearnerTask,
+)
 
 _LAST_EVAL_TRIES = 3
 
@@ -84,7 +91,7 @@ class PolicyCommander(BaseCommander):
 
     # ------------------------------------------------------------------ learners
 
-    def get_learner_task(self) -> Task | None:
+    def get_learner_task(self) -> LearnerTask | None:
         """A task for a learner that is idle now, or None."""
         with self._lock:
             if not self._learners.has_room or self._is_over:
@@ -101,14 +108,14 @@ class PolicyCommander(BaseCommander):
                     self._next_eval += self._own.eval_interval
             return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
 
-    def update_learner_info(self, task_id: str, info: Info) -> None:
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
         """Take in what a learner reports: ``learner_step``."""
         with self._lock:
             trainee = self._learners.opened.get(task_id)
             if trainee is not None:
                 self._update_step(trainee, info)
 
-    def finish_learner_task(self, task_id: str, finished_task: Info) -> str:
+    def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
         """Take in the end of a learner's task.
 
         Returns:
@@ -126,19 +133,19 @@ class PolicyCommander(BaseCommander):
                 self._let_go(trainee)
             return buffer_id
 
-    def notify_fail_learner_task(self, task: Task) -> None:
+    def notify_fail_learner_task(self, task: FailedTask) -> None:
         """Its policy waits for another learner, which goes on where this one was."""
         with self._lock:
             trainee = self._learners.close(task.get("task_id"))
             if trainee is not None:
                 self._waiting.append(trainee)
 
-    def _update_step(self, trainee: Trainee, info: Info) -> None:
+    def _update_step(self, trainee: Trainee, info: LearnerInfo) -> None:
         trainee.learner_step = max(trainee.learner_step, as_count(info.get("learner_step")))
 
     # ------------------------------------------------------------------ collectors
 
-    def get_collector_task(self) -> Task | None:
+    def get_collector_task(self) -> CollectorTask | None:
         with self._lock:
             if not self._current or not self._collectors.has_room or self.converged_reason:
                 return None
@@ -167,7 +174,7 @@ class PolicyCommander(BaseCommander):
                 },
             )
 
-    def judge_collector_finish(self, task_id: str, info: Info) -> bool:
+    def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is over.
 
         One that would go on for ever is closed when an evaluation finds no idle collector, and
@@ -183,13 +190,13 @@ class PolicyCommander(BaseCommander):
                 job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
             return job.is_closing
 
-    def update_collect_progress(self, task_id: str, info: Info) -> None:
+    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
         with self._lock:
             job = self._collectors.opened.get(task_id)
             if job is not None:
                 self._count_steps(job, info.get("cur_step"))
 
-    def finish_collector_task(self, task_id: str, finished_task: Info) -> bool:
+    def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
         """Take in the end of a collector's task.
 
         Returns:
@@ -205,7 +212,7 @@ class PolicyCommander(BaseCommander):
                 write_scalars(self.tb_logger, is_eval, finished_task, *counts)
             return self._judge_evaluation(job, finished_task) if is_eval else False
 
-    def notify_fail_collector_task(self, task: Task) -> None:
+    def notify_fail_collector_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it; a failed evaluation is due again soon."""
         with self._lock:
             job = self._collectors.close(task.get("task_id"))
@@ -265,7 +272,7 @@ class PolicyCommander(BaseCommander):
         now = self._clock() if now is None else now
         return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
 
-    def _judge_evaluation(self, job: OpenTask | None, info: Info) -> bool:
+    def _judge_evaluation(self, job: OpenTask | None, info: CollectorReport) -> bool:
         reward = mean_return(info, is_eval=True)
         if reward is None:
             reported = {name: info.get(name) for name in ("reward_mean", "real_episode_count")}

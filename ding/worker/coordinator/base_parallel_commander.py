@@ -3,7 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import cast
 
 from easydict import EasyDict
@@ -21,10 +21,16 @@ from ding.worker.coordinator._commander_tasks import (
 )
 from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.coordinator.reported_values import as_count
-from ding.worker.messages import Task
+from ding.worker.tasks import (
+    CollectorInfo,
+    CollectorReport,
+    CollectorTask,
+    FailedTask,
+    LearnerInfo,
+    LearnerNews,
+    LearnerTask,
+)
 
-#: What a worker has reported.
-Info = Mapping[str, object]
 #: Tasks of learners whose news a naive commander keeps.
 MAX_LEARNER_INFO = 100
 
@@ -47,26 +53,22 @@ class BaseCommander(Configurable, ABC):
     # ------------------------------------------------------------------ collectors
 
     @abstractmethod
-    def get_collector_task(self) -> Task | None:
-        """A task for a collector that is idle now, or None.
+    def get_collector_task(self) -> CollectorTask | None:
+        """A task for a collector that is idle now, or None."""
 
-        Returns:
-            ``task_id``, ``buffer_id`` where its samples go, and ``collector_cfg``.
-        """
-
-    def judge_collector_finish(self, task_id: str, info: Info) -> bool:
+    def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is to be closed, by the progress that it reports."""
         return bool(info.get("collector_done", False))
 
-    def update_collect_progress(self, task_id: str, info: Info) -> None:
-        """Take in the progress of a collector: ``cur_step`` env steps of its task so far."""
+    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
+        """Take in the progress of a collector."""
 
-    def finish_collector_task(self, task_id: str, finished_task: Info) -> bool | None:
+    def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool | None:
         """Take in a collector's report; whether training has converged with it."""
         return False
 
-    def notify_fail_collector_task(self, task: Task) -> None:
-        """A task failed, or nobody took it; ``message`` in it says why."""
+    def notify_fail_collector_task(self, task: FailedTask) -> None:
+        """A task failed, or nobody took it."""
 
     def increase_collector_task_space(self) -> None:
         """There is a collector more than the config has."""
@@ -76,28 +78,23 @@ class BaseCommander(Configurable, ABC):
 
     # ------------------------------------------------------------------ learners
 
-    def get_learner_task(self) -> Task | None:
-        """A task for a learner that is idle now, or None.
-
-        Returns:
-            ``task_id``, ``policy_id``, ``buffer_id``, ``learner_cfg``, ``replay_buffer_cfg`` and
-            ``policy``.
-        """
+    def get_learner_task(self) -> LearnerTask | None:
+        """A task for a learner that is idle now, or None."""
         return None
 
-    def update_learner_info(self, task_id: str, info: Info) -> None:
-        """Take in what a learner reports, such as ``learner_step``."""
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
+        """Take in what a learner reports."""
 
-    def judge_learner_finish(self, task_id: str, info: Info) -> bool:
+    def judge_learner_finish(self, task_id: str, info: LearnerInfo) -> bool:
         """Whether a learner's task is to be closed, by the progress that it reports."""
         return bool(info.get("learner_done", False))
 
-    def finish_learner_task(self, task_id: str, finished_task: Info) -> str | None:
+    def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str | None:
         """Take in a learner's report; returns the id of the buffer that is not needed any more."""
         return None
 
-    def notify_fail_learner_task(self, task: Task) -> None:
-        """A task failed, or nobody took it; ``message`` in it says why."""
+    def notify_fail_learner_task(self, task: FailedTask) -> None:
+        """A task failed, or nobody took it."""
 
     # ------------------------------------------------------------------ the run
 
@@ -137,7 +134,7 @@ class NaiveCommander(BaseCommander):
         self._clock = time.monotonic
         self._facts = {"learner_step": 0, "envstep": 0}
         self._steps: dict[str, int] = {}
-        self.learner_info: dict[str, Info] = {}
+        self.learner_info: dict[str, LearnerNews] = {}
         self.collector_task_finish_count = 0
         self.learner_task_finish_count = 0
 
@@ -151,7 +148,7 @@ class NaiveCommander(BaseCommander):
         """Tasks that are open."""
         return len(self._learners.opened)
 
-    def get_collector_task(self) -> Task | None:
+    def get_collector_task(self) -> CollectorTask | None:
         with self._lock:
             if not self._collectors.has_room:
                 return None
@@ -161,14 +158,14 @@ class NaiveCommander(BaseCommander):
                 settings["collect_setting"] = self._setting(self._facts)
         return collector_task(self._cfg, task_id, _NAIVE_BUFFER, **settings)
 
-    def get_learner_task(self) -> Task | None:
+    def get_learner_task(self) -> LearnerTask | None:
         with self._lock:
             if not self._learners.has_room:
                 return None
             task_id = self._learners.open(None)
         return learner_task(self._cfg, task_id, _NAIVE_POLICY, _NAIVE_BUFFER)
 
-    def judge_collector_finish(self, task_id: str, info: Info) -> bool:
+    def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is over; one without an end is, when its settings are old."""
         if super().judge_collector_finish(task_id, info):
             return True
@@ -177,37 +174,37 @@ class NaiveCommander(BaseCommander):
         since = self._collectors.opened.get(task_id)
         return since is not None and self._clock() - since >= self._interval
 
-    def finish_collector_task(self, task_id: str, finished_task: Info) -> None:
+    def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> None:
         with self._lock:
             self._close_collector(task_id)
             self.collector_task_finish_count += 1
 
-    def finish_learner_task(self, task_id: str, finished_task: Info) -> str:
+    def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
         with self._lock:
             self._learners.close(task_id)
             self.learner_task_finish_count += 1
         return str(finished_task.get("buffer_id") or _NAIVE_BUFFER)
 
-    def notify_fail_collector_task(self, task: Task) -> None:
+    def notify_fail_collector_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it."""
         with self._lock:
             self._close_collector(task.get("task_id"))
 
-    def notify_fail_learner_task(self, task: Task) -> None:
+    def notify_fail_learner_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it."""
         with self._lock:
             self._learners.close(task.get("task_id"))
 
-    def update_learner_info(self, task_id: str, info: Info) -> None:
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
         """Keep what a learner tells: how much collectors explore depends on its step."""
         with self._lock:
-            self.learner_info[task_id] = dict(info)
+            self.learner_info[task_id] = {**info}
             while len(self.learner_info) > MAX_LEARNER_INFO:
                 del self.learner_info[next(iter(self.learner_info))]
             step = self._facts["learner_step"]
             self._facts["learner_step"] = max(step, as_count(info.get("learner_step")))
 
-    def update_collect_progress(self, task_id: str, info: Info) -> None:
+    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
         with self._lock:
             if task_id in self._collectors.opened:
                 new = as_count(info.get("cur_step")) - self._steps.get(task_id, 0)

@@ -3,9 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from ding.worker.messages import Kind, Task
+from ding.worker.tasks import FailedTask
 
 from .base_parallel_commander import BaseCommander
 from .reported_values import error_line
@@ -50,15 +51,13 @@ class GuardedCommander:
 
     def get_task(self, kind: Kind) -> Task | None:
         """A task for a worker that is idle now, if there is one."""
-        commander = self.commander
-        is_collector = kind == "collector"
-        return self.ask(
-            commander.get_collector_task if is_collector else commander.get_learner_task
-        )
+        if kind == "collector":
+            return self.ask(self.commander.get_collector_task)
+        return self.ask(self.commander.get_learner_task)
 
     def task_failed(self, kind: Kind, task: Task, cause: str) -> None:
         """A task has to be made anew."""
         notify = self.commander.notify_fail_learner_task
         if kind == "collector":
             notify = self.commander.notify_fail_collector_task
-        self.ask(notify, {**task, "message": cause})
+        self.ask(notify, cast(FailedTask, {**task, "message": cause}))

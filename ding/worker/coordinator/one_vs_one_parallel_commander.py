@@ -13,8 +13,7 @@ from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigEr
 from ding.worker.coordinator._commander_tasks import OpenTask, Trainee, section, task_env
 from ding.worker.coordinator._policy_commander import PolicyCommander, renewed_buffer
 from ding.worker.coordinator._types import Config, StateDict
-from ding.worker.coordinator.base_parallel_commander import Info
-from ding.worker.messages import Task
+from ding.worker.tasks import CollectorReport, CollectorTask, LearnerNews
 
 _logger = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ class OneVsOneCommander(PolicyCommander):
     def league(self) -> BaseLeague:
         return self._league
 
-    def update_learner_info(self, task_id: str, info: Info) -> None:
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
         """Take in what a learner reports: ``learner_step``; a snapshot is kept when due."""
         with self._lock:
             super().update_learner_info(task_id, info)
@@ -67,14 +66,14 @@ class OneVsOneCommander(PolicyCommander):
             if trainee is not None:
                 self._tell_league(trainee)
 
-    def get_collector_task(self) -> Task | None:
+    def get_collector_task(self) -> CollectorTask | None:
         with self._lock:
             # Anybody may be somebody's opponent.
             if len(self._current) < len(self._league.active_players):
                 return None
             return super().get_collector_task()
 
-    def finish_collector_task(self, task_id: str, finished_task: Info) -> bool:
+    def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
         """Take in the end of a collector's task; its games count in the league.
 
         Returns:

@@ -1,9 +1,9 @@
 """Numbers and texts that somebody else reported, made safe to count with and to show."""
 
 import math
-from collections.abc import Mapping
 
 from ding.utils.errors import DingError
+from ding.worker.tasks import CollectorReport
 
 
 def as_number(value: object) -> float | None:
@@ -18,7 +18,7 @@ def as_count(value: object) -> int:
     return 0 if number is None or number < 0 else int(number)
 
 
-def mean_return(info: Mapping[str, object], is_eval: bool) -> float | None:
+def mean_return(info: CollectorReport, is_eval: bool) -> float | None:
     """The mean return in a collector's report.
 
     ``None`` without an episode, whatever it says, and for an evaluation that was cut off: the

@@ -12,6 +12,7 @@ from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.worker.messages import Json, Kind
 from ding.worker.seams import Events, TaskFailure
+from ding.worker.tasks import CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 from .chunk_buffer import ChunkBuffer
 from .guarded_commander import GuardedCommander
@@ -90,7 +91,7 @@ class RunEvents(Events):
             self._files.remove(f"data {data_id}", partial(self._buffers.discard, data_id))
             return
         samples = as_count(data.get("sample_num", 1))
-        envstep = self._count_steps(state, data)
+        envstep = self._count_steps(state, cast(CollectorInfo, data))
         meta = {name: value for name, value in data.items() if name != "env_statistics"}
         buffer.push({**meta, "data_id": data_id}, envstep)
         self._facts.collected(state.worker, samples, as_count(data.get("size")))
@@ -104,16 +105,14 @@ class RunEvents(Events):
         self._retries.progress("collector")
         self._callbacks.collected(samples)
 
-    def deal_with_collector_judge_finish(self, task_id: str, data: Mapping[str, Json]) -> bool:
+    def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
         """Whether a collector's task shall be closed, by the progress that it reports; an unknown
         one is left alone."""
         if self._known(task_id, "collector") is None:
             return False
         return bool(self._guard.ask(self.commander.judge_collector_finish, task_id, data))
 
-    def deal_with_collector_finish_task(
-        self, task_id: str, finished_task: Mapping[str, Json]
-    ) -> None:
+    def deal_with_collector_finish_task(self, task_id: str, finished_task: CollectorReport) -> None:
         """Take in a collector's report."""
         state = self._known(task_id, "collector")
         if state is None or not self._done(state):
@@ -136,14 +135,14 @@ class RunEvents(Events):
             self.stop(reason or f"the commander says so after task {task_id}", "converged")
         self._stop_at_goal()
 
-    def _keep_best(self, info: Mapping[str, Json], is_best: bool) -> None:
+    def _keep_best(self, info: CollectorReport, is_best: bool) -> None:
         problem = self._best.take(info, is_best)
         if problem is not None:
             self.error(problem)
         elif is_best and self._best.keeps(info):
             self._callbacks.saved(BEST_NAME)
 
-    def _take_episodes(self, state: TaskState, info: Mapping[str, Json]) -> tuple[float, ...]:
+    def _take_episodes(self, state: TaskState, info: CollectorReport) -> tuple[float, ...]:
         """Write the episodes of a report down; returns their returns."""
         returns: list[float] = []
         counts = self._facts.envstep, self._facts.train_iter
@@ -158,13 +157,13 @@ class RunEvents(Events):
                 self._callbacks.episode(source, env_id, float(episode_return), length)
         return tuple(returns)
 
-    def collector_progress(self, task_id: str, info: Mapping[str, Json]) -> None:
+    def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
         state = self._table.get(task_id, "collector")
         if state is None or state.stage not in LIVE:
             return
         self._count_steps(state, info)
 
-    def _count_steps(self, state: TaskState, info: Mapping[str, Json]) -> int:
+    def _count_steps(self, state: TaskState, info: CollectorInfo) -> int:
         """Count the env steps of a collector's task, in two books at once; returns the run's."""
         with self._guard.lock:
             self._guard.ask(self.commander.update_collect_progress, state.task_id, info)
@@ -188,9 +187,7 @@ class RunEvents(Events):
             return None
         return buffer.sample_rows(batch_size, cur_learner_iter)
 
-    def deal_with_learner_send_info(
-        self, task_id: str, buffer_id: str, info: Mapping[str, Json]
-    ) -> None:
+    def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: LearnerNews) -> None:
         """Take in what a learner reports of its training."""
         state = self._learner_task(task_id)
         buffer = self._buffers.get(buffer_id)
@@ -199,10 +196,10 @@ class RunEvents(Events):
             priorities = info.get("priority_info")
             if isinstance(priorities, Mapping) and state.has_priorities:
                 buffer.update(priorities)
-            for data_id, cause in cast("list[list[str]]", info.get("bad_chunks") or []):
+            for data_id, cause in info.get("bad_chunks", []):
                 count = buffer.drop_chunk(data_id, cause)
                 self.error(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
-        for warning in cast("list[str]", info.get("warnings") or []):
+        for warning in info.get("warnings", []):
             self.warn(str(state.worker), warning)
         trouble = self._facts.note_trouble(str(state.worker), info.get("trouble"))
         if trouble is not None:
@@ -211,14 +208,12 @@ class RunEvents(Events):
         self._retries.trained(step)
         self._guard.ask(self.commander.update_learner_info, task_id, info)
 
-    def deal_with_learner_judge_finish(self, task_id: str, info: Mapping[str, Json]) -> bool:
+    def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
         self._learner_task(task_id)
         return bool(self._guard.ask(self.commander.judge_learner_finish, task_id, info))
 
-    def deal_with_learner_finish_task(
-        self, task_id: str, finished_task: Mapping[str, Json]
-    ) -> None:
+    def deal_with_learner_finish_task(self, task_id: str, finished_task: LearnerInfo) -> None:
         """Take in a learner's report, and close its buffer."""
         state = self._learner_task(task_id)
         if not self._done(state):

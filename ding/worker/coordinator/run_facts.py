@@ -3,13 +3,13 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict, cast
 
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils import durations
 from ding.worker.seams import TaskFailure
+from ding.worker.tasks import CollectorReport, LearnerInfo
 
 from ._types import StateDict
 from .reported_values import as_count, mean_return, one_line
@@ -139,7 +139,7 @@ class RunFacts:
             self.envstep += new
             return self.envstep
 
-    def finished(self, task_id: str, is_eval: bool, info: Mapping[str, object]) -> bool:
+    def finished(self, task_id: str, is_eval: bool, info: CollectorReport) -> bool:
         """A collector's task is done; whether it was the best evaluation so far."""
         reward = mean_return(info, is_eval)
         if not is_eval:
@@ -162,7 +162,7 @@ class RunFacts:
         with self._lock:
             self._steps.pop(task_id, None)
 
-    def trained(self, policy_id: str, info: Mapping[str, object]) -> int:
+    def trained(self, policy_id: str, info: LearnerInfo) -> int:
         """A learner has reported on its training; returns its step."""
         step = as_count(info.get("learner_step"))
         with self._lock:

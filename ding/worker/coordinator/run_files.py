@@ -9,6 +9,7 @@ from ding.utils import remove_file
 from ding.utils.errors import DingError
 from ding.utils.run_mark import RunMark
 from ding.worker.seams import Artifacts, State, WeightStore
+from ding.worker.tasks import CollectorReport
 
 from .reported_values import as_count
 
@@ -26,11 +27,11 @@ class BestPolicy:
     def __init__(self, artifacts: Artifacts, weights: WeightStore | None) -> None:
         self._artifacts, self._weights = artifacts, weights
 
-    def keeps(self, info: Mapping[str, object]) -> bool:
+    def keeps(self, info: CollectorReport) -> bool:
         """Whether the weights that a report is about can be made a checkpoint."""
         return self._weights is not None and bool(_weights_name(info))
 
-    def take(self, info: Mapping[str, object], is_best: bool) -> str | None:
+    def take(self, info: CollectorReport, is_best: bool) -> str | None:
         """Look at the report of an evaluation; returns what went wrong, if anything."""
         name = _weights_name(info)
         if self._weights is None or not name:

@@ -29,6 +29,7 @@ from ding.worker.messages import (
     WireBatch,
 )
 from ding.worker.seams import Events, NonsenseAnswer, Outbox, RunBuffer, WorkerFailed
+from ding.worker.tasks import CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 from .reported_values import one_line
 
@@ -215,10 +216,11 @@ class CollectorJob(Job):
         self.waits_for = _short(progress.waiting)
         if self.waits_for == "space" and self._is_paced():
             self.waits_for = "learner"
-        self._events.collector_progress(self.task_id, self.info)
+        info = cast(CollectorInfo, self.info)
+        self._events.collector_progress(self.task_id, info)
         if progress.warning:
             self._events.warn(self._worker.name, progress.warning)
-        if self._events.deal_with_collector_judge_finish(self.task_id, self.info):
+        if self._events.deal_with_collector_judge_finish(self.task_id, info):
             return True
         if nothing_new and not self.ours:
             shortest, longest = durations.FOREIGN_PAUSES
@@ -247,7 +249,7 @@ class CollectorJob(Job):
         return {**super()._default_report(), **counts, **self.info}
 
     def finish(self, report: Mapping[str, Json]) -> None:
-        self._events.deal_with_collector_finish_task(self.task_id, report)
+        self._events.deal_with_collector_finish_task(self.task_id, cast(CollectorReport, report))
 
 
 class LearnerJob(Job):
@@ -370,8 +372,9 @@ class LearnerJob(Job):
         if answer.error:
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
         self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
-        self._events.deal_with_learner_send_info(self.task_id, buffer_id, self.info)
-        return bool(self._events.deal_with_learner_judge_finish(self.task_id, self.info))
+        news = cast(LearnerNews, self.info)
+        self._events.deal_with_learner_send_info(self.task_id, buffer_id, news)
+        return bool(self._events.deal_with_learner_judge_finish(self.task_id, news))
 
     def _default_report(self) -> dict[str, Json]:
         keys = ("learner_step", "learner_done")
@@ -379,7 +382,7 @@ class LearnerJob(Job):
         return {**super()._default_report(), **known}
 
     def finish(self, report: Mapping[str, Json]) -> None:
-        self._events.deal_with_learner_finish_task(self.task_id, report)
+        self._events.deal_with_learner_finish_task(self.task_id, cast(LearnerInfo, report))
 
     def abandon(self) -> None:
         self._release(len(self._held))
