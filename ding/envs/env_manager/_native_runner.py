@@ -5,7 +5,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from gymnasium.vector import VectorEnv
 
@@ -17,7 +16,7 @@ from ding.envs.env_manager._env_types import (
     Seed,
     close_quietly,
 )
-from ding.envs.env_manager._runner import Asked, EnvRunner
+from ding.envs.env_manager._runner import VectorRunner
 from ding.envs.env_manager._steps import Rows
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.seeds import episode_seed
@@ -36,7 +35,8 @@ class PromptCartPole(CartPoleVectorEnv):
     """gymnasium's vector CartPole, but members whose episode ended are reset in the same step.
 
     So no member ever sits out a step, which would leave callers with a ragged batch most of the
-    time. ``infos['final_obs']`` holds all members' observations before the resets.
+    time. ``infos['final_obs']`` holds all members' observations before the resets. The dynamics are
+    the parent's to the last bit, in half of its time: it masks out members to reset at every step.
     """
 
     metadata: dict[str, Any] = {**CartPoleVectorEnv.metadata, "autoreset_mode": SAME_STEP}
@@ -47,6 +47,8 @@ class PromptCartPole(CartPoleVectorEnv):
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[Any, dict]:
         obs, infos = super().reset(seed=seed, options=options)
+        self._limits = np.array([[self.x_threshold], [self.theta_threshold_radians]])
+        self._change = np.empty_like(self.state)  # x, x_dot, theta, theta_dot; per second
         if self.member_seeds is None:
             return obs, infos
         self._episodes = np.zeros(self.num_envs, np.int64)
@@ -64,31 +66,42 @@ class PromptCartPole(CartPoleVectorEnv):
         return np.stack(starts, axis=1)
 
     def step(self, action: np.ndarray) -> tuple[Any, ...]:
-        obs, reward, terminated, truncated, infos = super().step(action)
-        ended = self.prev_done.nonzero()[0]
-        if len(ended):
-            infos = {"final_obs": obs, "_final_obs": self.prev_done}
-            if self.member_seeds is not None:
-                self._episodes[ended] += 1
-            first = self._starts(ended.tolist())
-            self.state[:, ended] = first
-            self.steps[ended] = 0
-            self.prev_done = np.zeros(self.num_envs, bool)
-            obs = obs.copy()
-            obs[ended] = first.T
+        """Actions are 0 or 1; managers have seen to that."""
+        self._move(action)
+        self.steps += 1
+        terminated = np.logical_or.reduce(np.abs(self.state[::2]) > self._limits)
+        truncated = self.steps >= self.max_episode_steps
+        done = terminated | truncated
+        reward = np.ones(self.num_envs, np.float32)
+        if self._sutton_barto_reward:
+            reward = -terminated.astype(np.float32)
+        obs = self.state.T.astype(np.float32)
+        ended = done.nonzero()[0]
+        if not len(ended):
+            return obs, reward, terminated, truncated, {}
+        if self.member_seeds is not None:
+            self._episodes[ended] += 1
+        infos = {"final_obs": obs, "_final_obs": done}
+        first = self._starts(ended.tolist())
+        self.state[:, ended] = first
+        self.steps[ended] = 0
+        obs = obs.copy()
+        obs[ended] = first.T
         return obs, reward, terminated, truncated, infos
 
-
-class _CheckedBatch(spaces.MultiDiscrete):
-    """Need not look into a batch of actions that was looked into already.
-
-    gymnasium's own takes a quarter of a step of 64 CartPoles for it.
-    """
-
-    checked: np.ndarray | None = None
-
-    def contains(self, x: Any) -> bool:
-        return (x is not None and x is self.checked) or super().contains(x)
+    def _move(self, action: np.ndarray) -> None:
+        """One Euler step, as in Barto, Sutton, Anderson (1983), with frictionless joints."""
+        _, speed, angle, spin = self.state
+        cos, sin = np.cos(angle), np.sin(angle)
+        force = np.where(action, self.force_mag, -self.force_mag)
+        temp = (force + self.polemass_length * np.square(spin) * sin) / self.total_mass
+        inertia = self.length * (4.0 / 3.0 - self.masspole * np.square(cos) / self.total_mass)
+        spin_up = (self.gravity * sin - cos * temp) / inertia
+        change = self._change
+        change[0], change[2], change[3] = speed, spin, spin_up
+        change[1] = temp - self.polemass_length * spin_up * cos / self.total_mass
+        change *= self.tau
+        self.state += change
 
 
 def native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> VectorEnv | None:
@@ -111,9 +124,6 @@ def native_vector_env(env_id: str, env_num: int, kwargs: dict[str, Any]) -> Vect
     if autoreset_mode(venv) not in (NEXT_STEP, SAME_STEP):
         venv.close()
         return None
-    one, batch = venv.single_action_space, venv.action_space
-    if isinstance(one, spaces.Discrete) and type(batch) is spaces.MultiDiscrete and not one.start:
-        venv.unwrapped.action_space = _CheckedBatch(batch.nvec, batch.dtype)
     return venv
 
 
@@ -123,7 +133,7 @@ def autoreset_mode(venv: VectorEnv) -> str:
     return mode if isinstance(mode, str) else getattr(mode, "name", NEXT_STEP)
 
 
-class NativeRunner(EnvRunner):
+class NativeRunner(VectorRunner):
     """Passes whole batches to a vector environment, which resets its members itself.
 
     Every step is taken with all of them; of those that were given no action nothing is told.
@@ -133,21 +143,15 @@ class NativeRunner(EnvRunner):
         seeds: That of environment 0 is taken.
     """
 
-    steps_all = True
-
     def __init__(self, venv: VectorEnv, settings: GroupSettings, seeds: Mapping[int, Seed]) -> None:
-        super().__init__(venv.num_envs)
+        super().__init__(venv.num_envs, settings.episode_num)
         self.venv = venv
         self._settings = settings
         self._mode = autoreset_mode(venv)
         self._step_venv = timeout_wrapper(venv.step, settings.step_timeout)
         self._reset_venv = timeout_wrapper(venv.reset, settings.reset_timeout)
         self._action_shape, self._action_dtype = venv.action_space.shape, venv.action_space.dtype
-        batch = venv.unwrapped.action_space
-        self._checks = batch if isinstance(batch, _CheckedBatch) else None
         self._idle_actions: Any = None
-        self._episode_count = np.zeros(self.env_num, np.int64)
-        self._returns = np.zeros(self.env_num, np.float64)
         self._sits_out = np.zeros(self.env_num, bool)  # reset by the vector env's next step
         self._has_done = False
         self._seeds: dict[int, Seed] = {}
@@ -176,7 +180,7 @@ class NativeRunner(EnvRunner):
         return any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
 
     def state_dict(self) -> dict[str, Any]:
-        return {"envs": [], "native": self.venv.np_random.bit_generator.state}
+        return {**super().state_dict(), "native": self.venv.np_random.bit_generator.state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "native" in state:
@@ -248,8 +252,6 @@ class NativeRunner(EnvRunner):
             actions[index] = some.reshape(len(index), *actions.shape[1:])
         elif actions.shape != self._action_shape or actions.dtype != self._action_dtype:
             actions = actions.reshape(self._action_shape).astype(self._action_dtype, copy=False)
-        if self._checks is not None:
-            self._checks.checked = actions
         obs, reward, terminated, truncated, infos = self._guarded("step", self._step_venv, actions)
         reward = np.asarray(reward, np.float32)
         self._returns += reward
@@ -286,20 +288,9 @@ class NativeRunner(EnvRunner):
         told = not isinstance(finals, Mapping) or not finals.keys() <= _FINALS
         result = {}
         for env_id in ended:
-            value, cut = float(self._returns[env_id]), bool(truncated[env_id])
             own = _member(finals, env_id) if told else {}
-            result[env_id] = {
-                "eval_episode_return": value,
-                **own,
-                "truncated": cut,
-                "terminated": not cut,
-            }
-            self._returns[env_id] = 0
-        if self._settings.episode_num != float("inf"):
-            self._episode_count[ended] += 1
-            for env_id in ended:
-                if self._episode_count[env_id] >= self._settings.episode_num:
-                    self.states[env_id], self._has_done = EnvState.DONE, True
+            result[env_id] = self._end_episode(env_id, bool(truncated[env_id]), own)
+        self._has_done = EnvState.DONE in self.states.values()
         if self._mode == NEXT_STEP:
             self._sits_out[ended] = True
         return result
@@ -322,9 +313,6 @@ class NativeRunner(EnvRunner):
 
     # ---- requests --------------------------------------------------------------------------------
 
-    def group_of(self, env_id: int) -> Asked:
-        return self
-
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
         """What can be asked of single members."""
         if method == "random_action":
@@ -334,7 +322,7 @@ class NativeRunner(EnvRunner):
         if method == "attribute":
             values: Any = getattr(self.venv.unwrapped, args[0], None)
             return (True, values[env_id]) if np.ndim(values) else (False, None)
-        raise EnvError(f"{args[0]}() cannot be called on single members of a vector env", env_id)
+        return super().ask(method, env_id, *args)
 
 
 def _member(infos: Any, env_id: int) -> dict[str, Any]:

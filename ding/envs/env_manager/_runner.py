@@ -11,7 +11,7 @@ from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import SPACES, EnvState, GroupSettings, Seed, find_space
 from ding.envs.env_manager._steps import Rows, vector_step
 from ding.envs.vector_step import VectorStep
-from ding.utils.errors import DataError
+from ding.utils.errors import DataError, EnvError
 
 
 class Asked(Protocol):
@@ -200,6 +200,42 @@ class LocalRunner(EnvRunner):
         rows = list(zip(step.rewards, step.infos)) if want_rows else ()
         ids_array = self.ready_ids if ids is self.ready_list else self._id_array(ids)
         return vector_step(ids_array, obs, step, strict=not want_rows), rows
+
+
+class VectorRunner(EnvRunner):
+    """Base of those whose environments are one object, which resets each of them by itself.
+
+    Args:
+        episode_num: Episodes that each environment plays before it is done for good.
+    """
+
+    steps_all = True
+
+    def __init__(self, env_num: int, episode_num: float) -> None:
+        super().__init__(env_num)
+        self._episode_num = episode_num
+        self._episode_count = np.zeros(env_num, np.int64)
+        self._returns = np.zeros(env_num, np.float64)
+
+    def group_of(self, env_id: int) -> Asked:
+        return self
+
+    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+        """What can be asked of single environments: nothing."""
+        what = args[0] if args else method
+        raise EnvError(f"{what} cannot be asked of single members of a vector env", env_id)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"envs": []}
+
+    def _end_episode(self, env_id: int, cut: bool, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Count an episode, and make its last info of what the environments `told`."""
+        info = {"eval_episode_return": float(self._returns[env_id]), **told}
+        self._returns[env_id] = 0
+        self._episode_count[env_id] += 1
+        if self._episode_count[env_id] >= self._episode_num:
+            self.states[env_id] = EnvState.DONE
+        return {**info, "truncated": cut, "terminated": not cut}
 
 
 def _constant(ids: Sequence[int]) -> np.ndarray:

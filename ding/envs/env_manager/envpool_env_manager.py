@@ -10,7 +10,7 @@ from easydict import EasyDict
 
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, close_quietly
-from ding.envs.env_manager._runner import Asked, EnvRunner
+from ding.envs.env_manager._runner import EnvRunner, VectorRunner
 from ding.envs.env_manager._steps import Rows
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
 from ding.envs.vector_step import VectorStep
@@ -87,22 +87,18 @@ class PoolEnvManager(BaseEnvManager, columns_fit_rows=True):
         return _EnvpoolRunner(pool, cfg.env_num, cfg.batch_size, cfg.episode_num)
 
 
-class _EnvpoolRunner(EnvRunner):
+class _EnvpoolRunner(VectorRunner):
     """Sends actions to a pool, and takes those answers that count.
 
     A pool answers in whole batches: where the caller's actions do not fill one, others are stepped.
     """
 
-    steps_all = True
-
     def __init__(self, pool: Any, env_num: int, batch_size: int, episode_num: float) -> None:
-        super().__init__(env_num)
-        self._pool, self._batch_size, self._episode_num = pool, batch_size, episode_num
+        super().__init__(env_num, episode_num)
+        self._pool, self._batch_size = pool, batch_size
         space = pool.action_space
         self._idle, self._dtype = np.zeros((env_num, *space.shape), space.dtype), space.dtype
         self._outbox = [(self._idle[:0], np.zeros(0, np.int32))]
-        self._episodes = np.zeros(env_num, np.int64)
-        self._returns = np.zeros(env_num)
         self._busy = np.zeros(env_num, bool)
         self._waits = np.zeros(env_num, bool)  # for an action
         self._begins = np.zeros(env_num, bool)  # its next answer is a first observation
@@ -116,16 +112,11 @@ class _EnvpoolRunner(EnvRunner):
         if hasattr(self._pool, "close"):
             close_quietly(self._pool, "pool")
 
-    def group_of(self, env_id: int) -> Asked:
-        return self
-
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
         """What can be asked of single environments."""
         if method == "random_action":
             return self._pool.action_space.sample()
-        if method == "attribute":
-            return False, None
-        raise EnvError(f"{method} cannot be had of single environments of a pool", env_id)
+        return (False, None) if method == "attribute" else super().ask(method, env_id, *args)
 
     @property
     def in_flight(self) -> Sequence[int]:  # type: ignore[override]
@@ -135,9 +126,6 @@ class _EnvpoolRunner(EnvRunner):
     def note_ready(self) -> None:
         self._set_ready(self._waits.nonzero()[0].tolist())
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"envs": []}
-
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
         if len(params) < self.env_num:
             raise EnvError(f"env {min(params)} cannot be reset alone: a pool resets all or none")
@@ -145,7 +133,7 @@ class _EnvpoolRunner(EnvRunner):
             self._receive()
         self._unasked[:] = False
         if recount:
-            self._episodes[:] = 0
+            self._episode_count[:] = 0
         self.states.update(dict.fromkeys(self.states, EnvState.RUN))
         self._pool.async_reset()
         self._busy[:], self._begins[:] = True, False
@@ -208,21 +196,13 @@ class _EnvpoolRunner(EnvRunner):
         self._returns[self._unasked] = 0.0
         self._returns[own] += reward[positions]
         for position, env_id in enumerate(ids.tolist()):
-            self.store.write(env_id, _row(obs, position))
+            self.store.write(env_id, obs_store.column_row(obs, position))
         done, terminated = ended[positions], terminated[positions]
         last = obs_store.take_rows(obs, positions)
         step = VectorStep(own, last, reward[positions], done, done & ~terminated)
         for position in done.nonzero()[0].tolist():
             env_id = int(own[position])
-            step.infos[env_id] = {
-                "eval_episode_return": float(self._returns[env_id]),
-                "terminated": bool(terminated[position]),
-                "truncated": not terminated[position],
-            }
-            self._returns[env_id] = 0.0
-            self._episodes[env_id] += 1
-            if self._episodes[env_id] >= self._episode_num:
-                self.states[env_id] = EnvState.DONE
+            step.infos[env_id] = self._end_episode(env_id, bool(step.truncated[position]), {})
         self._begins[ids], self._unasked[ids] = ended, False
         plays = np.array([self.states[env_id] == EnvState.RUN for env_id in ids.tolist()])
         self._waits[ids] = plays & ~ended
@@ -243,9 +223,3 @@ def _make_pool(cfg: Mapping[str, Any], env_num: int, batch_size: int, **seed: in
     except ImportError as error:
         text = f"cannot make the envpool of {cfg['env_id']!r}: {error}; pip install 'ding[envpool]'"
         raise EnvError(text) from error
-
-
-def _row(columns: Any, position: int) -> Any:
-    if isinstance(columns, Mapping):
-        return {key: _row(part, position) for key, part in columns.items()}
-    return columns[position]
