@@ -153,7 +153,6 @@ class NativeRunner(VectorRunner):
         self._action_shape, self._action_dtype = venv.action_space.shape, venv.action_space.dtype
         self._idle_actions: Any = None
         self._sits_out = np.zeros(self.env_num, bool)  # reset by the vector env's next step
-        self._has_done = False
         self._seeds: dict[int, Seed] = {}
         self.seed(seeds)
 
@@ -218,7 +217,7 @@ class NativeRunner(VectorRunner):
             rows = [(step.reward[i : i + 1].copy(), _member(infos, i)) for i in ids]
         ended = step.done.nonzero()[0]
         if len(ended):
-            step.infos = self._end_episodes(ended.tolist(), step.truncated, infos)
+            step.infos = self._infos_of_ended(ended.tolist(), step.truncated, infos)
             rows = [(r, {**info, **step.infos.get(i, {})}) for i, (r, info) in zip(ids, rows)]
         if len(ids) < self.env_num or (len(ended) and (self._mode == NEXT_STEP or self._has_done)):
             self.note_ready()
@@ -280,19 +279,19 @@ class NativeRunner(VectorRunner):
             obs_store.put_row(last, env_id, obs_store.column_row(finals, env_id))
         return last
 
-    def _end_episodes(
+    def _infos_of_ended(
         self, ended: list[int], truncated: np.ndarray, infos: Mapping[str, Any]
     ) -> dict[int, dict[str, Any]]:
-        """Count them; what is known of those that ended, by env id."""
-        finals = infos.get("final_info", infos)
-        told = not isinstance(finals, Mapping) or not finals.keys() <= _FINALS
-        result = {}
-        for env_id in ended:
-            own = _member(finals, env_id) if told else {}
-            result[env_id] = self._end_episode(env_id, bool(truncated[env_id]), own)
-        self._has_done = EnvState.DONE in self.states.values()
+        result = self._end_episodes(ended, truncated[ended])
         if self._mode == NEXT_STEP:
             self._sits_out[ended] = True
+        finals = infos.get("final_info", infos)
+        if isinstance(finals, Mapping) and finals.keys() <= _FINALS:
+            return result  # nothing else is told
+        for env_id, known in result.items():
+            own = _member(finals, env_id)
+            value = own.get("eval_episode_return", known["eval_episode_return"])
+            result[env_id] = {**own, **known, "eval_episode_return": value}
         return result
 
     def _guarded(self, doing: str, call: Any, *args: Any, **kwargs: Any) -> Any:

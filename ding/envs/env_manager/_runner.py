@@ -215,6 +215,7 @@ class VectorRunner(EnvRunner):
         super().__init__(env_num)
         self._episode_num = episode_num
         self._episode_count = np.zeros(env_num, np.int64)
+        self._has_done = False  # some have played their episodes
         self._returns = np.zeros(env_num, np.float64)
 
     def group_of(self, env_id: int) -> Asked:
@@ -228,14 +229,19 @@ class VectorRunner(EnvRunner):
     def state_dict(self) -> dict[str, Any]:
         return {"envs": []}
 
-    def _end_episode(self, env_id: int, cut: bool, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Count an episode, and make its last info of what the environments `told`."""
-        info = {"eval_episode_return": float(self._returns[env_id]), **told}
-        self._returns[env_id] = 0
-        self._episode_count[env_id] += 1
-        if self._episode_count[env_id] >= self._episode_num:
-            self.states[env_id] = EnvState.DONE
-        return {**info, "truncated": cut, "terminated": not cut}
+    def _end_episodes(self, env_ids: list[int], truncated: np.ndarray) -> dict[int, dict[str, Any]]:
+        """Count episodes that have ended; what their last infos say of them, by env id."""
+        returns = self._returns[env_ids].tolist()
+        self._returns[env_ids] = 0
+        self._episode_count[env_ids] += 1
+        if self._episode_num != float("inf"):
+            for env_id in env_ids:
+                if self._episode_count[env_id] >= self._episode_num:
+                    self.states[env_id], self._has_done = EnvState.DONE, True
+        return {
+            env_id: {"eval_episode_return": value, "truncated": cut, "terminated": not cut}
+            for env_id, value, cut in zip(env_ids, returns, truncated.tolist())
+        }
 
 
 def _constant(ids: Sequence[int]) -> np.ndarray:

@@ -200,9 +200,7 @@ class _EnvpoolRunner(VectorRunner):
         done, terminated = ended[positions], terminated[positions]
         last = obs_store.take_rows(obs, positions)
         step = VectorStep(own, last, reward[positions], done, done & ~terminated)
-        for position in done.nonzero()[0].tolist():
-            env_id = int(own[position])
-            step.infos[env_id] = self._end_episode(env_id, bool(step.truncated[position]), {})
+        step.infos = self._end_episodes(own[done].tolist(), step.truncated[done])
         self._begins[ids], self._unasked[ids] = ended, False
         plays = np.array([self.states[env_id] == EnvState.RUN for env_id in ids.tolist()])
         self._waits[ids] = plays & ~ended
