@@ -109,10 +109,6 @@ class ObsColumns:
         _copy_into(self.view(), columns)
         return self.view()
 
-    def copy_slot(self, slot: int, target: Any) -> None:
-        """Copy all of a slot's rows into columns of dtypes at least as wide."""
-        _copy_into(target, self._views[slot])
-
     def view(self) -> Any:
         """The current slot, uncopied."""
         return self._views[self.slot]
@@ -180,23 +176,6 @@ def store_for(observations: Sequence[Any]) -> ObsColumns | ObjectStore:
     return store
 
 
-def widened(store: ObsColumns, observations: Sequence[Any]) -> ObsColumns | None:
-    """A store of what `store` holds whose dtypes take `observations` too.
-
-    Returns:
-        ``None`` if it is not their dtypes that do not fit.
-    """
-    layout = reduce(_joint, map(layout_of, observations), store.layout)
-    if layout is None or layout == store.layout:
-        return None
-    wide = ObsColumns(layout, len(store.all_rows))
-    for slot in (0, 1):
-        wide.slot = slot
-        store.copy_slot(slot, wide.view())
-    wide.slot = store.slot
-    return wide
-
-
 def fit_for_space(layout: Layout, space: Any) -> Layout:
     """`layout` with whole numbers as wide as the observation space says that they can be."""
     if isinstance(layout, dict):
@@ -206,14 +185,6 @@ def fit_for_space(layout: Layout, space: Any) -> Layout:
     if declared is None or np.dtype(declared).kind not in "iu" or np.dtype(layout[1]).kind == "f":
         return layout
     return layout[0], np.promote_types(layout[1], declared).str
-
-
-def as_objects(store: ObsColumns | ObjectStore, env_num: int) -> ObjectStore:
-    """The same observations in a store that takes any others too."""
-    objects = ObjectStore(env_num)
-    for row in range(env_num):
-        objects.write(row, store.row(row))
-    return objects
 
 
 def is_columnar_space(space: Any) -> bool:

@@ -121,26 +121,23 @@ class EnvRunner:
         try:
             return self.store.write_step(ids, observations)
         except DataError:
-            if not self._widen_store(observations):
-                if not may_differ:
-                    raise
-                self.store = obs_store.as_objects(self.store, self.env_num)
+            refitted = self._refitted(dict(zip(ids, observations)))
+            if refitted.layout is None and not may_differ:
+                raise
+            self.store = refitted
             return self.store.write_step(ids, observations)
 
     def _write_first(self, env_id: int, obs: Any) -> None:
         try:
             self.store.write(env_id, obs)
         except DataError:
-            if not self._widen_store([obs]):
-                self.store = obs_store.as_objects(self.store, self.env_num)
-            self.store.write(env_id, obs)
+            self.store = self._refitted({env_id: obs})
 
-    def _widen_store(self, observations: Sequence[Any]) -> bool:
-        """Whether the store takes observations now that did not fit its dtypes."""
-        wide = obs_store.widened(self.store, observations)
-        if wide is not None:
-            self.store = wide
-        return wide is not None
+    def _refitted(self, new: Mapping[int, Any]) -> Any:
+        """Another store, which takes these observations and, of other environments, the latest."""
+        # What was handed out of the old one stays as it is.
+        latest = [self.store.row(env_id) for env_id in range(self.env_num)]
+        return obs_store.store_for([new.get(env_id, obs) for env_id, obs in enumerate(latest)])
 
 
 class LocalRunner(EnvRunner):
