@@ -49,9 +49,17 @@ class EnvGroup:
     Args:
         env_fns: Id to the function that makes the environment.
         settings: Episodes and retries.
+        seeds: Of the first reset, by env id.
+        replay_paths: Where videos are saved, by env id.
     """
 
-    def __init__(self, env_fns: Mapping[int, Callable], settings: GroupSettings) -> None:
+    def __init__(
+        self,
+        env_fns: Mapping[int, Callable],
+        settings: GroupSettings,
+        seeds: Mapping[int, Seed],
+        replay_paths: Mapping[int, str],
+    ) -> None:
         self.settings = settings
         self.envs: dict[int, Any] = {}
         self.states = dict.fromkeys(env_fns, EnvState.VOID)
@@ -65,9 +73,10 @@ class EnvGroup:
         self._returns: dict[int, Any] = dict.fromkeys(env_fns, 0.0)
         self._seeds: dict[int, Seed] = {}
         self._to_seed: set[int] = set()
+        self.seed(seeds)
         self._renewals = dict.fromkeys(env_fns, 0)
         self._reset_kwargs: dict[int, dict[str, Any]] = {i: {} for i in env_fns}
-        self._replay_paths: dict[int, str] = {}
+        self._replay_paths = dict(replay_paths)
         self._reward_shape: tuple[int, ...] | None = None
         self._normalisers = NormaliserGroup()
         self.before_reset: Callable[[], None] | None = None

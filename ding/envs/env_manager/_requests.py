@@ -1,12 +1,12 @@
 """What callers ask of single environments, wherever a manager runs them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error, find_space
-from ding.envs.env_manager._runner import Asked, EnvRunner
+from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
 from ding.envs.running_statistics import Statistics, merged
 from ding.utils.errors import DataError, EnvError
@@ -70,7 +70,7 @@ class EnvRequests:
     @property
     def normalises(self) -> bool:
         """Whether environments normalise by statistics of what they have seen."""
-        return any(group.ask("normalises") for group in self._groups)
+        return any(self._ask_all("normalises"))
 
     def take_statistics(self) -> Statistics | None:
         """What normalising environments have seen since the last call.
@@ -82,8 +82,7 @@ class EnvRequests:
             self._normalises = self.normalises
         if not self._normalises:
             return None
-        parts = [group.ask("take_statistics") for group in self._groups]
-        return merged(part for part in parts if part)
+        return merged(part for part in self._ask_all("take_statistics") if part)
 
     def load_statistics(self, state: Statistics, frozen: bool = False) -> None:
         """Normalise by the statistics of a run, in all environments.
@@ -93,8 +92,7 @@ class EnvRequests:
             frozen: Whether nothing is added from now on, as in evaluations. Otherwise what was not
                 taken yet is kept, too.
         """
-        for group in self._groups:
-            group.ask("load_statistics", state, frozen)
+        self._ask_all("load_statistics", state, frozen)
 
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         self._seeds.update(seeds)
@@ -108,8 +106,7 @@ class EnvRequests:
             replay_path: A folder, or one per environment.
         """
         self._env_replay_path = replay_paths(replay_path, self._env_num)
-        for group in self._groups:
-            group.ask("save_replays", self._env_replay_path)
+        self._ask_all("save_replays", self._env_replay_path)
 
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
         self._ask(env_id, "call", "enable_save_figure", (figure_path,))
@@ -185,13 +182,12 @@ class EnvRequests:
 
     # ---- inside -------------------------------------------------------------------------------
 
-    @property
-    def _groups(self) -> Sequence[Asked]:
-        """Those who can be asked about the environments; nobody before the launch."""
-        return () if self._runner is None else self._runner.groups
-
     def _ask(self, env_id: int, method: str, *args: Any) -> Any:
-        return self._launched().group_of(env_id).ask(method, env_id, *args)
+        return self._launched().ask(method, env_id, *args)
+
+    def _ask_all(self, method: str, *args: Any) -> list[Any]:
+        """The answers of all who have environments; nobody before the launch."""
+        return [] if self._runner is None else self._runner.ask_all(method, *args)
 
     def _launched(self) -> EnvRunner:
         """

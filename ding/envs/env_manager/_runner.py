@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,6 @@ from ding.envs.vector_step import VectorStep
 from ding.utils.errors import DataError, EnvError
 
 
-class Asked(Protocol):
-    """Runs a method of an ``EnvGroup``, in this process or in another one."""
-
-    def ask(self, method: str, *args: Any) -> Any: ...
-
-
 class EnvRunner:
     """Runs environments from the launch of a manager to its end.
 
@@ -28,12 +22,13 @@ class EnvRunner:
         store: Their latest observations; ``None`` before the first reset.
         ready_list: Ids of those that wait for an action.
         ready_ids: The same, int64 ``[n]``.
-        groups: Those who can be asked about the environments.
+        groups: Those who can be asked about the environments: ``EnvGroup`` or the like of it in
+            another process.
         in_flight: Environments whose step is under way; only a runner that does not wait has any.
         steps_all: Whether environments that a step has no action for are stepped, too.
     """
 
-    groups: Sequence[Asked] = ()
+    groups: Sequence[Any] = ()
     in_flight: Sequence[int] = ()
     steps_all = False
 
@@ -68,14 +63,17 @@ class EnvRunner:
         """Step `ids`; ``Rows`` may be empty unless they are wanted."""
         raise NotImplementedError
 
-    def group_of(self, env_id: int) -> Asked:
-        """The one of `groups` that an environment is in."""
+    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+        """Run a method of the ``EnvGroup`` that an environment is in."""
         raise NotImplementedError
+
+    def ask_all(self, method: str, *args: Any) -> list[Any]:
+        """Run it in all of `groups`."""
+        return [group.ask(method, *args) for group in self.groups]
 
     def seed(self, seeds: Mapping[int, Seed]) -> None:
         """Seeds that the next reset of each environment takes."""
-        for group in self.groups:
-            group.ask("seed", seeds)
+        self.ask_all("seed", seeds)
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episodes depend on."""
@@ -86,8 +84,8 @@ class EnvRunner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up what `state_dict` gave; the environments are to be reset afterwards."""
-        for group in self.groups if state["envs"] else ():
-            group.ask("load_state_dict", state["envs"])
+        if state["envs"]:
+            self.ask_all("load_state_dict", state["envs"])
 
     # ---- inside ----------------------------------------------------------------------------------
 
@@ -158,9 +156,7 @@ class LocalRunner(EnvRunner):
         replay_paths: Mapping[int, str],
     ) -> None:
         super().__init__(len(env_fns))
-        self.group = EnvGroup(dict(enumerate(env_fns)), settings)
-        self.group.seed(seeds)
-        self.group.save_replays(replay_paths)
+        self.group = EnvGroup(dict(enumerate(env_fns)), settings, seeds, replay_paths)
         self.groups, self.states = [self.group], self.group.states
 
     def start(self) -> dict[str, Any]:
@@ -170,8 +166,8 @@ class LocalRunner(EnvRunner):
     def stop(self, wait: bool) -> None:
         self.group.close()
 
-    def group_of(self, env_id: int) -> Asked:
-        return self.group
+    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+        return self.group.ask(method, env_id, *args)
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
         group = self.group
@@ -214,9 +210,6 @@ class VectorRunner(EnvRunner):
         self._episode_count = np.zeros(env_num, np.int64)
         self._has_done = False  # some have played their episodes
         self._returns = np.zeros(env_num, np.float64)
-
-    def group_of(self, env_id: int) -> Asked:
-        return self
 
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
         """What can be asked of single environments: nothing."""

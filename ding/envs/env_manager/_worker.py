@@ -77,7 +77,7 @@ def serve(connection: Connection, spec: EnvWorkerSpec) -> None:
 
 class _Worker:
     def __init__(self, connection: Connection, spec: EnvWorkerSpec) -> None:
-        self.group = EnvGroup(spec.env_fns, spec.settings)
+        self.group = EnvGroup(spec.env_fns, spec.settings, spec.seeds, spec.replay_paths)
         self.group.has_process = True
         self._connection = connection
         self._spec = spec
@@ -171,8 +171,6 @@ class _Worker:
 
     def _build(self) -> dict[str, Any]:
         group, spec = self.group, self._spec
-        group.seed(spec.seeds)
-        group.save_replays(spec.replay_paths)
         group.build()
         group.replace(spec.renewals, spec.episode_count)
         if self._ids[0] != 0:

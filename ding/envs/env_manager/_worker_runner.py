@@ -13,7 +13,7 @@ import numpy as np
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed
-from ding.envs.env_manager._runner import Asked, EnvRunner
+from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._steps import Rows, vector_step
 from ding.envs.env_manager._wire import (
     HAS_SHARED_MEMORY,
@@ -94,8 +94,8 @@ class WorkerRunner(EnvRunner):
             self._shared.close()
         self._finalizer.detach()
 
-    def group_of(self, env_id: int) -> Asked:
-        return self._links[env_id // self._per_worker]
+    def ask(self, method: str, env_id: int, *args: Any) -> Any:
+        return self._links[env_id // self._per_worker].ask(method, env_id, *args)
 
     def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
         """Of a worker that does not answer, what its replacement would start with."""
