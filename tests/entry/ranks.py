@@ -11,6 +11,19 @@ import torch
 
 from ding.entry import serial_pipeline
 from ding.utils import dist_finalize, dist_init
+from ding.utils.callbacks import RunCallback
+
+
+class Ending(RunCallback):
+    """Ends the run after its second collection, if the folder asks for that."""
+
+    def __init__(self, folder, rank):
+        self.folder, self.rank = folder, rank
+
+    def on_collect(self, event):
+        with open(f"{self.folder}/told_by_{self.rank}", "a") as file:
+            print(event.train_iter, file=file)
+        return os.path.exists(f"{self.folder}/end_early") and event.train_iter > 0
 
 
 def main(folder, rank, world_size):
@@ -39,7 +52,12 @@ def main(folder, rank, world_size):
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type="sac")
     )
     # Each process has environments of its own.
-    policy = serial_pipeline((main_config, create_config), seed=rank, max_train_iter=4)
+    policy = serial_pipeline(
+        (main_config, create_config),
+        seed=rank,
+        max_train_iter=20 if os.path.exists(f"{folder}/end_early") else 4,
+        callbacks=[Ending(folder, rank)],
+    )
     state = policy.learn_mode.state_dict()
     torch.save({"alpha": state["alpha"], **state["model"]}, f"{folder}/{rank}.pt")
     dist_finalize()

@@ -52,10 +52,10 @@ def learns(exp="run"):
 
 
 class Diary(RunCallback):
-    """Writes down what it is told, and ends the run after the second evaluation."""
+    """Writes down what it is told, and ends the run by an evaluation when there were samples."""
 
     def __init__(self):
-        self.judged = 0
+        self.samples = 0
 
     def __getattribute__(self, name):
         if name.startswith("on_"):
@@ -63,16 +63,18 @@ class Diary(RunCallback):
                 print(name, file=file)
         return super().__getattribute__(name)
 
+    def on_collect(self, event):
+        self.samples += event.sample_count
+
     def on_evaluation(self, event):
-        self.judged += 1
-        return self.judged == 2
+        return self.samples > 0
 
 
-@pytest.mark.parametrize("by_config", [False, True])
+@pytest.mark.parametrize("by_config", [None, f"{__name__}:Diary", Diary])
 def test_callbacks_are_called_by_the_coordinator(by_config):
     configs = small_configs(stop_value=501)
-    if by_config:
-        configs[0].callbacks = [f"{__name__}:Diary"]
+    if by_config is not None:
+        configs[0].callbacks = [by_config]
     run = forked(parallel_pipeline, configs, 0, callbacks=None if by_config else [Diary()])
     run.join(60)
     assert run.exitcode == 0, Path("output.txt").read_text()
@@ -84,7 +86,6 @@ def test_callbacks_are_called_by_the_coordinator(by_config):
         *("on_start", "on_collect", "on_episode", "on_evaluation", "on_checkpoint", "on_end")
     }
     assert told.count("on_end") == 1
-    assert told.count("on_evaluation") == 2
 
 
 def test_wrong_callbacks_are_told_before_anything_is_started():
