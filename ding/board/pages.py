@@ -58,6 +58,10 @@ class BoardPages:
     def _runs(self) -> RunList:
         return RunList(self._root())
 
+    def look(self) -> None:
+        """Look for the runs before somebody asks for them."""
+        self._runs.summaries()
+
     def blueprint(self) -> flask.Blueprint:
         """
         Returns:

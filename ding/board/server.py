@@ -47,7 +47,8 @@ class BoardServer:
         self._host = host
         self._token = None if host in _LOOPBACK else secrets.token_urlsafe(16)
         app = flask.Flask(__name__, static_folder=None)
-        app.register_blueprint(BoardPages(lambda: folder, ask, self._token).blueprint())
+        pages = BoardPages(lambda: folder, ask, self._token)
+        app.register_blueprint(pages.blueprint())
         self._server = _listen(host, port, app)
         self._thread = threading.Thread(
             target=self._server.serve_forever,
@@ -55,6 +56,7 @@ class BoardServer:
             name="board",
             daemon=True,
         )
+        self._first_look = threading.Thread(target=pages.look, name="board-look", daemon=True)
 
     @property
     def url(self) -> str:
@@ -65,11 +67,13 @@ class BoardServer:
 
     def start(self) -> None:
         self._thread.start()
+        self._first_look.start()  # whoever opens the page takes longer than this
 
     def close(self) -> None:
         """Stop to listen."""
         self._server.shutdown()
         self._thread.join(durations.SERVER_STOP)
+        self._first_look.join(durations.SERVER_STOP)
         self._server.server_close()
 
 

@@ -20,7 +20,16 @@ async function ask(path, parameters) {
   return response;
 }
 
-export const fetchRuns = async () => (await ask("api/runs", {})).json();
+// The list is on its way while the rest of the page is loaded.
+let early = location.hash.startsWith("#/runs/") ? null : ask("api/runs", {});
+early?.catch(() => {}); // whoever shows the list says so
+
+export async function fetchRuns() {
+  const answer = early ?? ask("api/runs", {});
+  early = null;
+  return (await answer).json();
+}
+
 export const fetchRun = async (id, more = {}) => (await ask("api/run", { id, ...more })).json();
 export const videoAddress = (id, path) => `api/video?${new URLSearchParams({ id, path })}`;
 
