@@ -6,8 +6,8 @@ import stat
 from collections.abc import Container
 from contextlib import suppress
 
-from ding.utils.errors import CheckpointWriteError, ConfigError, DataError
-from ding.utils.file_helper import TEMPORARY_NAME
+from ding.utils.errors import ConfigError, DataError
+from ding.utils.file_helper import TEMPORARY_NAME, remove_file
 
 #: Temporary names are a little longer, and file systems allow 255 bytes.
 _LONGEST = 200
@@ -78,15 +78,7 @@ class SharedFolder:
             DataError: The name is not one that could be in this folder.
             CheckpointWriteError: It cannot be removed.
         """
-        path = self._path(name)
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise CheckpointWriteError(
-                f"cannot remove {path}: {error.strerror}", error.errno
-            ) from error
+        remove_file(self._path(name))
 
     def names(self, prefix: str = "") -> list[str]:
         """Finished files of this folder (not of those below) whose names start so, sorted."""

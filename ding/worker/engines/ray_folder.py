@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, NamedTuple
 
 from ding.utils import durations
-from ding.utils.errors import DataError
 from ding.utils.fact_file import read_facts, write_facts
 from ding.utils.file_helper import TEMPORARY_NAME, write_pieces
 from ding.utils.process_identity import process_identity, still_runs
 from ding.worker.engines.ray_messages import FileChange
+from ding.worker.engines.shared_folder import file_inside
 
 #: Bytes of one file in one message; the rest of it comes with the next.
 _MOST_BYTES = 64 << 20
@@ -44,7 +44,7 @@ class WorkerFolder:
         """Lay down files of the driver's; they do not count as changed."""
         with self._lock:
             for name, content in files.items():
-                path = _inside(self.path, name)
+                path = file_inside(self.path, name)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 write_pieces(path, [content])
                 found = os.stat(path)
@@ -150,7 +150,7 @@ def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
         DataError: A path leads out of the folder.
     """
     for change in changes:
-        path = _inside(root, change.path)
+        path = file_inside(root, change.path)
         if change.content is None:
             if os.path.isfile(path):
                 os.remove(path)
@@ -174,11 +174,3 @@ def read_files(root: str, paths: Iterable[str]) -> dict[str, bytes]:
             with open(path, "rb") as stream:
                 found[name] = stream.read()
     return found
-
-
-def _inside(root: str, name: str) -> str:
-    root = os.path.realpath(root)
-    path = os.path.realpath(os.path.join(root, name))
-    if os.path.commonpath([root, path]) != root or path == root:
-        raise DataError(f"{name!r} does not lie in the run folder {root}")
-    return path

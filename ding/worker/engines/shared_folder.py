@@ -69,7 +69,7 @@ class FolderArtifacts:
             DataError: The path leads out of the run's folder.
             TypeError: Something in the state cannot be stored safely.
         """
-        save_file(self._file(path), state)
+        save_file(file_inside(self._root, path), state)
 
     def load(self, path: str) -> State | None:
         """Read a state; ``None`` if there is none.
@@ -79,14 +79,20 @@ class FolderArtifacts:
             DataError: The path leads out of the run's folder.
         """
         try:
-            state: State = read_file(self._file(path))
+            state: State = read_file(file_inside(self._root, path))
         except CheckpointNotFoundError:
             return None
         return state
 
-    def _file(self, path: str) -> str:
-        root = os.path.realpath(self._root)
-        found = os.path.realpath(os.path.join(root, path))
-        if found == root or os.path.commonpath([root, found]) != root:
-            raise DataError(f"{path!r} does not lie in the run's folder {root}")
-        return found
+
+def file_inside(root: str, path: str) -> str:
+    """The absolute path of a file below a run's folder, links resolved.
+
+    Raises:
+        DataError: It leads out of the folder.
+    """
+    root = os.path.realpath(root)
+    found = os.path.realpath(os.path.join(root, path))
+    if found == root or os.path.commonpath([root, found]) != root:
+        raise DataError(f"{path!r} does not lie in the run folder {root}")
+    return found
