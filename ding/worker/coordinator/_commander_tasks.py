@@ -13,8 +13,8 @@ from easydict import EasyDict
 from ding.policy import create_policy
 from ding.utils.log_writer import ScalarWriter
 from ding.worker.coordinator._types import Config
-from ding.worker.coordinator.reported_values import mean_return
-from ding.worker.tasks import CollectorReport, CollectorTask, LearnerTask
+from ding.worker.coordinator.reported_values import as_count, mean_return
+from ding.worker.tasks import CollectorReport, CollectorTask, LearnerInfo, LearnerTask
 
 Note = TypeVar("Note")
 AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
@@ -143,6 +143,10 @@ class Trainee:
         """What settings depend on."""
         return {"learner_step": self.learner_step, "envstep": self.envstep}
 
+    def trained(self, info: LearnerInfo) -> None:
+        """A learner tells of its training."""
+        self.learner_step = max(self.learner_step, as_count(info.get("learner_step")))
+
 
 @dataclass(eq=False)
 class OpenTask:
@@ -167,6 +171,14 @@ class OpenTask:
     is_closing: bool = False
     is_last: bool = False
     is_greedy: bool = False
+
+    def count(self, steps: object) -> None:
+        """The collector tells how many env steps it has made so far."""
+        new = max(0, as_count(steps) - self.steps)
+        self.steps += new
+        if not self.is_eval:
+            self.trainee.envstep += new
+            self.trainee.greedy_steps += new if self.is_greedy else 0
 
 
 class TaskSpace(Generic[Note]):

@@ -1,8 +1,6 @@
 """What commanders share that train policies: tasks of learners and collectors, evaluations."""
 
 import math
-import threading
-import time
 import uuid
 from abc import abstractmethod
 from dataclasses import asdict, replace
@@ -12,7 +10,6 @@ from ding.utils import durations
 from ding.utils.default_helper import first_goal
 from ding.worker.coordinator._commander_tasks import (
     OpenTask,
-    TaskSpace,
     Trainee,
     collector_task,
     command_settings,
@@ -22,10 +19,7 @@ from ding.worker.coordinator._commander_tasks import (
     write_scalars,
 )
 from ding.worker.coordinator._types import Config, StateDict
-from ding.worker.coordinator.base_parallel_commander import (
-    BaseCommander,
-    commander_section,
-)
+from ding.worker.coordinator.base_parallel_commander import TaskCommander
 from ding.worker.coordinator.reported_values import as_count, mean_return
 from ding.worker.tasks import (
     CollectorInfo,
@@ -33,14 +27,13 @@ from ding.worker.tasks import (
     CollectorTask,
     FailedTask,
     LearnerInfo,
-    LearnerNews,
     LearnerTask,
 )
 
 _LAST_EVAL_TRIES = 3
 
 
-class PolicyCommander(BaseCommander):
+class PolicyCommander(TaskCommander):
     """Base of commanders that train: one learner per trainee, many collectors.
 
     Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
@@ -57,23 +50,12 @@ class PolicyCommander(BaseCommander):
         cfg: The main config.
     """
 
-    config: StateDict = dict(
-        collector_task_space=1,
-        learner_task_space=1,
-        eval_interval=60,
-        eval_share=0.0,
-        greedy_share=0.0,
-    )
+    config: StateDict = dict(eval_share=0.0, greedy_share=0.0)
     #: Whether the first task of a collector is an evaluation.
     _begins_with_eval = False
 
     def __init__(self, cfg: Config) -> None:
-        self._cfg = cfg
-        self._own = commander_section(cfg, type(self))
-        self._lock = threading.RLock()
-        self._clock = time.monotonic
-        self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
-        self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
+        super().__init__(cfg)
         self._setting = command_settings(cfg)
         self._run_id = uuid.uuid4().hex[:8]
         self._stop_value = float(first_goal(section(cfg, "env").get("stop_value", math.inf)))
@@ -108,13 +90,6 @@ class PolicyCommander(BaseCommander):
                     self._next_eval += self._own.eval_interval
             return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
 
-    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
-        """Take in what a learner reports: ``learner_step``."""
-        with self._lock:
-            trainee = self._learners.opened.get(task_id)
-            if trainee is not None:
-                self._update_step(trainee, info)
-
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
         """Take in the end of a learner's task.
 
@@ -125,7 +100,7 @@ class PolicyCommander(BaseCommander):
             trainee = self._learners.close(task_id)
             if trainee is None:
                 return str(finished_task.get("buffer_id") or "")
-            self._update_step(trainee, finished_task)
+            trainee.trained(finished_task)
             buffer_id = trainee.buffer_id
             if trainee.learner_step >= self._train_iterations:
                 self._is_trained_out = not self._learners.opened and not self._waiting
@@ -139,9 +114,6 @@ class PolicyCommander(BaseCommander):
             trainee = self._learners.close(task.get("task_id"))
             if trainee is not None:
                 self._waiting.append(trainee)
-
-    def _update_step(self, trainee: Trainee, info: LearnerInfo) -> None:
-        trainee.learner_step = max(trainee.learner_step, as_count(info.get("learner_step")))
 
     # ------------------------------------------------------------------ collectors
 
@@ -190,12 +162,6 @@ class PolicyCommander(BaseCommander):
                 job.is_closing = self._is_trained_out or self._is_wanted_back(task_id, job)
             return job.is_closing
 
-    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
-        with self._lock:
-            job = self._collectors.opened.get(task_id)
-            if job is not None:
-                self._count_steps(job, info.get("cur_step"))
-
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
         """Take in the end of a collector's task.
 
@@ -206,7 +172,7 @@ class PolicyCommander(BaseCommander):
             job = self._collectors.close(task_id)
             is_eval = job.is_eval if job else bool(finished_task.get("eval_flag", False))
             if job is not None and not is_eval:
-                self._count_steps(job, finished_task.get("step_count"))
+                job.count(finished_task.get("step_count"))
             if self.tb_logger is not None and job is not None:
                 counts = job.trainee.learner_step, job.trainee.envstep
                 write_scalars(self.tb_logger, is_eval, finished_task, *counts)
@@ -219,24 +185,14 @@ class PolicyCommander(BaseCommander):
             if job is not None and job.is_eval:
                 self._retry_evaluation(str(task.get("message") or "its collector failed"))
 
-    def increase_collector_task_space(self) -> None:
-        with self._lock:
-            self._collectors.increase()
-
-    def decrease_collector_task_space(self) -> None:
-        with self._lock:
-            self._collectors.decrease()
-
     def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
         """Whether this is the longest running job and an evaluation needs its collector, or its
         settings are older than ``eval_interval``."""
-        now = self._clock()
-        if self._is_eval_due(now - durations.EVAL_GRACE):
+        if self._is_eval_due(self._clock() - durations.EVAL_GRACE):
             jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
-        is_endless = not section(self._cfg, "env").get("collector_episode_num")
-        return is_endless and now - job.since >= self._own.eval_interval
+        return self._has_old_settings(job)
 
     def _wants_greedy(self, trainee: Trainee) -> bool:
         """Whether the next of its collectors is one that explores little."""
@@ -249,13 +205,6 @@ class PolicyCommander(BaseCommander):
         if others:
             return sum(others) + 1 <= share * (len(others) + 1)
         return trainee.greedy_steps < share * trainee.envstep
-
-    def _count_steps(self, job: OpenTask, steps: object) -> None:
-        new = max(0, as_count(steps) - job.steps)
-        job.steps += new
-        if not job.is_eval:
-            job.trainee.envstep += new
-            job.trainee.greedy_steps += new if job.is_greedy else 0
 
     def _task_seed(self, is_eval: bool) -> int:
         """Of the run for evaluations, which are to compare; each task's own for collecting."""

@@ -4,6 +4,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from easydict import EasyDict
@@ -13,14 +14,15 @@ from ding.utils.class_config import Configurable
 from ding.utils.errors import ConfigError
 from ding.utils.log_writer import ScalarWriter
 from ding.worker.coordinator._commander_tasks import (
+    OpenTask,
     TaskSpace,
+    Trainee,
     collector_task,
     command_settings,
     learner_task,
     section,
 )
 from ding.worker.coordinator._types import Config, StateDict
-from ding.worker.coordinator.reported_values import as_count
 from ding.worker.tasks import (
     CollectorInfo,
     CollectorReport,
@@ -110,9 +112,52 @@ class BaseCommander(Configurable, ABC):
         """Go on from a `state_dict`; no task is open then."""
 
 
+class TaskCommander(BaseCommander):
+    """Base of commanders that keep as many tasks open as there is space for, and count steps.
+
+    Args:
+        cfg: The main config, or a commander's section alone.
+    """
+
+    config: StateDict = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
+
+    def __init__(self, cfg: Config) -> None:
+        self._cfg = cfg
+        self._own = commander_section(cfg, type(self))
+        self._lock = threading.RLock()
+        self._clock = time.monotonic
+        self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
+        self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
+
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
+        with self._lock:
+            trainee = self._learners.opened.get(task_id)
+            if trainee is not None:
+                trainee.trained(info)
+
+    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
+        with self._lock:
+            job = self._collectors.opened.get(task_id)
+            if job is not None:
+                job.count(info.get("cur_step"))
+
+    def increase_collector_task_space(self) -> None:
+        with self._lock:
+            self._collectors.increase()
+
+    def decrease_collector_task_space(self) -> None:
+        with self._lock:
+            self._collectors.decrease()
+
+    def _has_old_settings(self, job: OpenTask) -> bool:
+        """Whether a task that would go on for ever was given out ``eval_interval`` ago."""
+        is_endless = not section(self._cfg, "env").get("collector_episode_num")
+        return is_endless and self._clock() - job.since >= self._own.eval_interval
+
+
 @COMMANDER_REGISTRY.register("naive")
-class NaiveCommander(BaseCommander):
-    """Keeps as many tasks open as there is space for.
+class NaiveCommander(TaskCommander):
+    """Hands out tasks of one policy without end, and never evaluates.
 
     Args:
         cfg: The main config, or ``collector_task_space`` and ``learner_task_space`` alone.
@@ -121,19 +166,10 @@ class NaiveCommander(BaseCommander):
         learner_info: The newest report of each learner's task, by the task's id.
     """
 
-    config: StateDict = dict(collector_task_space=1, learner_task_space=1, eval_interval=60)
-
     def __init__(self, cfg: Config) -> None:
-        own = commander_section(cfg, type(self))
-        self._cfg = cfg
-        self._lock = threading.Lock()
-        self._collectors = TaskSpace[float]("collector_task", own["collector_task_space"])
-        self._learners = TaskSpace[None]("learner_task", own["learner_task_space"])
+        super().__init__(cfg)
+        self._trainee = Trainee("naive_policy", "naive_buffer")
         self._setting = command_settings(cfg)[0] if section(cfg, "policy").get("type") else None
-        self._interval = float(own["eval_interval"])
-        self._clock = time.monotonic
-        self._facts = {"learner_step": 0, "envstep": 0}
-        self._steps: dict[str, int] = {}
         self.learner_info: dict[str, LearnerNews] = {}
         self.collector_task_finish_count = 0
         self.learner_task_finish_count = 0
@@ -152,43 +188,46 @@ class NaiveCommander(BaseCommander):
         with self._lock:
             if not self._collectors.has_room:
                 return None
-            task_id = self._collectors.open(self._clock())
-            settings: dict[str, object] = dict(eval_flag=False, policy_update_path=_NAIVE_POLICY)
+            task_id = self._collectors.open(
+                OpenTask(self._trainee, is_eval=False, since=self._clock())
+            )
+            settings: dict[str, object] = {
+                "eval_flag": False,
+                "policy_update_path": self._trainee.policy_id,
+            }
             if self._setting is not None:
-                settings["collect_setting"] = self._setting(self._facts)
-        return collector_task(self._cfg, task_id, _NAIVE_BUFFER, **settings)
+                settings["collect_setting"] = self._setting(self._trainee.facts())
+        return collector_task(self._cfg, task_id, self._trainee.buffer_id, **settings)
 
     def get_learner_task(self) -> LearnerTask | None:
         with self._lock:
             if not self._learners.has_room:
                 return None
-            task_id = self._learners.open(None)
-        return learner_task(self._cfg, task_id, _NAIVE_POLICY, _NAIVE_BUFFER)
+            task_id = self._learners.open(self._trainee)
+        return learner_task(self._cfg, task_id, self._trainee.policy_id, self._trainee.buffer_id)
 
     def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is over; one without an end is, when its settings are old."""
         if super().judge_collector_finish(task_id, info):
             return True
-        if self._setting is None or section(self._cfg, "env").get("collector_episode_num"):
-            return False
-        since = self._collectors.opened.get(task_id)
-        return since is not None and self._clock() - since >= self._interval
+        job = self._collectors.opened.get(task_id)
+        return self._setting is not None and job is not None and self._has_old_settings(job)
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> None:
         with self._lock:
-            self._close_collector(task_id)
+            self._collectors.close(task_id)
             self.collector_task_finish_count += 1
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
         with self._lock:
             self._learners.close(task_id)
             self.learner_task_finish_count += 1
-        return str(finished_task.get("buffer_id") or _NAIVE_BUFFER)
+        return str(finished_task.get("buffer_id") or self._trainee.buffer_id)
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it."""
         with self._lock:
-            self._close_collector(task.get("task_id"))
+            self._collectors.close(task.get("task_id"))
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it."""
@@ -198,54 +237,30 @@ class NaiveCommander(BaseCommander):
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
         """Keep what a learner tells: how much collectors explore depends on its step."""
         with self._lock:
+            super().update_learner_info(task_id, info)
             self.learner_info[task_id] = {**info}
             while len(self.learner_info) > MAX_LEARNER_INFO:
                 del self.learner_info[next(iter(self.learner_info))]
-            step = self._facts["learner_step"]
-            self._facts["learner_step"] = max(step, as_count(info.get("learner_step")))
-
-    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
-        with self._lock:
-            if task_id in self._collectors.opened:
-                new = as_count(info.get("cur_step")) - self._steps.get(task_id, 0)
-                self._steps[task_id] = self._steps.get(task_id, 0) + max(0, new)
-                self._facts["envstep"] += max(0, new)
-
-    def _close_collector(self, task_id: object) -> None:
-        self._collectors.close(task_id)
-        self._steps.pop(str(task_id), None)
-
-    def increase_collector_task_space(self) -> None:
-        with self._lock:
-            self._collectors.increase()
-
-    def decrease_collector_task_space(self) -> None:
-        with self._lock:
-            self._collectors.decrease()
 
     def weights_files(self) -> list[str]:
-        return [_NAIVE_POLICY]
+        return [self._trainee.policy_id]
 
     def state_dict(self) -> StateDict:
         with self._lock:
             return {
                 "collector_task_finish_count": self.collector_task_finish_count,
                 "learner_task_finish_count": self.learner_task_finish_count,
-                "facts": dict(self._facts),
+                "facts": self._trainee.facts(),
             }
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         with self._lock:
             self._collectors.opened.clear()
             self._learners.opened.clear()
-            self._steps.clear()
             self.learner_info.clear()
-            self._facts = dict(state_dict["facts"])
+            self._trainee = replace(self._trainee, **state_dict["facts"])
             self.collector_task_finish_count = state_dict["collector_task_finish_count"]
             self.learner_task_finish_count = state_dict["learner_task_finish_count"]
-
-
-_NAIVE_BUFFER, _NAIVE_POLICY = "naive_buffer", "naive_policy"
 
 
 def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:

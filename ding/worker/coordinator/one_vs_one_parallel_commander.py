@@ -38,7 +38,7 @@ class OneVsOneCommander(PolicyCommander):
         ConfigError: A league that cannot be.
     """
 
-    config: StateDict = dict(collector_task_space=2, learner_task_space=1, eval_interval=60)
+    config: StateDict = dict(collector_task_space=2)
 
     def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)

@@ -12,13 +12,7 @@ from ding.worker.coordinator._types import StateDict
 class SoloCommander(PolicyCommander):
     """One policy and one buffer, made with the learner's task; all collectors work for them."""
 
-    config: StateDict = dict(
-        collector_task_space=1,
-        learner_task_space=1,
-        eval_interval=60,
-        eval_share=0.1,
-        greedy_share=0.5,
-    )
+    config: StateDict = dict(eval_share=0.1, greedy_share=0.5)
     _begins_with_eval = True
 
     def _new_trainee(self) -> Trainee | None:
