@@ -41,8 +41,6 @@ class BCQPolicy(QActorCritic):
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="bcq",
-        priority=False,
-        priority_IS_weight=False,
         random_collect_size=10000,
         action_space="continuous",
         nstep=1,
@@ -52,20 +50,15 @@ class BCQPolicy(QActorCritic):
             phi=0.05,
         ),
         learn=dict(
-            update_per_collect=1,
             batch_size=100,
             learning_rate_q=3e-4,
             learning_rate_policy=3e-4,
             learning_rate_vae=3e-4,
-            # How far the target moves towards the network at each update.
-            target_theta=0.005,
-            discount_factor=0.99,
             lmbda=0.75,
-            ignore_done=False,
             # The actor's last layer starts uniform within this, so that it changes little.
             init_w=3e-3,
         ),
-        collect=dict(n_sample=1, unroll_len=1),
+        collect=dict(n_sample=1),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 

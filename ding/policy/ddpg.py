@@ -37,8 +37,6 @@ class DDPGPolicy(QActorCritic):
     }
     config: dict[str, Any] = dict(
         type="ddpg",
-        priority=False,
-        priority_IS_weight=False,
         nstep=1,
         # Samples from uniform actions, before the first update.
         random_collect_size=25000,
@@ -48,14 +46,8 @@ class DDPGPolicy(QActorCritic):
         reward_batch_norm=False,
         multi_agent=False,
         learn=dict(
-            update_per_collect=1,
-            batch_size=256,
             learning_rate_actor=1e-3,
             learning_rate_critic=1e-3,
-            ignore_done=False,
-            # How far the target moves towards the network at each update of the actor.
-            target_theta=0.005,
-            discount_factor=0.99,
             # The actor and the target are updated each so many updates of the critics.
             actor_update_freq=1,
             # Noise on the target's actions, of `noise_sigma` and within `noise_range`.
@@ -63,7 +55,7 @@ class DDPGPolicy(QActorCritic):
             noise_sigma=0.2,
             noise_range=dict(min=-0.5, max=0.5),
         ),
-        collect=dict(unroll_len=1, noise_sigma=0.1),
+        collect=dict(noise_sigma=0.1),
         other=dict(replay_buffer=dict(replay_buffer_size=100000)),
     )
 

@@ -36,8 +36,6 @@ class IQLPolicy(QActorCritic):
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="iql",
-        priority=False,
-        priority_IS_weight=False,
         random_collect_size=10000,
         transition_with_policy_data=True,
         multi_agent=False,
@@ -48,19 +46,13 @@ class IQLPolicy(QActorCritic):
             critic_head_hidden_size=256,
         ),
         learn=dict(
-            update_per_collect=1,
-            batch_size=256,
             # Of the critics and the value.
             learning_rate_q=3e-4,
             learning_rate_policy=3e-4,
-            # How far the target moves towards the network at each update.
-            target_theta=0.005,
-            discount_factor=0.99,
             tau=0.7,
             beta=3.0,
-            ignore_done=False,
         ),
-        collect=dict(n_sample=1, unroll_len=1),
+        collect=dict(n_sample=1),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
-from ding.policy.dqn import DQNPolicy
-from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
+from ding.policy.sql import SoftQPolicy
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -16,7 +15,7 @@ _LOG_POLICY_RANGE = (-1.0, 0.0)
 
 
 @POLICY_REGISTRY.register("mdqn")
-class MDQNPolicy(DQNPolicy):
+class MDQNPolicy(SoftQPolicy):
     """Adds ``m_alpha * entropy_tau * log π(a | s)`` to the reward; π is softmax(Q / entropy_tau).
 
     π and the next state's soft value are those of the target network. With ``nstep > 1`` the
@@ -36,7 +35,7 @@ class MDQNPolicy(DQNPolicy):
 
     def _target_output(self, batch: Batch) -> dict[str, Any]:
         here = self._target_model.forward(batch["obs"])["logit"]
-        return {**self._target_model.forward(batch["next_obs"]), "logit_here": here}
+        return {**super()._target_output(batch), "logit_here": here}
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         tau = self._tau
@@ -44,17 +43,5 @@ class MDQNPolicy(DQNPolicy):
         done_log_policy = log_policy.gather(-1, action.unsqueeze(-1)).squeeze(-1)
         bonus = self._m_alpha * (tau * done_log_policy).clamp(*_LOG_POLICY_RANGE)
         reward = torch.cat([batch["reward"][:1] + bonus, batch["reward"][1:]])
-        # q_nstep_sql_td_error's soft value, tau * logsumexp(Q / tau), is E_π[Q - tau * log π].
-        data = q_nstep_td_data(
-            output["logit"],
-            target["logit"],
-            action,
-            None,
-            reward,
-            batch["done"],
-            batch["weight"],
-        )
-        loss, error, _ = q_nstep_sql_td_error(
-            data, self._gamma, tau, self._nstep, value_gamma=batch.get("value_gamma")
-        )
-        return loss, error.detach().sqrt()
+        batch = {**batch, "reward": reward}
+        return self._soft_loss(batch, action, output["logit"], target["logit"], tau)

@@ -21,6 +21,21 @@ class QActorCritic(NStepPolicy):
     the values have one more dimension, ``[B, agents]``; reward and end are the team's.
     """
 
+    config: dict[str, Any] = dict(
+        priority=False,
+        priority_IS_weight=False,
+        learn=dict(
+            update_per_collect=1,
+            batch_size=256,
+            # How far the target moves towards the network at each update of the actor.
+            target_theta=0.005,
+            discount_factor=0.99,
+            ignore_done=False,
+        ),
+        collect=dict(unroll_len=1),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
+    )
+
     #: Keys under ``learn`` with the learning rates of critics and actor.
     _critic_lr, _actor_lr = "learning_rate_q", "learning_rate_policy"
     _saves_target = True

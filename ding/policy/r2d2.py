@@ -148,9 +148,8 @@ class R2D2Policy(RecurrentPolicy):
         states = tree_rows(batch["prev_state"])
         if burnin:
             with torch.no_grad():
-                warm = network({"obs": tree_take(obs, slice(0, burnin)), "prev_state": states})[
-                    "next_state"
-                ]
+                first = {"obs": tree_take(obs, slice(0, burnin)), "prev_state": states}
+                warm = network(first)["next_state"]
             # Where an episode begins there is nothing to warm up with.
             warmed = batch["mask"][0].bool().tolist()
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]

@@ -24,8 +24,6 @@ class _SoftActorCritic(QActorCritic):
     """
 
     config: dict[str, Any] = dict(
-        priority=False,
-        priority_IS_weight=False,
         nstep=1,
         # Samples before the first update; they come from the untrained policy itself.
         random_collect_size=10000,
@@ -33,24 +31,18 @@ class _SoftActorCritic(QActorCritic):
         multi_agent=False,
         model=dict(twin_critic=True),
         learn=dict(
-            update_per_collect=1,
-            batch_size=256,
             learning_rate_q=3e-4,
             learning_rate_policy=3e-4,
             learning_rate_alpha=3e-4,
-            # How far the target moves towards the network at each update.
-            target_theta=0.005,
-            discount_factor=0.99,
             alpha=0.2,
             auto_alpha=True,
             log_space=True,
             # None: minus the number of action dimensions; 0.98 log(n) of n discrete actions.
             target_entropy=None,
-            ignore_done=False,
             # The actor's last layers start uniform within this, so that first actions are near 0.
             init_w=3e-3,
         ),
-        collect=dict(n_sample=1, unroll_len=1, collector_logit=False),
+        collect=dict(n_sample=1, collector_logit=False),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 

@@ -11,8 +11,31 @@ from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 
+class SoftQPolicy(DQNPolicy):
+    """Q-learning where the next state is worth ``alpha * logsumexp(Q / alpha)``.
+
+    That is the value of ``softmax(Q / alpha)`` with its entropy, ``E[Q - alpha * log π]``.
+    """
+
+    def _target_output(self, batch: Batch) -> dict[str, Any]:
+        # The soft value takes all actions: none has to be chosen.
+        return self._target_model.forward(batch["next_obs"])
+
+    def _soft_loss(
+        self, batch: Batch, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
+    ) -> Loss:
+        """Loss, and the absolute TD error of each sample ``[B]``."""
+        data = q_nstep_td_data(
+            *(q, next_q, action, None), *(batch["reward"], batch["done"], batch["weight"])
+        )
+        loss, error, _ = q_nstep_sql_td_error(
+            data, self._gamma, alpha, self._nstep, value_gamma=batch.get("value_gamma")
+        )
+        return loss, error.detach().sqrt()
+
+
 @POLICY_REGISTRY.register("sql")
-class SQLPolicy(DQNPolicy):
+class SQLPolicy(SoftQPolicy):
     """Maximises the return and the entropy of its actions, weighted by ``learn.alpha``.
 
     The next state is worth ``alpha * logsumexp(Q / alpha)``; while collecting, actions are drawn
@@ -28,24 +51,8 @@ class SQLPolicy(DQNPolicy):
         super()._init_learn()
         self._alpha = _temperature(self._cfg)
 
-    def _target_output(self, batch: Batch) -> dict[str, Any]:
-        # The soft value takes all actions: none has to be chosen.
-        return self._target_model.forward(batch["next_obs"])
-
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
-        data = q_nstep_td_data(
-            output["logit"],
-            target["logit"],
-            action,
-            None,
-            batch["reward"],
-            batch["done"],
-            batch["weight"],
-        )
-        loss, error, _ = q_nstep_sql_td_error(
-            data, self._gamma, self._alpha, self._nstep, value_gamma=batch.get("value_gamma")
-        )
-        return loss, error.detach().sqrt()
+        return self._soft_loss(batch, action, output["logit"], target["logit"], self._alpha)
 
     def _init_collect(self) -> None:
         super()._init_collect()

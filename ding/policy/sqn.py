@@ -10,16 +10,15 @@ import torch
 from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
-from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call
-from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
+from ding.policy.sql import SoftQPolicy
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("sqn")
-class SQNPolicy(DQNPolicy):
+class SQNPolicy(SoftQPolicy):
     """Discrete SAC without an actor: the policy is ``softmax(Q / alpha)``.
 
     ``alpha`` begins at ``learn.alpha`` and follows the policy's entropy, in nats: above
@@ -59,7 +58,7 @@ class SQNPolicy(DQNPolicy):
 
     _explorer = "eps_greedy_multinomial_sample"
     _learned = {
-        **DQNPolicy._learned,
+        **SoftQPolicy._learned,
         "log_alpha": "_log_alpha",
         "optimizer_alpha": "_alpha_optimizer",
     }
@@ -77,34 +76,16 @@ class SQNPolicy(DQNPolicy):
         log = super()._forward_learn(data)
         return {**log, "alpha": self._log_alpha.exp().item(), "entropy": self._entropy}
 
-    def _target_output(self, batch: Batch) -> dict[str, Any]:
-        # The soft value takes all actions: none has to be chosen.
-        return self._target_model.forward(batch["next_obs"])
-
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         alpha = self._log_alpha.detach().exp()
-        parts = []
-        for q in output["q_value"]:
-            data = q_nstep_td_data(
-                *(q, target["logit"], action, None),
-                *(batch["reward"], batch["done"], batch["weight"]),
-            )
-            parts.append(
-                q_nstep_sql_td_error(
-                    data,
-                    self._gamma,
-                    alpha,  # type: ignore[arg-type]
-                    self._nstep,
-                    value_gamma=batch.get("value_gamma"),
-                )
-            )
-        losses, errors, _ = zip(*parts)
+        losses, errors = zip(
+            *(self._soft_loss(batch, action, q, target["logit"], alpha) for q in output["q_value"])
+        )
         log_policy = (output["logit"].detach() / alpha).log_softmax(-1)
         entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
         self._entropy = entropy.item()
         alpha_loss = self._log_alpha * (entropy - self._cfg.learn.target_entropy)
-        priority = torch.stack(errors).detach().sqrt().mean(0)
-        return torch.stack(losses).sum() + alpha_loss, priority
+        return torch.stack(losses).sum() + alpha_loss, torch.stack(errors).mean(0)
 
     def _update(self, loss: Tensor) -> None:
         self._alpha_optimizer.zero_grad()

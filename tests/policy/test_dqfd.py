@@ -74,12 +74,13 @@ def test_parts_of_the_loss(weights, part):
 
 
 def test_the_margin_spares_what_is_best_by_far():
-    policy = build(TableQ(), learn=dict(margin_function=0.8))
-    data = samples().with_columns(action=torch.tensor([1, 1]))
-    q = torch.tensor([TABLE[0], TABLE[1]])
-    batch = {"is_expert": torch.ones(2), "weight": None}
+    alone = dict(lambda_one_step_td=0.0, lambda1=0.0, lambda3=0.0, margin_function=0.8)
+    policy = build(TableQ(), learn=alone)
+    data = samples().with_columns(action=np.array([1, 1]), is_expert=np.ones(2, np.float32))
     # 2 against 1 + 0.8, 4 against 3 + 0.8: nothing is short.
-    assert policy._margin_loss(batch, data.columns["action"], q) == 0
+    assert policy.learn_mode.forward(data)["total_loss"] == 0
+    data = data.with_columns(action=np.array([0, 0]))
+    assert policy.learn_mode.forward(data)["total_loss"] > 0
 
 
 def test_samples_have_the_next_step_beside_the_nth():
