@@ -25,7 +25,19 @@ qrdqn_nstep_td_data = namedtuple(
 def dist_1step_td_error(
     data: Any, gamma: float, v_min: float, v_max: float, n_atom: int
 ) -> torch.Tensor:
-    """One-step ``dist_nstep_td_error`` with ``reward`` ``[B]``; returns the loss alone."""
+    """One-step `dist_nstep_td_error` (Bellemare et al. 2017, algorithm 1).
+
+    Args:
+        data: `dist_1step_td_data`: ``dist`` and ``next_dist`` ``[B, N, n_atom]``, actions ``[B]``
+            int64, ``reward``, ``done`` and ``weight`` (or None) ``[B]``.
+        gamma: Discount factor.
+        v_min: Return of the first atom.
+        v_max: Return of the last atom.
+        n_atom: Number of atoms.
+
+    Returns:
+        The loss, a scalar.
+    """
     data = dist_nstep_td_data(*data)
     data = data._replace(reward=data.reward.unsqueeze(0))
     return dist_nstep_td_error(data, gamma, v_min, v_max, n_atom)[0]

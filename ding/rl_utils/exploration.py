@@ -42,7 +42,15 @@ class BaseNoise(ABC):
 
 
 class GaussianNoise(BaseNoise):
-    """Independent draws from a normal distribution."""
+    """Independent draws from a normal distribution, float32 of the shape that is asked for.
+
+    Args:
+        mu: Mean.
+        sigma: Standard deviation, 0 or more.
+
+    Raises:
+        ValueError: ``sigma`` is negative.
+    """
 
     def __init__(self, mu: float = 0.0, sigma: float = 1.0) -> None:
         super().__init__()
@@ -108,7 +116,11 @@ _NOISES: dict[str, Callable[..., BaseNoise]] = {"gauss": GaussianNoise, "ou": OU
 
 
 def create_noise_generator(noise_type: str, noise_kwargs: dict) -> BaseNoise:
-    """Build noise by name, ``'gauss'`` or ``'ou'``.
+    """Build noise by name.
+
+    Args:
+        noise_type: ``'gauss'`` or ``'ou'`` (Ornstein and Uhlenbeck).
+        noise_kwargs: Arguments of `GaussianNoise` or `OUNoise`.
 
     Raises:
         KeyError: An unknown name.

@@ -93,7 +93,17 @@ def q_1step_td_error(
 def q_v_1step_td_error(
     data: Any, gamma: float, criterion: nn.Module = nn.MSELoss(reduction="none")
 ) -> Loss:
-    """``q_1step_td_error`` with the next state's value ``v`` ``[B]`` as the target's."""
+    """`q_1step_td_error` with the next state's value as the target's.
+
+    Args:
+        data: `q_v_1step_td_data`: ``q`` ``[B, N]``, ``v`` (of the next state) ``[B]``, ``act``
+            ``[B]`` int64, ``reward``, ``done`` and ``weight`` (or None) ``[B]``.
+        gamma: Discount factor.
+        criterion: Loss of each element.
+
+    Returns:
+        The weighted mean, a scalar, and the loss of each row, ``[B]``.
+    """
     q, v, act, reward, done, weight = data
     target = nstep_return(nstep_return_data(reward.unsqueeze(0), v, done), gamma, 1)
     return _loss(criterion, _of_action(q, act), target, weight)
@@ -166,7 +176,19 @@ def q_nstep_td_error_with_rescale(
     trans_fn: Any = value_transform,
     inv_trans_fn: Any = value_inv_transform,
 ) -> Loss:
-    """``q_nstep_td_error`` of a network that predicts squashed values (Pohlen et al. 2018)."""
+    """`q_nstep_td_error` of a network that predicts squashed values (Pohlen et al. 2018).
+
+    Shapes are as there. The target is ``trans_fn(reward + gamma ** nstep * inv_trans_fn(next_q))``.
+
+    Args:
+        data: `q_nstep_td_data`.
+        gamma: Discount factor.
+        nstep: Number of rewards of a target.
+        value_gamma: Discounts of the next values, ``[B]``, for targets of fewer steps.
+        criterion: Loss of each element.
+        trans_fn: Squashes.
+        inv_trans_fn: Its inverse.
+    """
     q, next_n_q, action, next_n_action, reward, done, weight = data
     next_value = inv_trans_fn(_of_action(next_n_q, next_n_action))
     target = trans_fn(_target(reward, next_value, done, gamma, nstep, False, value_gamma))

@@ -40,7 +40,16 @@ _SCALARS = (bool, int, float, np.generic)
 
 
 def to_device(item: Any, device: str, ignore_keys: list = []) -> Any:
-    """Move tensors and modules to ``device``; arrays, numbers, strings and None stay."""
+    """Move tensors and modules to ``device``; arrays, numbers, strings and None stay.
+
+    Args:
+        item: Nested mappings and sequences.
+        device: As torch names it, ``'cuda:0'``.
+        ignore_keys: Of mappings; what is under them stays.
+
+    Raises:
+        TypeError: A leaf of another type.
+    """
 
     def move(leaf: Any) -> Any:
         if isinstance(leaf, torch.Tensor | torch.nn.Module):

@@ -26,9 +26,11 @@ class PCGrad:
         return self._optim
 
     def zero_grad(self) -> None:
+        """Set the gradients of all parameters to none."""
         self._optim.zero_grad(set_to_none=True)
 
     def step(self) -> None:
+        """Let the optimiser take its step."""
         self._optim.step()
 
     def pc_backward(self, objectives: Sequence[torch.Tensor]) -> None:

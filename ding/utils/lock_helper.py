@@ -31,9 +31,11 @@ class LockContext:
         )
 
     def acquire(self) -> None:
+        """Take the lock; waits until it is free."""
         self.lock.acquire()
 
     def release(self) -> None:
+        """Let others have it."""
         self.lock.release()
 
     def __enter__(self) -> None:
@@ -96,7 +98,11 @@ class FcntlContext:
 
 
 def get_file_lock(name: str, op: str) -> FcntlContext:
-    """The lock beside file `name`: shared for ``op='read'``, exclusive for ``'write'``."""
+    """The lock beside file `name`: shared for ``op='read'``, exclusive for ``'write'``.
+
+    Raises:
+        ValueError: Another ``op``.
+    """
     if op not in ("read", "write"):
         raise ValueError(f"op must be 'read' or 'write', got {op!r}")
     return FcntlContext(f"{name}.lock", shared=op == "read")

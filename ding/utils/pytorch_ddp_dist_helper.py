@@ -64,7 +64,11 @@ def allreduce_with_indicator(grad: "torch.Tensor", indicator: "torch.Tensor") ->
 
 
 def allreduce_async(name: str, x: "torch.Tensor") -> None:
-    """`allreduce` that goes on in the background until `synchronize`; `name` must be new."""
+    """`allreduce` that goes on in the background until `synchronize`.
+
+    Raises:
+        ValueError: One of this name is under way.
+    """
     if dist := _active():
         if name in _pending:
             raise ValueError(f"an allreduce named {name!r} is under way: call synchronize() first")
@@ -87,6 +91,9 @@ def allreduce_data(x: "int | float | torch.Tensor", op: str) -> "int | float | t
     """The sum (``op='sum'``) or mean (``'avg'``) over all processes; tensors in place.
 
     A number comes back as a number, of the kind that it was.
+
+    Raises:
+        ValueError: Another ``op``.
     """
     if op not in ("sum", "avg"):
         raise ValueError(f"op must be 'sum' or 'avg', got {op!r}")

@@ -34,9 +34,17 @@ def build_encoder(
     norm_type: str | None = None,
     dropout: float | None = None,
 ) -> "FCEncoder | ConvEncoder":
-    """The encoder that fits ``obs_shape``: an int or ``[n]`` for vectors, ``[C, H, W]`` for images.
+    """The encoder that fits a shape.
 
-    Dropout is for vectors; images have none.
+    Args:
+        obs_shape: ``n`` or ``[n]`` for vectors, ``[C, H, W]`` for images.
+        hidden_size_list: As for `FCEncoder` or `ConvEncoder`, and so are the others.
+        activation: A module, or the name of one.
+        norm_type: How layers are normalised.
+        dropout: For vectors; images have none.
+
+    Raises:
+        ConfigError: Another shape.
     """
     shape = _as_tuple(obs_shape)
     if len(shape) == 1:
@@ -54,8 +62,17 @@ def build_encoder(
 class FCEncoder(nn.Module):
     """Linear layers for vectors: ``[*, obs_shape] float32`` to ``[*, hidden_size_list[-1]]``.
 
-    With ``res_block`` the first size is one linear layer and every further size, which has to be
-    the same, one residual block.
+    Args:
+        obs_shape: Numbers per observation, ``n`` or ``[n]``.
+        hidden_size_list: Width of each layer.
+        res_block: Whether every size after the first, which has to be the same, is a residual
+            block rather than a layer.
+        activation: A module, or the name of one (``'tanh'``).
+        norm_type: ``'BN'``, ``'LN'`` or none, after each layer.
+        dropout: Probability of zeros after each layer; none if not given.
+
+    Raises:
+        ConfigError: Shapes or sizes that do not fit each other.
     """
 
     def __init__(
@@ -103,6 +120,19 @@ class ConvEncoder(nn.Module):
 
     The first ``len(kernel_size)`` of ``hidden_size_list`` are channels of convolutions, the last is
     the width of the output; sizes between them, equal to the last channels, are residual blocks.
+
+    Args:
+        obs_shape: ``[C, H, W]``.
+        hidden_size_list: Channels and width, as said above.
+        activation: A module, or the name of one (``'tanh'``).
+        kernel_size: Of each convolution, in pixels.
+        stride: Of each convolution, in pixels.
+        padding: Of each convolution, in pixels; none if not given.
+        layer_norm: Whether the output is normalised over its width.
+        norm_type: Of the residual blocks: ``'BN'``, ``'LN'``, ``'IN'``, ``'GN'`` or none.
+
+    Raises:
+        ConfigError: Shapes or sizes that do not fit each other.
     """
 
     def __init__(

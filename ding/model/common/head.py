@@ -218,7 +218,14 @@ class ReparameterizationHead(nn.Module):
 
 
 class MultiHead(nn.Module):
-    """One head per action dimension; every output becomes a list with one entry per head."""
+    """One head per action dimension; every output becomes a list with one entry per head.
+
+    Args:
+        head_cls: Class of the heads.
+        hidden_size: Width of the input ``[B, hidden_size]``.
+        output_size_list: Number of actions of each dimension.
+        **head_kwargs: For each head.
+    """
 
     def __init__(
         self,

@@ -23,7 +23,13 @@ def _scaled_(layer: Layer, scale: float) -> Layer:
 
 
 class IMPALACnnResidualBlock(nn.Module):
-    """``x + conv(relu(conv(relu(x))))``, shape kept; ``scale`` is for the initial weights."""
+    """``x + conv(relu(conv(relu(x))))``; the shape ``[B, in_channnel, H, W]`` is kept.
+
+    Args:
+        in_channnel: Channels of input and output.
+        scale: Gain of the initial weights, shared by the two convolutions.
+        batch_norm: Whether each convolution's input is normalised over the batch.
+    """
 
     def __init__(self, in_channnel: int, scale: float = 1, batch_norm: bool = False) -> None:
         super().__init__()
@@ -35,6 +41,7 @@ class IMPALACnnResidualBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(in_channnel) if batch_norm else nn.Identity()
 
     def residual(self, x: torch.Tensor) -> torch.Tensor:
+        """What is added to the input, ``[B, in_channnel, H, W]``."""
         x = self.conv0(F.relu(self.bn0(x)))
         return self.conv1(F.relu(self.bn1(x)))
 
@@ -43,7 +50,19 @@ class IMPALACnnResidualBlock(nn.Module):
 
 
 class IMPALACnnDownStack(nn.Module):
-    """A convolution, a max-pool that halves height and width, then ``nblock`` residual blocks."""
+    """A convolution, a max-pool that halves height and width, then residual blocks.
+
+    ``[B, in_channnel, H, W]`` to ``[B, out_channel, ceil(H / 2), ceil(W / 2)]``; H and W are kept
+    without the pool.
+
+    Args:
+        in_channnel: Channels of the input. (The name is that of the public API.)
+        nblock: Number of residual blocks.
+        out_channel: Channels of the output.
+        scale: Gain of the initial weights, shared by the blocks.
+        pool: Whether there is a max-pool.
+        **kwargs: For each `IMPALACnnResidualBlock`.
+    """
 
     def __init__(
         self,
@@ -78,9 +97,19 @@ class IMPALACnnDownStack(nn.Module):
 
 
 class IMPALAConvEncoder(nn.Module):
-    """Images ``[B, C, H, W]``, any dtype, to ``[B, outsize]``; pixels are divided by ``scale_ob``.
+    """Images ``[B, C, H, W]``, any dtype, to ``[B, outsize] float32`` (Espeholt et al. 2018).
 
-    Further keyword arguments go to `IMPALACnnResidualBlock` (``batch_norm``).
+    Args:
+        obs_shape: ``[C, H, W]``.
+        channels: Of each stack of convolution, pool and residual blocks.
+        outsize: Numbers per image.
+        scale_ob: What pixels are divided by.
+        nblock: Residual blocks of each stack.
+        final_relu: Whether the output is not negative.
+        **kwargs: For each `IMPALACnnResidualBlock` (``batch_norm``).
+
+    Raises:
+        ConfigError: ``obs_shape`` is not that of an image.
     """
 
     name = "IMPALAConvEncoder"

@@ -160,7 +160,17 @@ class BDQ(nn.Module):
 
 @MODEL_REGISTRY.register("c51dqn")
 class C51DQN(_QNetwork):
-    """Q-values from a distribution over returns, which it gives too; see `DistributionHead`."""
+    """Q-values from a distribution over returns (Bellemare et al. 2017); see `DistributionHead`.
+
+    ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'distribution':
+    [B, N, n_atom]}``.
+
+    Args:
+        obs_shape: As for `build_encoder`; the others as for `DQN`, and:
+        v_min: Return of the first atom.
+        v_max: Return of the last atom.
+        n_atom: Number of atoms, equally far from each other.
+    """
 
     _head_cls: type[nn.Module] = DistributionHead
 
@@ -193,7 +203,15 @@ class C51DQN(_QNetwork):
 
 @MODEL_REGISTRY.register("qrdqn")
 class QRDQN(_QNetwork):
-    """Q-values from quantiles of the return, which it gives too; see `QuantileHead`."""
+    """Q-values from quantiles of the return (Dabney et al. 2018a); see `QuantileHead`.
+
+    ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
+    [B, Q, 1]}``.
+
+    Args:
+        obs_shape: As for `build_encoder`; the others as for `DQN`, and:
+        num_quantiles: Number of quantiles, Q.
+    """
 
     def __init__(
         self,
@@ -220,7 +238,16 @@ class QRDQN(_QNetwork):
 
 @MODEL_REGISTRY.register("iqn")
 class IQN(_QNetwork):
-    """Q-values from quantiles at drawn shares of probability; see `ImplicitQuantileHead`."""
+    """Q-values from quantiles at drawn shares of probability (Dabney et al. 2018b).
+
+    ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
+    [B, Q, 1]}``; see `ImplicitQuantileHead`.
+
+    Args:
+        obs_shape: As for `build_encoder`; the others as for `DQN`, and:
+        num_quantiles: How many are drawn, Q.
+        quantile_embedding_size: Numbers that stand for a drawn share.
+    """
 
     _head_cls: type[nn.Module] = ImplicitQuantileHead
 

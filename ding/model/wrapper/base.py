@@ -44,6 +44,7 @@ class IModelWrapper(ABC):  # noqa: B024 (usable as it is: it wraps and does noth
             self._model.reset(data_id=data_id, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's output; wrappers change what goes in or comes out."""
         return self._model(*args, **kwargs)
 
 

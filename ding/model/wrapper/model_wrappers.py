@@ -88,7 +88,11 @@ def model_wrap(
 
 
 def register_wrapper(name: str, wrapper_type: type) -> None:
-    """Makes a wrapper class known to `model_wrap`; a name that exists is replaced."""
+    """Make a wrapper class known to `model_wrap`; a name that exists is replaced.
+
+    Raises:
+        TypeError: Not a subclass of `IModelWrapper`.
+    """
     if not (isinstance(wrapper_type, type) and issubclass(wrapper_type, IModelWrapper)):
         raise TypeError(
             f"register_wrapper: {wrapper_type!r} came; expected a subclass of IModelWrapper"

@@ -23,7 +23,16 @@ def fc_block(
     use_dropout: bool = False,
     dropout_probability: float = 0.5,
 ) -> nn.Sequential:
-    """A linear layer, then what is asked for of normalisation, activation and dropout."""
+    """A linear layer, then what is asked for of normalisation, activation and dropout.
+
+    Args:
+        in_channels: Width of the input ``[*, in_channels]``.
+        out_channels: Width of the output ``[*, out_channels]``.
+        activation: A module, or the name of one (``'tanh'``); none if not given.
+        norm_type: ``'BN'``, ``'LN'`` or none.
+        use_dropout: Whether there is dropout.
+        dropout_probability: Share of zeros.
+    """
     layer = nn.Linear(in_channels, out_channels)
     return nn.Sequential(
         layer, *layers_after(out_channels, activation, norm_type, use_dropout, dropout_probability)

@@ -87,7 +87,11 @@ def noise_block(
     dropout_probability: float = 0.5,
     sigma0: float = 0.4,
 ) -> nn.Sequential:
-    """A noisy linear layer, then what is asked for of normalisation, activation and dropout."""
+    """`fc_block` with a noisy linear layer (Fortunato et al. 2018).
+
+    Arguments are those of `fc_block`, and ``sigma0``, which the initial standard deviation of the
+    noise is proportional to.
+    """
     layer = NoiseLinearLayer(in_channels, out_channels, sigma0)
     return nn.Sequential(
         layer, *layers_after(out_channels, activation, norm_type, use_dropout, dropout_probability)

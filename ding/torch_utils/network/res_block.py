@@ -58,7 +58,14 @@ class ResBlock(nn.Module):
 
 
 class ResFCBlock(nn.Module):
-    """Two linear layers with a shortcut, ``[B, in_channels]`` to the same."""
+    """Two linear layers with a shortcut, ``[B, in_channels]`` to the same.
+
+    Args:
+        in_channels: Width.
+        activation: A module, or the name of one.
+        norm_type: ``'BN'``, ``'LN'`` or none, after each layer.
+        dropout: Probability of zeros in the output; none if not given.
+    """
 
     def __init__(
         self,

@@ -87,12 +87,15 @@ class BaseParallelCollector(Configurable, ABC):
     # ------------------------------------------------------------------ log
 
     def info(self, s: str) -> None:
+        """Log a line as information."""
         _logger.info("%s", s)
 
     def debug(self, s: str) -> None:
+        """Log a line for debugging."""
         _logger.debug("%s", s)
 
     def error(self, s: str) -> None:
+        """Log a line as an error."""
         _logger.error("%s", s)
 
     # ------------------------------------------------------------------ life

@@ -181,17 +181,21 @@ class CommCoordinator:
         session.start()
 
     def lost(self, arrival: Arrival, cause: str) -> None:
+        """Tell the session with a worker that it is gone, and why."""
         session = self._sessions.get(arrival.name)
         if session is not None and session.arrival is arrival:
             session.note_loss(cause)
 
     def status(self) -> Mapping[str, object]:
+        """What ``ding status`` shows."""
         return self._status()
 
     def warn(self, source: str, text: str) -> None:
+        """One line for the user, from ``source``."""
         self.events.warn(source, text)
 
     def fatal(self, cause: str) -> None:
+        """End the run with its cause."""
         self.events.fatal(cause)
 
     # ------------------------------------------------------------------ what sessions tell

@@ -314,7 +314,11 @@ def add_learner_hook(hooks: dict[str, list[Hook]], hook: LearnerHook) -> None:
 def merge_hooks(
     hooks1: dict[str, list[Hook]], hooks2: dict[str, list[Hook]]
 ) -> dict[str, list[Hook]]:
-    """Hooks of both by position; of equal priority, those of ``hooks1`` come first."""
+    """Hooks of both by position; of equal priority, those of ``hooks1`` come first.
+
+    Raises:
+        ConfigError: They do not have the same positions.
+    """
     if set(hooks1) != set(hooks2):
         raise ConfigError(f"hooks have different positions: {sorted(hooks1)}, {sorted(hooks2)}")
     return {

@@ -20,6 +20,10 @@ class TickMonitor(LoggedModel[TickTime]):
 
     ``monitor.avg["total_loss"]()`` is the mean over the window; ``max``, ``min``, ``val`` (the
     newest) and ``std`` likewise.
+
+    Args:
+        time_: Counts the iterations.
+        expire: How many iterations are looked back on.
     """
 
     data_time = LoggedValue(float)
