@@ -1,5 +1,6 @@
 """The processes of one learner that train together, as children of one parent."""
 
+import contextlib
 import math
 import time
 from functools import partial
@@ -32,11 +33,44 @@ def run_ranks(
         name: The learner's aggregator, or one of its processes; the first learner if not given.
         port: Of the first process, and so on upwards; else what the config says.
     """
+    exp_name, system = config.main.exp_name, config.system
     names = _ranks_of(config, name)
     if port:
         for offset, one in enumerate(names):
-            config.system[one].port = port + offset
-    return _Ranks(config, key, names).run()
+            system[one].port = port + offset
+    deaths: list[Died] = []
+
+    def take(event: Said | Died) -> None:
+        if isinstance(event, Died):
+            deaths.append(event)
+
+    processes = Processes({one: output_path(exp_name, one) for one in names})
+    meeting = ReservedPort(LOOPBACK)
+    with StopSignal() as stop, contextlib.closing(meeting), contextlib.closing(processes):
+        stop.patient = True
+        try:
+            for one in names:
+                environ = rank_environ(one, system, meeting.port)
+                main = partial(run_worker, config=config, name=one, key=key, environ=environ)
+                processes.start(one, main)
+            while stop.number is None and not deaths:
+                for event in processes.wait(math.inf):
+                    take(event)
+            ending = stop.ending or _how_they_ended(exp_name, deaths)
+            for one in names:
+                processes.send(one, Stop(ending))
+            deadline = time.monotonic() + durations.PART_STOP
+            wait_for_ends(processes, names, deadline, stop, take)
+        except StopNow as signalled:
+            return signalled.ending
+    return ending
+
+
+def _how_they_ended(exp_name: str, deaths: list[Died]) -> Ending:
+    for death in deaths:
+        if death.status:
+            return Ending("failed", f"{death.name} {death.how}")
+    return recorded_ending(exp_name)
 
 
 def _ranks_of(config: EasyDict, name: str | None) -> list[str]:
@@ -51,50 +85,3 @@ def _ranks_of(config: EasyDict, name: str | None) -> list[str]:
     else:
         raise ConfigError(f"the config has no learner {name!r}; it has {', '.join(learners)}")
     return [n for n in learners if rank_of(n, system)[0] == index]
-
-
-class _Ranks:
-    def __init__(self, config: EasyDict, key: str, names: list[str]) -> None:
-        self._config, self._key, self._names = config, key, names
-        exp_name = config.main.exp_name
-        self._port = ReservedPort(LOOPBACK)  # where they meet
-        self._processes = Processes({name: output_path(exp_name, name) for name in names})
-        self._deaths: list[Died] = []
-
-    def run(self) -> Ending:
-        with StopSignal() as stop:
-            stop.patient = True
-            try:
-                self._start()
-                while stop.number is None and not self._deaths:
-                    for event in self._processes.wait(math.inf):
-                        self._take(event)
-                ending = stop.ending or self._how_they_ended()
-                for name in self._names:
-                    self._processes.send(name, Stop(ending))
-                deadline = time.monotonic() + durations.PART_STOP
-                wait_for_ends(self._processes, self._names, deadline, stop, self._take)
-            except StopNow as signalled:
-                ending = signalled.ending
-            finally:
-                self._processes.close()
-                self._port.close()
-        return ending
-
-    def _start(self) -> None:
-        for name in self._names:
-            environ = rank_environ(name, self._config.system, self._port.port)
-            self._processes.start(
-                name,
-                partial(run_worker, config=self._config, name=name, key=self._key, environ=environ),
-            )
-
-    def _take(self, event: Said | Died) -> None:
-        if isinstance(event, Died):
-            self._deaths.append(event)
-
-    def _how_they_ended(self) -> Ending:
-        for death in self._deaths:
-            if death.status:
-                return Ending("failed", f"{death.name} {death.how}")
-        return recorded_ending(self._config.main.exp_name)

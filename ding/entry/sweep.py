@@ -11,6 +11,7 @@ import click
 import yaml
 
 from ding.board.run_list import Curve
+from ding.config.read import parse_yaml
 from ding.entry.seed_runs import Processes
 from ding.plot import last_returns
 from ding.utils.console import table
@@ -31,17 +32,20 @@ def read_space(path: str) -> dict[str, Any]:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            space = yaml.safe_load(file)
+            space = parse_yaml(file.read())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     if not isinstance(space, dict) or not space:
         raise ConfigError(f"{path} must map paths such as policy.nstep to values to try")
     for key, entry in space.items():
         is_range = isinstance(entry, dict) and {"low", "high"} <= set(entry) <= _NUMBER_KEYS
-        numbers = [_number(entry[name]) for name in ("low", "high")] if is_range else []
         if isinstance(entry, list) and entry:
             continue
-        if not is_range or None in numbers or not numbers[0] < numbers[1]:
+        if not (
+            is_range
+            and all(type(entry[name]) in (int, float) for name in ("low", "high"))
+            and entry["low"] < entry["high"]
+        ):
             raise ConfigError(
                 f"{path}: {key} is {entry!r}, expected a list of values, or low and high "
                 "(low < high), and perhaps log: true or step"
@@ -162,8 +166,8 @@ def _suggest(trial: Any, key: str, entry: Any) -> Any:
     if isinstance(entry, list):
         # Lists and dicts are no values to Optuna: their text is.
         return json.loads(trial.suggest_categorical(key, [json.dumps(value) for value in entry]))
-    low, high = _number(entry["low"]), _number(entry["high"])
-    log, step = bool(entry.get("log")), _number(entry.get("step"))
+    low, high, step = entry["low"], entry["high"], entry.get("step")
+    log = bool(entry.get("log"))
     if isinstance(low, int) and isinstance(high, int):
         return trial.suggest_int(key, low, high, log=log, step=1 if step is None else int(step))
     return trial.suggest_float(key, low, high, log=log, step=step)
@@ -171,13 +175,3 @@ def _suggest(trial: Any, key: str, entry: Any) -> Any:
 
 def _setting(key: str, value: Any) -> str:
     return f"{key}={value!r}"
-
-
-def _number(value: Any) -> Any:
-    """YAML takes 1e-5 for a text."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
