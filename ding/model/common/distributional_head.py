@@ -1,12 +1,12 @@
 """Heads that give the distribution of the return of each action, not only its mean."""
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
 
-from ding.model.common.head import mlp
-from ding.torch_utils.network.activation import Activation
+from ding.model.common.head import head_mlp
 
 
 class _AtomHead(nn.Module):
@@ -36,7 +36,7 @@ class DistributionHead(_AtomHead):
     """Probabilities over fixed returns (Bellemare et al. 2017, C51).
 
     Args:
-        input_size: ``hidden_size`` unless given.
+        layers: Further arguments of `head_mlp`, as for all heads here.
     """
 
     def __init__(
@@ -47,14 +47,10 @@ class DistributionHead(_AtomHead):
         n_atom: int = 51,
         v_min: float = -10,
         v_max: float = 10,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        noise: bool = False,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__(n_atom, v_min, v_max)
-        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.Q = mlp(sizes, output_size * n_atom, activation, norm_type, noise=noise)
+        self.Q = head_mlp(hidden_size, output_size * n_atom, layer_num, **layers)
 
     def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
         return self.Q(x).unflatten(-1, (-1, self.n_atom))
@@ -71,16 +67,13 @@ class RainbowHead(_AtomHead):
         n_atom: int = 51,
         v_min: float = -10,
         v_max: float = 10,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
         noise: bool = True,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__(n_atom, v_min, v_max)
-        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.A = mlp(sizes, output_size * n_atom, activation, norm_type, noise=noise)
+        self.A = head_mlp(hidden_size, output_size * n_atom, layer_num, noise=noise, **layers)
         # The state's value; old checkpoints name it so.
-        self.Q = mlp(sizes, n_atom, activation, norm_type, noise=noise)
+        self.Q = head_mlp(hidden_size, n_atom, layer_num, noise=noise, **layers)
 
     def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
         advantage = self.A(x).unflatten(-1, (-1, self.n_atom))
@@ -92,9 +85,6 @@ class QuantileHead(nn.Module):
 
     ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
     returns at the ``Q`` midpoints ``tau`` of equal shares of probability, ``logit`` their mean.
-
-    Args:
-        input_size: ``hidden_size`` unless given.
     """
 
     tau: torch.Tensor
@@ -105,15 +95,11 @@ class QuantileHead(nn.Module):
         output_size: int,
         layer_num: int = 1,
         num_quantiles: int = 32,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        noise: bool = False,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__()
         self.num_quantiles = num_quantiles
-        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.Q = mlp(sizes, output_size * num_quantiles, activation, norm_type, noise=noise)
+        self.Q = head_mlp(hidden_size, output_size * num_quantiles, layer_num, **layers)
         tau = (torch.arange(num_quantiles) + 0.5) / num_quantiles
         self.register_buffer("tau", tau.unsqueeze(-1), persistent=False)
 
@@ -129,9 +115,6 @@ class ImplicitQuantileHead(nn.Module):
     ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
     returns at ``tau``, ``logit`` their mean. While training ``tau`` is drawn uniformly, for each
     row anew; else it is the midpoints of equal shares, so that the same input gives the same.
-
-    Args:
-        input_size: ``hidden_size`` unless given.
     """
 
     frequencies: torch.Tensor
@@ -143,16 +126,12 @@ class ImplicitQuantileHead(nn.Module):
         layer_num: int = 1,
         num_quantiles: int = 32,
         quantile_embedding_size: int = 128,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        noise: bool = False,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__()
         self.num_quantiles = num_quantiles
-        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.Q = mlp(sizes, output_size, activation, norm_type, noise=noise)
-        self.iqn_fc = nn.Linear(quantile_embedding_size, sizes[0])
+        self.Q = head_mlp(hidden_size, output_size, layer_num, **layers)
+        self.iqn_fc = nn.Linear(quantile_embedding_size, layers.get("input_size") or hidden_size)
         # cos(π i τ), i = 0 .. n - 1: equation 4 of the paper.
         frequencies = torch.arange(quantile_embedding_size) * math.pi
         self.register_buffer("frequencies", frequencies, persistent=False)
@@ -182,9 +161,6 @@ class FractionProposalHead(nn.Module):
 
     Gradients of ``fractions`` and ``entropy`` reach ``quantiles_proposal`` alone, and none of the
     others does.
-
-    Args:
-        input_size: ``hidden_size`` unless given.
     """
 
     sigma_pi: torch.Tensor
@@ -196,16 +172,13 @@ class FractionProposalHead(nn.Module):
         layer_num: int = 1,
         num_quantiles: int = 32,
         quantile_embedding_size: int = 128,
-        activation: Activation = nn.ReLU(),
-        norm_type: str | None = None,
-        noise: bool = False,
-        input_size: int | None = None,
+        **layers: Any,
     ) -> None:
         super().__init__()
-        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.Q = mlp(sizes, output_size, activation, norm_type, noise=noise)
-        self.fqf_fc = nn.Sequential(nn.Linear(quantile_embedding_size, sizes[0]), nn.ReLU())
-        proposal = nn.Linear(sizes[0], num_quantiles)
+        self.Q = head_mlp(hidden_size, output_size, layer_num, **layers)
+        width = layers.get("input_size") or hidden_size
+        self.fqf_fc = nn.Sequential(nn.Linear(quantile_embedding_size, width), nn.ReLU())
+        proposal = nn.Linear(width, num_quantiles)
         # All shares are nearly alike at first.
         nn.init.xavier_uniform_(proposal.weight, gain=0.01)
         nn.init.zeros_(proposal.bias)

@@ -35,8 +35,8 @@ class DiscreteHead(nn.Module):
         input_size: int | None = None,
     ) -> None:
         super().__init__()
-        sizes = [input_size or hidden_size] + [hidden_size] * layer_num
-        self.Q = mlp(sizes, output_size, activation, norm_type, dropout, noise)
+        layers = (activation, norm_type, dropout, noise, input_size)
+        self.Q = head_mlp(hidden_size, output_size, layer_num, *layers)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"logit": self.Q(x)}
@@ -64,11 +64,10 @@ class DuelingHead(nn.Module):
         input_size: int | None = None,
     ) -> None:
         super().__init__()
-        first = [input_size or hidden_size]
-        a_sizes = first + [hidden_size] * (layer_num if a_layer_num is None else a_layer_num)
-        v_sizes = first + [hidden_size] * (layer_num if v_layer_num is None else v_layer_num)
-        self.A = mlp(a_sizes, output_size, activation, norm_type, dropout, noise)
-        self.V = mlp(v_sizes, 1, activation, norm_type, dropout, noise)
+        a_layer_num, v_layer_num = _either(a_layer_num, layer_num), _either(v_layer_num, layer_num)
+        layers = (activation, norm_type, dropout, noise, input_size)
+        self.A = head_mlp(hidden_size, output_size, a_layer_num, *layers)
+        self.V = head_mlp(hidden_size, 1, v_layer_num, *layers)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         advantage = self.A(x)
@@ -101,12 +100,13 @@ class BranchingHead(nn.Module):
         input_size: int | None = None,
     ) -> None:
         super().__init__()
-        first = [input_size or hidden_size]
-        a_sizes = first + [hidden_size] * (layer_num if a_layer_num is None else a_layer_num)
-        v_sizes = first + [hidden_size] * (layer_num if v_layer_num is None else v_layer_num)
-        self.V = mlp(v_sizes, 1, activation, norm_type)
+        a_layer_num, v_layer_num = _either(a_layer_num, layer_num), _either(v_layer_num, layer_num)
+        layers: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
+        layers["input_size"] = input_size
+        self.V = head_mlp(hidden_size, 1, v_layer_num, **layers)
         self.branches = nn.ModuleList(
-            mlp(a_sizes, action_bins_per_branch, activation, norm_type) for _ in range(num_branches)
+            head_mlp(hidden_size, action_bins_per_branch, a_layer_num, **layers)
+            for _ in range(num_branches)
         )
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -293,16 +293,27 @@ def column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
 
-def mlp(
-    sizes: Sequence[int],
+def head_mlp(
+    hidden_size: int,
     output_size: int,
-    activation: Activation,
+    layer_num: int = 1,
+    activation: Activation = nn.ReLU(),
     norm_type: str | None = None,
     dropout: float | None = None,
     noise: bool = False,
+    input_size: int | None = None,
 ) -> nn.Sequential:
-    """The stack of hidden layers, and the last linear layer without norm or activation."""
+    """The stack of hidden layers, and the last linear layer without norm or activation.
+
+    Args:
+        input_size: ``hidden_size`` unless given.
+    """
+    sizes = [input_size or hidden_size] + [hidden_size] * layer_num
     return Dense(
         Dense(*linear_layers(sizes, activation, norm_type, dropout, noise)),
         Dense(*linear_layers([sizes[-1], output_size], None, noise=noise)),
     )
+
+
+def _either(value: int | None, default: int) -> int:
+    return default if value is None else value

@@ -14,7 +14,7 @@ from ding.model.common.distributional_head import (
     QuantileHead,
     RainbowHead,
 )
-from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
+from ding.model.common.encoder import build_encoder
 from ding.model.common.head import (
     BranchingHead,
     DiscreteHead,
@@ -36,23 +36,35 @@ class _QNetwork(nn.Module):
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
         head_hidden_size: The encoder's last size unless given.
+        head_kwargs: Further arguments of the head.
     """
 
     def __init__(
         self,
-        encoder: FCEncoder | ConvEncoder,
         head_cls: type[nn.Module],
+        obs_shape: int | Sequence[int],
         action_shape: int | Sequence[int],
+        encoder_hidden_size_list: Sequence[int],
         head_hidden_size: int | None,
+        head_layer_num: int,
+        activation: Activation,
+        norm_type: str | None,
+        dropout: float | None = None,
         **head_kwargs: Any,
     ) -> None:
         super().__init__()
-        self.encoder = encoder
+        options = (activation, norm_type, dropout)
+        self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, *options)
+        if dropout is not None:
+            head_kwargs["dropout"] = dropout
         self.head = build_discrete_head(
             head_cls,
-            head_hidden_size or encoder.output_size,
+            head_hidden_size or self.encoder.output_size,
             action_shape,
-            input_size=encoder.output_size,
+            input_size=self.encoder.output_size,
+            layer_num=head_layer_num,
+            activation=activation,
+            norm_type=norm_type,
             **head_kwargs,
         )
 
@@ -88,13 +100,9 @@ class DQN(_QNetwork):
         noise: bool = False,
     ) -> None:
         super().__init__(
-            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type, dropout),
             DuelingHead if dueling else DiscreteHead,
-            action_shape,
-            head_hidden_size,
-            layer_num=head_layer_num,
-            activation=activation,
-            norm_type=norm_type,
+            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
+            *(activation, norm_type),
             dropout=dropout,
             noise=noise,
         )
@@ -188,13 +196,9 @@ class C51DQN(_QNetwork):
         n_atom: int | None = 51,
     ) -> None:
         super().__init__(
-            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
             self._head_cls,
-            action_shape,
-            head_hidden_size,
-            layer_num=head_layer_num,
-            activation=activation,
-            norm_type=norm_type,
+            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
+            *(activation, norm_type),
             v_min=v_min,
             v_max=v_max,
             n_atom=n_atom,
@@ -225,13 +229,9 @@ class QRDQN(_QNetwork):
         norm_type: str | None = None,
     ) -> None:
         super().__init__(
-            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
             QuantileHead,
-            action_shape,
-            head_hidden_size,
-            layer_num=head_layer_num,
-            activation=activation,
-            norm_type=norm_type,
+            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
+            *(activation, norm_type),
             num_quantiles=num_quantiles,
         )
 
@@ -264,13 +264,9 @@ class IQN(_QNetwork):
         norm_type: str | None = None,
     ) -> None:
         super().__init__(
-            build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type),
             self._head_cls,
-            action_shape,
-            head_hidden_size,
-            layer_num=head_layer_num,
-            activation=activation,
-            norm_type=norm_type,
+            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
+            *(activation, norm_type),
             num_quantiles=num_quantiles,
             quantile_embedding_size=quantile_embedding_size,
         )
