@@ -53,18 +53,22 @@ def make_gymnasium(env_id: str, **kwargs: Any) -> gymnasium.Env:
 class _QuickDiscrete(spaces.Discrete):
     """Tells at once whether it contains an int: environments ask at every step.
 
-    gymnasium's own takes a third of CartPole's step.
+    gymnasium's own takes a third of CartPole's step, for its bounds are numpy's numbers.
     """
+
+    _low: int
+    _end: int
 
     @classmethod
     def like(cls, space: spaces.Discrete) -> "_QuickDiscrete":
         quick = cls(int(space.n), start=int(space.start))
         vars(quick).update(vars(space))
+        quick._low, quick._end = int(space.start), int(space.start + space.n)
         return quick
 
     def contains(self, x: Any) -> bool:
         if type(x) is int:
-            return bool(0 <= x - self.start < self.n)
+            return self._low <= x < self._end
         return super().contains(x)
 
 

@@ -375,14 +375,15 @@ class EnvGroup:
         if self.before_reset is not None:
             self.before_reset()
         self._returns[env_id] = 0.0
-        env = self.envs[env_id]
-        if isinstance(env, DingEnvWrapper):
+        env, reset = self.envs[env_id], self._reset_fns[env_id]
+        is_wrapper = isinstance(env, DingEnvWrapper)
+        if is_wrapper:
             env.build()
             self._normalisers.adopt(env_id, env)
-        obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
-        if self._normalisers.adopt(env_id, env):
+        obs = reset(**self._reset_kwargs[env_id])
+        if not is_wrapper and self._normalisers.adopt(env_id, env):
             # Its first observation was not normalised by what the others have seen.
-            obs = self._reset_fns[env_id](**self._reset_kwargs[env_id])
+            obs = reset(**self._reset_kwargs[env_id])
         if holds_nan(obs):
             raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
         step = env.plain_step() if self._is_plain else env.step
