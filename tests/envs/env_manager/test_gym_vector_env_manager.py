@@ -219,6 +219,26 @@ def test_cartpole_is_native_through_the_wrapper(launch):
     assert launch([lambda: DingEnvWrapper(cfg=cfg)] * 2, native=False).steps_all is False
 
 
+@pytest.mark.parametrize("action", [0, 1])
+def test_cartpole_moves_as_gymnasiums_own(launch, action):
+    manager = GymVectorEnvManager([lambda: None] * 4, EasyDict(env_id="CartPole-v1"))
+    manager.seed([7] * 4)
+    manager.launch()
+    theirs = gymnasium.make_vec("CartPole-v1", 4, "vector_entry_point")
+    obs, _ = theirs.reset(seed=7)
+    np.testing.assert_array_equal(manager.ready_columns()[1], obs)
+    ended = np.zeros(4, bool)
+    while not ended.any():
+        actions = np.full(4, action)
+        step = manager.step_columns(actions, np.arange(4))
+        obs, reward, terminated, truncated, _ = theirs.step(actions)
+        np.testing.assert_array_equal(step.obs, obs)
+        np.testing.assert_array_equal(step.reward, reward)
+        np.testing.assert_array_equal(step.done, terminated | truncated)
+        ended = step.done
+    manager.close()
+
+
 @pytest.mark.parametrize("native", [True, False])
 def test_seeds_and_state(launch, native):
     cfg = EasyDict(env_id="CartPole-v1")
