@@ -36,7 +36,7 @@ class PromptCartPole(CartPoleVectorEnv):
 
     So no member ever sits out a step, which would leave callers with a ragged batch most of the
     time. ``infos['final_obs']`` holds all members' observations before the resets. The dynamics are
-    the parent's to the last bit, in half of its time: it masks out members to reset at every step.
+    the parent's to the last bit, but nothing is masked for members that are to be reset.
     """
 
     metadata: dict[str, Any] = {**CartPoleVectorEnv.metadata, "autoreset_mode": SAME_STEP}
