@@ -1,10 +1,12 @@
 """Environments that draw everything from one generator of their own."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ding.utils.class_config import Configurable
+from ding.utils.errors import ActionError
 
 from .base_env import BaseEnv
 
@@ -35,6 +37,24 @@ class SeededEnv(Configurable, BaseEnv):
     def _begin_episode(self) -> None:
         if self._seed is not None and not self._dynamic_seed:
             self._rng = np.random.default_rng(self._seed)
+
+    def _whole_numbers(self, action: Any, counts: Sequence[int], who: str) -> list[int]:
+        """One of the numbers below each of `counts`.
+
+        Raises:
+            ActionError: It is not that.
+        """
+        try:
+            numbers = [int(one) for one in np.ravel(action)]
+        except (TypeError, ValueError):
+            numbers = []
+        in_range = all(0 <= one < count for one, count in zip(numbers, counts))
+        if len(numbers) != len(counts) or not in_range:
+            raise ActionError(
+                f"{type(self).__name__} got the action {action!r}; expected one for each of "
+                f"{len(counts)} {who}, each 0 to {counts[0] - 1}"
+            )
+        return numbers
 
     def close(self) -> None:
         pass

@@ -118,6 +118,9 @@ class DingEnvWrapper(BaseEnv):
             self._caller = "evaluator"
         self._is_gymnasium = is_gymnasium
         self._replay_path: str | None = self._first_of("replay_path", "save_replay_path")
+        self._limit: int | None = self._first_of("max_episode_steps", "max_step")
+        self._act_scale = bool(self._first_of("act_scale", "use_act_scale"))
+        self._clips_actions = bool(self._first_of("clip_action", "action_clip"))
         self._env: gymnasium.Env | None = None
         self._seed: int | None = None
         self._dynamic_seed = True
@@ -320,17 +323,15 @@ class DingEnvWrapper(BaseEnv):
         Then gymnasium's own vector version of it, where there is one, does the same.
         """
         cfg = self._cfg
-        changing = ("act_scale", "use_act_scale", "clip_action", "action_clip")
-        changes = any(map(cfg.get, changing)) or self._wrappers()
+        changes = self._act_scale or self._clips_actions or self._wrappers()
         if self._given_env is not None or self._replay_path or changes:
             return None
         if self.observation_space is not self._built().observation_space:
             return None
         env_id, own = current_id(cfg["env_id"])
         kwargs = {**own, **(cfg.get("kwargs") or {})}
-        limit = self._first_of("max_episode_steps", "max_step")
-        if limit is not None:
-            kwargs["max_episode_steps"] = limit
+        if self._limit is not None:
+            kwargs["max_episode_steps"] = self._limit
         return env_id, kwargs
 
     def state_dict(self) -> dict[str, Any]:
@@ -377,8 +378,7 @@ class DingEnvWrapper(BaseEnv):
         return self._env
 
     def _build(self) -> gymnasium.Env:
-        cfg = self._cfg
-        limit = self._first_of("max_episode_steps", "max_step")
+        cfg, limit = self._cfg, self._limit
         if self._given_env is None:
             kwargs = dict(cfg.get("kwargs") or {})
             if limit is not None:
@@ -413,10 +413,8 @@ class DingEnvWrapper(BaseEnv):
 
     def _set_spaces(self, env: gymnasium.Env, name: str) -> None:
         space = env.action_space
-        act_scale = bool(self._first_of("act_scale", "use_act_scale"))
-        clip = bool(self._first_of("clip_action", "action_clip"))
-        self._to_action = action_adapter(space, name, act_scale, clip)
-        if act_scale:
+        self._to_action = action_adapter(space, name, self._act_scale, self._clips_actions)
+        if self._act_scale:
             space = scaled_space(space)
         if self._seed is not None:
             space.seed(self._seed)

@@ -25,7 +25,6 @@ from ding.envs.env_manager._env_types import (
     is_abnormal,
     offers,
     positional_count,
-    timeout_error,
 )
 from ding.envs.env_manager._generators import (
     generator_states,
@@ -38,7 +37,7 @@ from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import episode_seed
-from ding.utils.errors import ActionError, EnvDataError, EnvError
+from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutError
 
 _logger = logging.getLogger(__name__)
 
@@ -429,7 +428,10 @@ class EnvGroup:
         env = self.envs.get(env_id)
         name = fn_name(self._env_fns[env_id]) if env is None else env_name(env)
         if isinstance(error, CallTimeoutError):
-            return timeout_error(env_id, name, doing, getattr(self.settings, f"{doing}_timeout"))
+            limit = f"{doing}_timeout={getattr(self.settings, f'{doing}_timeout')} s"
+            return EnvTimeoutError(
+                f"env {env_id} ({name}) did not finish {doing}() within {limit}", env_id
+            )
         if isinstance(error, EnvError) and error.env_id == env_id:
             return error
         return env_error(env_id, name, f"failed in {doing}()", error)

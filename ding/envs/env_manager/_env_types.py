@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
-from ding.utils.errors import EnvError, EnvTimeoutError
+from ding.utils.errors import EnvError
 
 _logger = logging.getLogger(__name__)
 
@@ -66,13 +66,6 @@ def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvErr
     """The error that tells callers which environment failed, with what."""
     kind = type(cause) if isinstance(cause, EnvError) else EnvError
     return kind(f"env {env_id} ({name}) {what}: {type(cause).__name__}: {cause}", env_id)
-
-
-def timeout_error(env_id: int, name: str, doing: str, limit: float | None) -> EnvTimeoutError:
-    """The error of an environment whose ``step`` or ``reset`` took longer than it may."""
-    return EnvTimeoutError(
-        f"env {env_id} ({name}) did not finish {doing}() within {doing}_timeout={limit} s", env_id
-    )
 
 
 def close_quietly(env: Any, name: str) -> None:

@@ -15,18 +15,20 @@ from ding.utils.errors import DataError, EnvError
 class EnvRequests:
     """The part of an env manager that neither steps nor resets."""
 
-    _cfg: EasyDict
-    _runner: EnvRunner | None
-    _env_fn: list[Callable]
-    _env_num: int
-    _env_ref: Any
-    _spaces: dict[str, Any]
-    _seeds: dict[int, Seed]
-    _env_replay_path: dict[int, str]
-    _normalises: bool | None
-    _saved_state: Mapping[str, Any] | None
     ready_obs_id: list[int]
     reset: Callable
+
+    def __init__(self, env_fn: list[Callable], cfg: EasyDict) -> None:
+        self._runner: EnvRunner | None = None
+        self._cfg = cfg
+        self._env_fn = list(env_fn)
+        self._env_num = len(self._env_fn)
+        self._env_ref: Any = None
+        self._spaces: dict[str, Any] = {}
+        self._seeds: dict[int, Seed] = {}
+        self._env_replay_path: dict[int, str] = {}
+        self._saved_state: Mapping[str, Any] | None = None
+        self._normalises: bool | None = None
 
     @property
     def ready_imgs(self, render_mode: str | None = "rgb_array") -> dict[int, Any]:

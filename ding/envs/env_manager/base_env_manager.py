@@ -12,7 +12,6 @@ from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import batch_check, check_one, check_players
 from ding.envs.env_manager._env_types import (
     EnvState,
-    Seed,
     close_quietly,
 )
 from ding.envs.env_manager._requests import EnvRequests
@@ -97,16 +96,8 @@ class BaseEnvManager(EnvRequests):
             ConfigError: A value that cannot be used.
         """
         self._runner = None
-        self._cfg = merged_config(self.default_config(), cfg, env_fn)
-        self._env_fn = list(env_fn)
-        self._env_num = len(self._env_fn)
+        super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
-        self._env_ref: Any = None
-        self._spaces: dict[str, Any] = {}
-        self._seeds: dict[int, Seed] = {}
-        self._env_replay_path: dict[int, str] = {}
-        self._saved_state: Mapping[str, Any] | None = None
-        self._normalises: bool | None = None
         self._check_actions: Callable | None = None
         self._step_count = 0
         #: How often `reset` was called; whoever follows episodes sees that they were cut short.

@@ -52,7 +52,6 @@ class EnvSupervisor(SubprocessEnvManagerV2):
             "retry_waiting_time": retry_waiting_time,
         }
         cfg = {
-            **self.default_config(),
             **{name: value for name, value in given.items() if value is not None},
             "auto_reset": auto_reset,
             "episode_num": episode_num,

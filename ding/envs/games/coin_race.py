@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from ding.envs.env._seeded_env import SeededEnv
 from ding.envs.env.base_env import BaseEnvTimestep
-from ding.utils.errors import ActionError, ConfigError
+from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import ENV_REGISTRY
 
 # Stay, up, down, left, right.
@@ -114,15 +114,7 @@ class CoinRaceEnv(SeededEnv):
 
     def _moves(self, action: Any) -> list[int]:
         players = _PLAYERS if self._opponent is None else 1
-        try:
-            moves = [int(move) for move in np.ravel(action)]
-        except (TypeError, ValueError):
-            moves = []
-        if len(moves) != players or not all(0 <= move < len(_MOVES) for move in moves):
-            raise ActionError(
-                f"CoinRaceEnv got the action {action!r}; expected a move for each of {players} "
-                f"players, each 0 to {len(_MOVES) - 1}"
-            )
+        moves = self._whole_numbers(action, [len(_MOVES)] * players, "players")
         if self._opponent == "random":
             moves.append(int(self._rng.integers(len(_MOVES))))
         elif self._opponent is not None:

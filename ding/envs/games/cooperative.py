@@ -8,7 +8,6 @@ from gymnasium import spaces
 
 from ding.envs.env._seeded_env import SeededEnv
 from ding.envs.env.base_env import BaseEnvTimestep
-from ding.utils.errors import ActionError
 
 
 class CooperativeGame(SeededEnv):
@@ -90,17 +89,7 @@ class CooperativeGame(SeededEnv):
         return BaseEnvTimestep(self._obs(), np.array([reward], np.float32), done, info)
 
     def _checked(self, action: Any) -> Any:
-        counts = self.action_space.nvec  # type: ignore[attr-defined]
-        try:
-            actions = [int(one) for one in np.ravel(action)]
-        except (TypeError, ValueError):
-            actions = []
-        if len(actions) != len(counts) or not all(0 <= a < n for a, n in zip(actions, counts)):
-            raise ActionError(
-                f"{type(self).__name__} got the action {action!r}; expected one for each of "
-                f"{len(counts)} agents, each 0 to {counts[0] - 1}"
-            )
-        return actions
+        return self._whole_numbers(action, self.action_space.nvec, "agents")  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.agent_num} agents)"

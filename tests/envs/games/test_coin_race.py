@@ -150,7 +150,7 @@ def test_an_opponent_that_moves_at_random_is_settled_by_the_seed():
 
 @pytest.mark.parametrize("action", [[0], [0, 5], [0, -1], 3, [0, "up"]])
 def test_no_such_move(action):
-    with pytest.raises(ActionError, match="a move for each of 2 players"):
+    with pytest.raises(ActionError, match="one for each of 2 players"):
         made().step(action)
 
 
