@@ -67,8 +67,10 @@ def from_json(kind: type[Kind], body: object) -> Kind:
     values: dict[str, object] = {}
     for entry in entries:
         given = fields.get(entry.key)
-        if entry.keeps:
-            known = {other.key for other in entries} if entry.keeps == "others" else ()
+        if entry.keeps == "all":
+            values[entry.attribute] = fields
+        elif entry.keeps == "others":
+            known = {other.key for other in entries}
             values[entry.attribute] = {k: v for k, v in fields.items() if k not in known}
         elif given is not None:
             try:
@@ -130,10 +132,12 @@ def _entries(kind: type) -> list[_Entry]:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        return to_json(value)
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        return to_json(value)
     return dict(value) if isinstance(value, Mapping) else value
 
 
@@ -173,8 +177,9 @@ def _items(readers: list[_Reader], kinds: tuple[Any, ...], value: Any) -> object
     any_length = ... in kinds
     if not isinstance(value, list) or not (any_length or len(value) == len(readers)):
         raise _unexpected(value, "a list" if any_length else f"a list of {len(readers)}")
-    each = readers * len(value) if any_length else readers
-    return tuple(read(item) for read, item in zip(each, value))
+    if any_length:
+        return tuple(map(readers[0], value))
+    return tuple(read(item) for read, item in zip(readers, value))
 
 
 def _text(value: Any) -> str:
@@ -203,6 +208,8 @@ def _uuid(value: Any) -> UUID:
         raise _unexpected(value, "a UUID") from None
 
 
+#: What JSON has itself; of mappings and lists, whatever is in them.
+_PLAIN = frozenset({bool, int, float, str, type(None), list, dict})
 _READERS: Mapping[Any, _Reader] = {
     bool: bool,
     int: _whole_number,
