@@ -161,7 +161,7 @@ def test_no_such_game(cfg):
 
 
 def test_an_opponent_takes_the_other_side():
-    with pytest.raises(ActionError, match="a move for each of 1 players"):
+    with pytest.raises(ActionError, match="one for each of 1 players"):
         made(eval_opponent="random").step([0, 1])
 
 
