@@ -35,16 +35,16 @@ class PrioritisedBuffer(RingBuffer):
         self,
         data: object,
         total: int,
+        windows: Windows | None = None,
         priorities: np.ndarray | None = None,
         iters: np.ndarray = _UNKNOWN_ITER,
-        windows: Windows | None = None,
     ) -> tuple[int, int]:
         """Push one item, or a list of `total` items.
 
         Args:
+            windows: What `data` gave if it is columns and was asked.
             priorities: Float64 [total]; None for the highest so far.
             iters: Iteration of the policy that collected each, int64 [total], or [] for all.
-            windows: What `data` gave if it is columns and was asked.
         """
         start, n = super()._store(data, total, windows)
         if priorities is not None:

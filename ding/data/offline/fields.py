@@ -88,7 +88,7 @@ def as_index(leaf: np.ndarray) -> np.ndarray:
     return leaf.astype(np.int64) if leaf.dtype.kind in "iu" else leaf
 
 
-def as_column(leaf: np.ndarray) -> Any:
+def as_column(leaf: Any) -> Any:
     """A tensor that shares the memory."""
     # Flags stay arrays, as in what collectors give.
     return leaf if leaf.dtype == bool else torch.from_numpy(np.ascontiguousarray(leaf))

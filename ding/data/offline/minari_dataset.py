@@ -160,7 +160,8 @@ def read_minari(dataset_id: str) -> Columns:
     data = Columns.concat(parts).map_columns(as_column)
     scale = _bound(dataset)
     if scale is not None:
-        data = data.with_columns(action=data.column("action") / torch.from_numpy(scale))
+        action: Any = data.column("action")
+        data = data.with_columns(action=action / torch.from_numpy(scale))
     return data
 
 

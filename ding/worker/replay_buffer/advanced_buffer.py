@@ -109,7 +109,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         """Store items without the buffer's own keys, but with the priorities among them."""
         if not isinstance(data, list):
             if isinstance(data, Mapping) and _OWN.isdisjoint(data):
-                self._store(data, 1, None, as_iters([data.get("collect_iter", -1)]))
+                self._store(data, 1, iters=as_iters([data.get("collect_iter", -1)]))
             else:
                 self._push_rows([data])
             return
@@ -125,7 +125,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         else:
             iters = np.concatenate([_iters(*window) for window in windows])
         if _OWN.isdisjoint(windows[0][0]):
-            self._store(batch, total, None, iters, windows)
+            self._store(batch, total, windows, iters=iters)
             return
         columns = batch.columns
         priorities = columns.get("priority")
@@ -133,8 +133,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         self._store(
             Columns.trusted(kept, total),
             total,
-            None if priorities is None else checked_priorities(priorities, total),
-            iters,
+            priorities=None if priorities is None else checked_priorities(priorities, total),
+            iters=iters,
         )
 
     def _push_rows(self, rows: Sequence[Item]) -> None:
@@ -153,7 +153,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             )
         kept = [{k: v for k, v in row.items() if k not in _OWN} for row in rows]
         iters = as_iters([row.get("collect_iter", -1) for row in rows])
-        self._store(kept, len(rows), priorities, iters)
+        self._store(kept, len(rows), priorities=priorities, iters=iters)
 
     # ------------------------------------------------------------------ sample
 
