@@ -8,6 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.league.jobs import FinishedJob, Job, PlayerInfo
 from ding.league.metric import LeagueMetricEnv
 from ding.league.player import ActivePlayer, HistoricalPlayer, Player
 from ding.league.roster import Roster
@@ -75,16 +76,12 @@ class BaseLeague(ABC):
             self._cfg, self.payoff, self.metric_env, self.path_policy, self.save_checkpoint
         )
 
-    def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> dict:
+    def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> Job:
         """A job for a player: whom it plays, from which checkpoints.
 
         Args:
             player_id: Each active player in turn if None.
             eval_flag: An evaluation.
-
-        Returns:
-            ``launch_player``, ``agent_num``, and lists over the players that take part:
-            ``player_id``, ``checkpoint_path``, ``player_active_flag``.
         """
         with self._lock:
             if player_id is None:
@@ -120,25 +117,17 @@ class BaseLeague(ABC):
             self._mutate_player(player)
             return True
 
-    def update_active_player(self, player_info: dict) -> None:
-        """Take in how far the training of ``player_info['player_id']`` is.
-
-        Args:
-            player_info: ``player_id`` and ``train_iteration``.
-        """
+    def update_active_player(self, player_info: PlayerInfo) -> None:
+        """Take in how far the training of a player is."""
         with self._lock:
             self._update_player(self._roster.find_active(player_info["player_id"]), player_info)
 
-    def finish_job(self, job_info: dict) -> None:
+    def finish_job(self, job_info: FinishedJob) -> None:
         """Count the games of a job, and rate who played them.
 
         Games of a player against itself, and those of an evaluation (``agent_num`` of 1), tell
         nothing about two players and change nothing. What cannot be understood is left out, with
         a warning.
-
-        Args:
-            job_info: ``player_id``; ``result``: ``'wins'``, ``'draws'`` or ``'losses'`` of the
-                first player for each game, in lists that may be nested.
         """
         if job_info.get("agent_num", 2) == 1:
             return
@@ -247,10 +236,10 @@ class BaseLeague(ABC):
         return merged
 
     @abstractmethod
-    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> dict:
+    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> Job:
         """What `get_job_info` returns for a player."""
 
-    def _update_player(self, player: ActivePlayer, player_info: dict) -> None:
+    def _update_player(self, player: ActivePlayer, player_info: PlayerInfo) -> None:
         player.total_agent_step = player_info["train_iteration"]
 
     def _mutate_player(self, player: ActivePlayer) -> None:

@@ -4,18 +4,16 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+from easydict import EasyDict
 
 from ding.league.algorithm import pfsp
+from ding.league.metric import LeagueMetricEnv, PlayerRating
 from ding.league.shared_payoff import BattleSharedPayoff
 from ding.utils import PLAYER_REGISTRY, ConfigError, import_module
-
-if TYPE_CHECKING:
-    from easydict import EasyDict
-
-    from ding.league.metric import LeagueMetricEnv, PlayerRating
 
 _REQUIRED = ("one_phase_step", "branch_probs", "strong_win_rate")
 
@@ -32,13 +30,13 @@ class Player:
 
     def __init__(
         self,
-        cfg: "EasyDict",
+        cfg: EasyDict,
         category: str,
-        init_payoff: "BattleSharedPayoff[Player]",
+        init_payoff: BattleSharedPayoff["Player"],
         checkpoint_path: str,
         player_id: str,
         total_agent_step: int,
-        rating: "PlayerRating",
+        rating: PlayerRating,
     ) -> None:
         self.cfg = cfg
         self.category = category
@@ -60,6 +58,17 @@ class HistoricalPlayer(Player):
     def __init__(self, *args: Any, parent_id: str) -> None:
         super().__init__(*args)
         self.parent_id = parent_id
+
+    def state_dict(self) -> dict:
+        """All that it is, as plain data."""
+        return {
+            "player_id": self.player_id,
+            "parent_id": self.parent_id,
+            "category": self.category,
+            "checkpoint_path": self.checkpoint_path,
+            "total_agent_step": self.total_agent_step,
+            "rating": asdict(self.rating),
+        }
 
 
 def is_historical(player: Player) -> bool:
@@ -109,7 +118,7 @@ class ActivePlayer(Player):
         """A copy was kept: the next one is due a phase from here."""
         self._phase_start = self.total_agent_step
 
-    def snapshot(self, metric_env: "LeagueMetricEnv") -> HistoricalPlayer:
+    def snapshot(self, metric_env: LeagueMetricEnv) -> HistoricalPlayer:
         """A frozen copy of it as it is now; copying its checkpoint is left to the caller.
 
         Its rating is as uncertain as a new player's: the games so far were those of all that the
@@ -151,10 +160,11 @@ class ActivePlayer(Player):
         return True
 
     def state_dict(self) -> dict:
-        """What changes in training, its random generator included; plain data."""
+        """What changes, its rating and random generator included; plain data."""
         return {
             "checkpoint_path": self.checkpoint_path,
             "total_agent_step": self.total_agent_step,
+            "rating": asdict(self.rating),
             "phase_start": self._phase_start,
             "difficulty": self._difficulty,
             "rng": json.dumps(self._rng.bit_generator.state),
@@ -164,6 +174,7 @@ class ActivePlayer(Player):
         """Go on from a `state_dict`."""
         self.checkpoint_path = state_dict["checkpoint_path"]
         self.total_agent_step = state_dict["total_agent_step"]
+        self.rating = PlayerRating(**state_dict["rating"])
         self._phase_start = state_dict["phase_start"]
         self._difficulty = min(state_dict["difficulty"], len(self._difficulties) - 1)
         self._rng.bit_generator.state = json.loads(state_dict["rng"])
@@ -225,7 +236,7 @@ class NaiveSpPlayer(ActivePlayer):
         return self
 
 
-def create_player(cfg: "EasyDict", player_type: str, *args: Any, **kwargs: Any) -> Player:
+def create_player(cfg: EasyDict, player_type: str, *args: Any, **kwargs: Any) -> Player:
     """A player of a registered type, made with the other arguments.
 
     Args:

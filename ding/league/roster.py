@@ -76,21 +76,8 @@ class Roster:
     def state_dict(self) -> dict:
         """All players as plain data."""
         return {
-            "active": {
-                player_id: {**player.state_dict(), "rating": _plain(player.rating)}
-                for player_id, player in self.active.items()
-            },
-            "historical": [
-                {
-                    "player_id": player.player_id,
-                    "parent_id": player.parent_id,
-                    "category": player.category,
-                    "checkpoint_path": player.checkpoint_path,
-                    "total_agent_step": player.total_agent_step,
-                    "rating": _plain(player.rating),
-                }
-                for player in self.historical.values()
-            ],
+            "active": {name: player.state_dict() for name, player in self.active.items()},
+            "historical": [player.state_dict() for player in self.historical.values()],
         }
 
     def load_state_dict(self, state_dict: dict) -> None:
@@ -107,7 +94,6 @@ class Roster:
             )
         for player_id, state in state_dict["active"].items():
             self.active[player_id].load_state_dict(state)
-            self.active[player_id].rating = PlayerRating(**state["rating"])
         self.historical = {}
         self._payoff.replace_players(self.active.values())
         for state in state_dict["historical"]:
@@ -170,7 +156,3 @@ class Roster:
             PlayerRating(**state["rating"]),
             parent_id=state["parent_id"],
         )
-
-
-def _plain(rating: PlayerRating) -> dict[str, float]:
-    return {"mu": rating.mu, "sigma": rating.sigma}

@@ -2,16 +2,15 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from easydict import EasyDict
 
+from ding.league.jobs import FinishedJob
 from ding.league.outcome import DRAWS, LOSSES, OUTCOMES, WINS, flat_outcomes
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.lock_helper import LockContext
-
-if TYPE_CHECKING:
-    from easydict import EasyDict
 
 _logger = logging.getLogger(__name__)
 _REVERSED = {WINS: LOSSES, DRAWS: DRAWS, LOSSES: WINS}
@@ -46,7 +45,7 @@ class BattleSharedPayoff(Generic[_Player]):
             (decayed) games than ``min_win_rate_games`` (8) a win rate is taken to be 0.5.
     """
 
-    def __init__(self, cfg: "EasyDict") -> None:
+    def __init__(self, cfg: EasyDict) -> None:
         decay, min_games = cfg["decay"], cfg.get("min_win_rate_games", 8)
         if not 0 < decay <= 1:
             raise ConfigError(f"payoff.decay must be in (0, 1], got {decay!r}")
@@ -99,14 +98,10 @@ class BattleSharedPayoff(Generic[_Player]):
         with self._lock:
             self._players = {player.player_id: player for player in players}
 
-    def update(self, job_info: dict) -> bool:
+    def update(self, job_info: FinishedJob) -> bool:
         """Count the games of a finished job.
 
         Games of a player against itself say nothing and are not kept.
-
-        Args:
-            job_info: ``player_id``: ``[home, away]``; ``result``: ``'wins'``, ``'draws'`` or
-                ``'losses'`` of home for each game, in lists that may be nested.
 
         Returns:
             Whether they were counted; if not, none was and a warning tells why.
@@ -141,7 +136,7 @@ class BattleSharedPayoff(Generic[_Player]):
                 record = self._records[key] = BattleRecordDict()
                 record.update(counts)
 
-    def _checked_pair(self, job_info: dict) -> tuple[str, str]:
+    def _checked_pair(self, job_info: FinishedJob) -> tuple[str, str]:
         pair = job_info.get("player_id")
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise DataError(f"player_id must be [home, away], got {pair!r}")
@@ -170,7 +165,7 @@ class BattleSharedPayoff(Generic[_Player]):
         return min((wins + 0.5 * record[DRAWS]) / record["games"], 1.0)
 
 
-def create_payoff(cfg: "EasyDict") -> BattleSharedPayoff:
+def create_payoff(cfg: EasyDict) -> BattleSharedPayoff:
     """The payoff that ``cfg.type`` names.
 
     Raises:
