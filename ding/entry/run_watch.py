@@ -18,7 +18,7 @@ from ding.utils import durations
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.run_log import RunLog
-from ding.worker.collector.step_watch import Place, StepWatch, overdue_error
+from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
 
 
 class Interrupt(BaseException):
@@ -327,7 +327,7 @@ class RunWatch:
         self._warn_from[kind] = 2 * seconds
         return True
 
-    def _limit(self, place: Place) -> float:
+    def _limit(self, place: Whereabouts) -> float:
         """Seconds that may be spent there, more than the env manager itself allows."""
         if not place.in_envs:
             return float("inf")

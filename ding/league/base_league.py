@@ -8,7 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.league.jobs import FinishedJob, Job, PlayerInfo
+from ding.league.jobs import LeagueJob, LeagueJobResult, PlayerInfo
 from ding.league.metric import LeagueMetricEnv
 from ding.league.player import ActivePlayer, HistoricalPlayer, Player
 from ding.league.roster import Roster
@@ -76,7 +76,7 @@ class BaseLeague(ABC):
             self._cfg, self.payoff, self.metric_env, self.path_policy, self.save_checkpoint
         )
 
-    def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> Job:
+    def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> LeagueJob:
         """A job for a player: whom it plays, from which checkpoints.
 
         Args:
@@ -122,7 +122,7 @@ class BaseLeague(ABC):
         with self._lock:
             self._update_player(self._roster.find_active(player_info["player_id"]), player_info)
 
-    def finish_job(self, job_info: FinishedJob) -> None:
+    def finish_job(self, job_info: LeagueJobResult) -> None:
         """Count the games of a job, and rate who played them.
 
         Games of a player against itself, and those of an evaluation (``agent_num`` of 1), tell
@@ -236,7 +236,7 @@ class BaseLeague(ABC):
         return merged
 
     @abstractmethod
-    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> Job:
+    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> LeagueJob:
         """What `get_job_info` returns for a player."""
 
     def _update_player(self, player: ActivePlayer, player_info: PlayerInfo) -> None:

@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 
-class Job(TypedDict, total=False):
+class LeagueJob(TypedDict, total=False):
     """A game to be played, or an evaluation; lists have an entry for each player of it.
 
     Attributes:
@@ -23,7 +23,7 @@ class Job(TypedDict, total=False):
     eval_opponent: str
 
 
-class FinishedJob(Job, total=False):
+class LeagueJobResult(LeagueJob, total=False):
     """A job whose games were played.
 
     Attributes:

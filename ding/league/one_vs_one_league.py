@@ -3,7 +3,7 @@
 from typing import Any
 
 from ding.league.base_league import BaseLeague
-from ding.league.jobs import Job
+from ding.league.jobs import LeagueJob
 from ding.league.player import ActivePlayer
 from ding.utils import LEAGUE_REGISTRY
 
@@ -27,10 +27,10 @@ class OneVsOneLeague(BaseLeague):
         ),
     )
 
-    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> Job:
+    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> LeagueJob:
         opponent = player.get_job(eval_flag)["opponent"]
         players = [player] if eval_flag else [player, opponent]
-        job_info: Job = {
+        job_info: LeagueJob = {
             "agent_num": len(players),
             "launch_player": player.player_id,
             "player_id": [p.player_id for p in players],

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from easydict import EasyDict
 
-from ding.league.jobs import FinishedJob
+from ding.league.jobs import LeagueJobResult
 from ding.league.outcome import DRAWS, LOSSES, OUTCOMES, WINS, flat_outcomes
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.lock_helper import LockContext
@@ -98,7 +98,7 @@ class BattleSharedPayoff(Generic[_Player]):
         with self._lock:
             self._players = {player.player_id: player for player in players}
 
-    def update(self, job_info: FinishedJob) -> bool:
+    def update(self, job_info: LeagueJobResult) -> bool:
         """Count the games of a finished job.
 
         Games of a player against itself say nothing and are not kept.
@@ -136,7 +136,7 @@ class BattleSharedPayoff(Generic[_Player]):
                 record = self._records[key] = BattleRecordDict()
                 record.update(counts)
 
-    def _checked_pair(self, job_info: FinishedJob) -> tuple[str, str]:
+    def _checked_pair(self, job_info: LeagueJobResult) -> tuple[str, str]:
         pair = job_info.get("player_id")
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise DataError(f"player_id must be [home, away], got {pair!r}")

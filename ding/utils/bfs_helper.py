@@ -6,10 +6,10 @@ import numpy as np
 
 #: What an action does to row and column, by its number.
 _MOVES = ((1, 0), (0, 1), (-1, 0), (0, -1))
-Place = tuple[int, int]
+Cell = tuple[int, int]
 
 
-def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Place], np.ndarray]:
+def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Cell], np.ndarray]:
     """Plan a shortest path by breadth-first search from the target.
 
     Args:
@@ -18,8 +18,8 @@ def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Place], np.
         observation: ``[size, size, channels]``; in the last channel the start is 1.
 
     Returns:
-        The places of the path from the start to before the target (none if there is no path), and
-        the best known action of each place after each step of the search, int32 ``[steps, size,
+        The cells of the path from the start to before the target (none if there is no path), and
+        the best known action of each cell after each step of the search, int32 ``[steps, size,
         size]``, where ``n_action`` stands for unknown.
     """
     rows, columns = np.nonzero(observation[..., -1] == 1)
@@ -31,24 +31,24 @@ def get_vi_sequence(env: Any, observation: np.ndarray) -> tuple[list[Place], np.
         following = []
         for row, column in border:
             for action, (down, right) in enumerate(_MOVES):
-                place = row - down, column - right
-                if place in seen or not _is_free(env, place):
+                cell = row - down, column - right
+                if cell in seen or not _is_free(env, cell):
                     continue
-                seen.add(place)
-                following.append(place)
-                best[place] = action
+                seen.add(cell)
+                following.append(cell)
+                best[cell] = action
         steps.append(best.copy())
         border = following
-    path, place = [], start
-    while start in seen and place != target:
-        path.append(place)
-        down, right = _MOVES[best[place]]
-        place = place[0] + down, place[1] + right
+    path, cell = [], start
+    while start in seen and cell != target:
+        path.append(cell)
+        down, right = _MOVES[best[cell]]
+        cell = cell[0] + down, cell[1] + right
     return path, np.array(steps, np.int32).reshape(-1, env.size, env.size)
 
 
-def _is_free(env: Any, place: Place) -> bool:
-    row, column = place
+def _is_free(env: Any, cell: Cell) -> bool:
+    row, column = cell
     if not (0 <= row < env.size and 0 <= column < env.size):
         return False
     return env.nav_map[row][column] != "x"

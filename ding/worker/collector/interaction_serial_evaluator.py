@@ -17,7 +17,7 @@ from ding.worker.collector.steps import (
     Player,
     Result,
     SaveFn,
-    VideoWriter,
+    VideoLog,
 )
 from ding.worker.collector.tally import Tally
 
@@ -152,7 +152,7 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
                 "eval_episode_return_mean": self.last,
             }
             if render:
-                writer = cast("VideoWriter", self._tb_logger)
+                writer = cast("VideoLog", self._tb_logger)
                 tag = f"{self._instance_name}/worst_median_best"
                 writer.add_video(tag, monitor.get_video(), now)
         return self._share(stop, info)

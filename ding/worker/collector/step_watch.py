@@ -15,7 +15,7 @@ from ding.worker.collector.steps import Config
 _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
 
-class Place(NamedTuple):
+class Whereabouts(NamedTuple):
     """Where a thread is: perhaps in an environment, perhaps found in its manager.
 
     Attributes:
@@ -78,7 +78,7 @@ class StepWatch:
         """When the step under way began, by the monotonic clock."""
         return self._since
 
-    def delay(self, thread_id: int | None) -> tuple[Place, float] | None:
+    def delay(self, thread_id: int | None) -> tuple[Whereabouts, float] | None:
         """Where a step is that takes long, and for how many seconds it has been there.
 
         It is known which environment it is, and the time is its own, if this is asked several
@@ -109,7 +109,7 @@ class StepWatch:
         return overdue_error(place, limit) if seconds >= limit else None
 
 
-def overdue_error(place: Place, limit: float) -> EnvTimeoutError:
+def overdue_error(place: Whereabouts, limit: float) -> EnvTimeoutError:
     """The error of an environment that has not answered within ``limit`` seconds."""
     return EnvTimeoutError(
         f"{place}: no answer for {limit:g} s, given up; set env.manager.step_timeout and "
@@ -118,9 +118,9 @@ def overdue_error(place: Place, limit: float) -> EnvTimeoutError:
     )
 
 
-def find_place(frame: FrameType | None) -> Place:
+def find_place(frame: FrameType | None) -> Whereabouts:
     """Where a thread is: in which environment, if it is in one of this process."""
-    place = Place(None, (), False, *_position(frame))
+    place = Whereabouts(None, (), False, *_position(frame))
     owners: list[Any] = []
     if _is_debugged(frame):
         return place
@@ -129,7 +129,7 @@ def find_place(frame: FrameType | None) -> Place:
         owners.append(owner)
         if isinstance(owner, BaseEnv):
             code, line = _position(frame)
-            place = Place(owner, (), True, code, line if place.env is None else place.line)
+            place = Whereabouts(owner, (), True, code, line if place.env is None else place.line)
         elif isinstance(owner, WorkerLink):
             place = place._replace(
                 env_ids=owner.pending[0] if owner.pending else owner.ids, in_envs=True

@@ -37,7 +37,7 @@ PlayersKwargs: TypeAlias = Kwargs | Sequence[Kwargs] | None
 NO_SEED = -1
 
 
-class VideoWriter(Protocol):
+class VideoLog(Protocol):
     """The part of a TensorBoard writer that takes what evaluators render."""
 
     def add_video(self, tag: str, vid_tensor: np.ndarray, global_step: int) -> object: ...

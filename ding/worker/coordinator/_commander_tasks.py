@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 import torch
 from easydict import EasyDict
 
-from ding.league.jobs import Job
+from ding.league.jobs import LeagueJob
 from ding.policy import create_policy
 from ding.utils.log_writer import ScalarWriter
 from ding.worker.coordinator._types import Config
@@ -166,7 +166,7 @@ class OpenTask:
     trainee: Trainee
     is_eval: bool
     settings: dict[str, object] = field(default_factory=dict)
-    league_job: Job | None = None
+    league_job: LeagueJob | None = None
     since: float = 0.0
     steps: int = 0
     is_closing: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.league import ActivePlayer, BaseLeague, create_league
-from ding.league.jobs import Job
+from ding.league.jobs import LeagueJob
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
 from ding.worker.coordinator._commander_tasks import OpenTask, Trainee, section, task_env
@@ -126,7 +126,7 @@ class OneVsOneCommander(PolicyCommander):
             return self._evaluation(trainee, league_job)
         return OpenTask(trainee, is_eval, _game(league_job), league_job)
 
-    def _evaluation(self, trainee: Trainee, league_job: Job) -> OpenTask:
+    def _evaluation(self, trainee: Trainee, league_job: LeagueJob) -> OpenTask:
         opponent = league_job["eval_opponent"]
         if opponent != HISTORICAL:
             env = {**task_env(self._cfg, True), "eval_opponent": opponent}
@@ -179,7 +179,7 @@ def _trainee(player: ActivePlayer) -> Trainee:
     return Trainee(os.path.basename(player.checkpoint_path), "", player_id=player.player_id)
 
 
-def _game(league_job: Job) -> dict[str, object]:
+def _game(league_job: LeagueJob) -> dict[str, object]:
     """What a collector is told about the players."""
     return {
         "agent_num": league_job["agent_num"],

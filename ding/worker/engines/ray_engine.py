@@ -32,7 +32,7 @@ from ding.utils.errors import ChunkError, DingError
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
 from ding.worker.engines.ray_cluster import RayCluster
 from ding.worker.engines.ray_folder import apply_changes, read_files
-from ding.worker.engines.ray_messages import Life, Parcel, Place, Reply, RunPath
+from ding.worker.engines.ray_messages import Life, Location, Parcel, Reply, RunPath
 from ding.worker.engines.ray_payload import (
     pack_samples,
     pack_weights,
@@ -104,8 +104,8 @@ class RayCarrier(Carrier[RayHandle]):
         self._run = secrets.token_hex(8)
         self._cluster = RayCluster(self.cfg, f"ding-{self._run}")
         self._lock = threading.Lock()
-        self._samples: dict[str, tuple[Place, int]] = {}
-        self._weights: dict[str, tuple[int, Place, Mapping[str, np.ndarray]]] = {}
+        self._samples: dict[str, tuple[Location, int]] = {}
+        self._weights: dict[str, tuple[int, Location, Mapping[str, np.ndarray]]] = {}
         self._versions, self._lives = itertools.count(1), itertools.count()
         self._handles: dict[str, RayHandle] = {}
         self._waiting: dict[str, RayHandle] = {}
@@ -283,7 +283,7 @@ class RayCarrier(Carrier[RayHandle]):
     # ------------------------------------------------------------------ what goes with a request
 
     def _parcel(self, handle: RayHandle, request: Request[Answer]) -> Parcel:
-        places: dict[str, Place] = {}
+        places: dict[str, Location] = {}
         files: dict[str, bytes] = {}
         sent: Request[Any] = request
         with self._lock:
@@ -292,7 +292,7 @@ class RayCarrier(Carrier[RayHandle]):
                 places = {name: self._samples[name][0] for name in news if name in self._samples}
                 handle.known.update(places)
             gone, handle.gone = handle.gone, []
-            weights: dict[str, tuple[int, Place]] = {}
+            weights: dict[str, tuple[int, Location]] = {}
             # A learner reads no weights, and would keep old ones of its own from being freed.
             for name, found in self._weights.items() if handle.spec.kind == "collector" else ():
                 if found[0] != handle.versions.get(name):
@@ -310,12 +310,12 @@ class RayCarrier(Carrier[RayHandle]):
     ) -> None:
         with self._lock:
             for name, size in reply.chunks.items():
-                self._samples[name] = Place(freight, name), size
+                self._samples[name] = Location(freight, name), size
         for name in reply.removed:
             self.remove(name)
         try:
             for name in reply.weights:
-                self._add_weights(name, Place(freight, name))
+                self._add_weights(name, Location(freight, name))
             for name, place in reply.kept.items():
                 self._add_weights(name, place)
             if reply.files:
@@ -324,7 +324,7 @@ class RayCarrier(Carrier[RayHandle]):
             # Its node is going: what came with the answer is lost with it.
             raise OSError(f"what came with its answer is lost: {first_line(error)}") from error
 
-    def _add_weights(self, name: str, place: Place) -> None:
+    def _add_weights(self, name: str, place: Location) -> None:
         """Take in a version, and hold a copy of it on this node.
 
         Raises:
@@ -389,7 +389,7 @@ class RayCarrier(Carrier[RayHandle]):
     def put(self, name: str, samples: Samples) -> int:
         packed = pack_samples(name, samples)
         with self._lock:
-            self._samples[name] = Place(ray.put({name: packed}), name), packed.size
+            self._samples[name] = Location(ray.put({name: packed}), name), packed.size
         return packed.size
 
     def get(self, name: str) -> Samples:
@@ -419,7 +419,7 @@ class RayCarrier(Carrier[RayHandle]):
                     handle.gone.append(name)
 
     def publish(self, name: str, weights: Weights) -> None:
-        self._add_weights(name, Place(ray.put({name: pack_weights(weights)}), name))
+        self._add_weights(name, Location(ray.put({name: pack_weights(weights)}), name))
 
     def newest(self, name: str) -> Weights | None:
         found = self._weights.get(name)

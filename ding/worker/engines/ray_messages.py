@@ -22,7 +22,7 @@ from ding.worker.messages import Request
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where samples or weights are: under a key of a stored object.
 
     The reference is inside of this object, so that Ray does not fetch what it stands for.
@@ -51,9 +51,9 @@ class Parcel:
     """
 
     request: Request[object]
-    chunks: Mapping[str, Place] = field(default_factory=dict)
+    chunks: Mapping[str, Location] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
-    weights: Mapping[str, tuple[int, Place]] = field(default_factory=dict)
+    weights: Mapping[str, tuple[int, Location]] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -75,7 +75,7 @@ class Reply:
     chunks: Mapping[str, int] = field(default_factory=dict)
     weights: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    kept: Mapping[str, Place] = field(default_factory=dict)
+    kept: Mapping[str, Location] = field(default_factory=dict)
     files: bool = False
 
 

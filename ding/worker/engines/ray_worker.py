@@ -24,7 +24,7 @@ from ding.utils.log_file import redirect_output
 from ding.worker.comm_worker import settle_process
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
-from ding.worker.engines.ray_messages import FileChange, Life, Parcel, Place, Reply, RunPath
+from ding.worker.engines.ray_messages import FileChange, Life, Location, Parcel, Reply, RunPath
 from ding.worker.engines.ray_payload import (
     pack_samples,
     pack_weights,
@@ -132,7 +132,7 @@ class WorkerSamples:
         self._lock = threading.Lock()
         self._own: dict[str, np.ndarray] = {}
         self._removed: list[str] = []
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Location] = {}
         self._new: list[ray.ObjectRef] = []
         self._mapped: OrderedDict[ray.ObjectRef, Mapping[str, np.ndarray]] = OrderedDict()
         self._deadline = 0.0
@@ -191,7 +191,7 @@ class WorkerSamples:
             removed, self._removed = self._removed, []
         return removed
 
-    def note(self, places: Mapping[str, Place], gone: tuple[str, ...]) -> None:
+    def note(self, places: Mapping[str, Location], gone: tuple[str, ...]) -> None:
         """What the driver tells of the samples of others; what is needed has to be there in time
         for the answer."""
         self._deadline = time.monotonic() + durations.RAY_FETCH
@@ -210,9 +210,9 @@ class WorkerWeights:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._published: dict[str, np.ndarray] = {}
-        self._newest: dict[str, tuple[int, Place]] = {}
-        self._second: dict[str, Place] = {}
-        self._kept: dict[str, Place] = {}
+        self._newest: dict[str, tuple[int, Location]] = {}
+        self._second: dict[str, Location] = {}
+        self._kept: dict[str, Location] = {}
         self._removed: list[str] = []
 
     def publish(self, name: str, weights: Weights) -> None:
@@ -253,7 +253,7 @@ class WorkerWeights:
             self.remove(name)
         return names
 
-    def note(self, weights: Mapping[str, tuple[int, Place]], gone: tuple[str, ...]) -> None:
+    def note(self, weights: Mapping[str, tuple[int, Location]], gone: tuple[str, ...]) -> None:
         """What the driver tells of newer versions."""
         with self._lock:
             self._newest.update(weights)
@@ -272,14 +272,14 @@ class WorkerWeights:
             removed, self._removed = self._removed, []
         return removed
 
-    def take_kept(self) -> dict[str, Place]:
+    def take_kept(self) -> dict[str, Location]:
         """Second names that were given since the last call."""
         with self._lock:
             kept, self._kept = self._kept, {}
         return kept
 
 
-def fetch(place: Place, timeout: float) -> Mapping[str, np.ndarray]:
+def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:
     """The object of a place.
 
     Raises:
