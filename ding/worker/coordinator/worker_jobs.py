@@ -48,7 +48,7 @@ _COUNTS = {
 }
 
 
-class Worker(Protocol):
+class TaskWorker(Protocol):
     """The worker that does a job, as its session offers it.
 
     Attributes:
@@ -86,7 +86,7 @@ class Job(ABC):
     kind: Kind
     is_eval = False
 
-    def __init__(self, task: Task, worker: Worker) -> None:
+    def __init__(self, task: Task, worker: TaskWorker) -> None:
         self.task, self._worker, self._events = task, worker, worker.events
         self.task_id = str(task["task_id"])
         self.buffer_id = str(task.get("buffer_id") or "")
@@ -149,7 +149,7 @@ class CollectorJob(Job):
 
     kind = "collector"
 
-    def __init__(self, task: Task, worker: Worker) -> None:
+    def __init__(self, task: Task, worker: TaskWorker) -> None:
         super().__init__(task, worker)
         cfg = task.get("collector_cfg")
         self.is_eval = isinstance(cfg, Mapping) and bool(cfg.get("eval_flag"))
@@ -257,7 +257,7 @@ class LearnerJob(Job):
 
     kind = "learner"
 
-    def __init__(self, task: Task, worker: Worker) -> None:
+    def __init__(self, task: Task, worker: TaskWorker) -> None:
         super().__init__(task, worker)
         self._held: deque[_Drawn] = deque()
         self._demand: Demand | None = None
