@@ -237,6 +237,8 @@ def evaluate(
             evaluate_trained(name, seed, episodes, replay_path, settings)
     except DingError as error:
         _fail(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 @main.command()
