@@ -26,6 +26,7 @@ class Clipped(PolicyGradient):
     """
 
     _action_spaces: tuple[str, ...] = ("discrete", "continuous", "hybrid")
+    _logged = ("approx_kl", "clipfrac")
     _pretrained_model: torch.nn.Module | None = None
 
     def _init_update(self) -> None:
@@ -80,5 +81,5 @@ class Clipped(PolicyGradient):
         )
 
     def _monitor_vars_learn(self) -> list[str]:
-        names = [*super()._monitor_vars_learn(), "approx_kl", "clipfrac"]
+        names = super()._monitor_vars_learn()
         return names if self._pretrained_model is None else [*names, "kl_div"]

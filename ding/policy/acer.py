@@ -83,6 +83,10 @@ class ACERPolicy(UnrolledPolicy):
 
     _saves_target = True
     _learned = {"optimizer_actor": "_optimizer_actor", "optimizer_critic": "_optimizer_critic"}
+    _logged = (
+        *("cur_lr_actor", "cur_lr_critic", "total_loss", "actor_loss", "critic_loss"),
+        *("policy_loss", "bias_correction_loss", "entropy_loss"),
+    )
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -190,8 +194,3 @@ class ACERPolicy(UnrolledPolicy):
         """Mean of ``[T, B, 1]`` over what is no padding."""
         loss = loss.squeeze(-1)
         return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
-
-    def _monitor_vars_learn(self) -> list[str]:
-        rates = ["cur_lr_actor", "cur_lr_critic"]
-        losses = ["total_loss", "actor_loss", "critic_loss"]
-        return [*rates, *losses, "policy_loss", "bias_correction_loss", "entropy_loss"]

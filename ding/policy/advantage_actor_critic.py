@@ -56,6 +56,7 @@ class AdvantageActorCritic(PolicyGradient):
     _network, _team_network = "vac", "mavac"
 
     # ------------------------------------------------------------------ learn
+    _logged = ("value_loss", "value_mean", "value_max")
 
     def _init_returns(self) -> None:
         """What both learn and collect mode need to make advantages."""
@@ -130,9 +131,6 @@ class AdvantageActorCritic(PolicyGradient):
         return gae_columns(
             value * scale, next_value * scale, reward, done, lengths, self._gamma, self._gae_lambda
         )
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "value_loss", "value_mean", "value_max"]
 
     # ------------------------------------------------------------------ collect
 

@@ -98,6 +98,10 @@ class Policy(RowAdapter):
     #: Parts of the network that it optimises by themselves.
     network_parts: tuple[str, ...] = ()
 
+    #: Numbers of what `_forward_learn` returns that are logged, beside those of the base classes;
+    #: without any, all are.
+    _logged: tuple[str, ...] = ()
+
     #: Columns of a data set that the policy learns from; ``None`` if that is not known.
     data_columns: tuple[str, ...] | None = None
 
@@ -440,7 +444,12 @@ class Policy(RowAdapter):
         """Forget the state of the given data; stateless policies have none."""
 
     def _monitor_vars_learn(self) -> list[str]:
-        return ["cur_lr", "total_loss"]
+        return self._declared_numbers() or ["cur_lr", "total_loss"]
+
+    def _declared_numbers(self) -> list[str]:
+        """The ``_logged`` of all classes, base classes first."""
+        classes = reversed(type(self).__mro__)
+        return [name for cls in classes for name in vars(cls).get("_logged", ())]
 
     def _state_dict_learn(self) -> dict[str, Any]:
         state = {"model": self._model.state_dict()}

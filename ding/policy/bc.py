@@ -226,7 +226,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         return errors.mean(-1)
 
     def _monitor_vars_learn(self) -> list[str]:
-        return ["cur_lr", "total_loss", *(["accuracy"] * self._cfg.learn.show_accuracy)]
+        return [*super()._monitor_vars_learn(), *(["accuracy"] * self._cfg.learn.show_accuracy)]
 
     # ------------------------------------------------------------------ collect and eval
 

@@ -68,6 +68,7 @@ class BCQPolicy(QActorCritic):
     _proposals = 10
 
     _network = "bcq"
+    _logged = ("vae_loss",)
 
     def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
         built: Any = super()._create_model(cfg, model)
@@ -111,6 +112,3 @@ class BCQPolicy(QActorCritic):
         with torch.no_grad():
             action = self._model({"obs": obs}, mode="compute_vae")["recons_action"]
         return actor.forward({"obs": obs, "action": action}, mode="compute_actor")["action"]
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "vae_loss"]

@@ -26,6 +26,7 @@ class CollaQPolicy(QMIXPolicy):
     )
 
     _network = "collaq"
+    _logged = ("td_loss", "collaq_loss")
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
@@ -41,6 +42,3 @@ class CollaQPolicy(QMIXPolicy):
             "collaq_loss": attribution,
         }
         return td_loss + self._cfg.learn.collaq_loss_weight * attribution, error, log
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "td_loss", "collaq_loss"]

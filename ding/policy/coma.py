@@ -47,6 +47,7 @@ class COMAPolicy(TeamPolicy):
     _explorer = "eps_greedy_multinomial_sample"
 
     _network = "coma"
+    _logged = ("cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss", "q_value")
 
     def _make_optimizer(self) -> Adam:
         return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)
@@ -103,10 +104,6 @@ class COMAPolicy(TeamPolicy):
     @staticmethod
     def _q_values(model: Any, obs: dict[str, Any], action: Tensor) -> Tensor:
         return model.compute_critic({"obs": obs, "action": action})["q_value"]
-
-    def _monitor_vars_learn(self) -> list[str]:
-        losses = ["total_loss", "policy_loss", "value_loss", "entropy_loss"]
-        return ["cur_lr", *losses, "q_value"]
 
     def _forward_collect_batch(  # type: ignore[override]
         self, obs: Any, env_ids: list[int], eps: float = 0.0

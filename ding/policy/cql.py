@@ -49,6 +49,7 @@ class CQLPolicy(SACPolicy):
         "log_multiplier": "_log_multiplier",
         "optimizer_multiplier": "_optimizer_multiplier",
     }
+    _logged = ("conservative_gap",)
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -108,9 +109,6 @@ class CQLPolicy(SACPolicy):
             actions.append(action.unflatten(0, (-1, number)))
             log_densities.append(log_density.unflatten(0, (-1, number)))
         return torch.cat(actions, 1), torch.cat(log_densities, 1)
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "conservative_gap"]
 
 
 #: A threshold that cannot be reached must not bring infinite losses.

@@ -77,6 +77,7 @@ class DQNPolicy(NStepPolicy):
 
     _saves_target = True
     _quick_learner: QuickLearner | None = None
+    _logged = ("cur_lr", "total_loss", "q_value", "target_q_value")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._quick_actors: dict[str, QuickActor] = {}
@@ -199,9 +200,6 @@ class DQNPolicy(NStepPolicy):
         )
         # Proportional prioritisation takes |δ|; the error per sample is δ².
         return loss, error.detach().sqrt()
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return ["cur_lr", "total_loss", "q_value", "target_q_value"]
 
     # ------------------------------------------------------------------ collect
 

@@ -50,6 +50,7 @@ class FQFPolicy(QRDQNPolicy):
     _network = "fqf"
 
     _learned = {**QRDQNPolicy._learned, "optimizer_fraction": "_fraction_optimizer"}
+    _logged = ("cur_lr_fraction", "fraction_loss")
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -100,6 +101,3 @@ class FQFPolicy(QRDQNPolicy):
         self._fraction_optimizer.zero_grad()
         super()._update(loss)
         self._fraction_optimizer.step()
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "cur_lr_fraction", "fraction_loss"]

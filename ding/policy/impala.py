@@ -75,6 +75,7 @@ class IMPALAPolicy(UnrolledPolicy):
     )
 
     _network = "vac"
+    _logged = ("cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss", "value_mean")
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.action_space not in ("discrete", "continuous"):
@@ -151,10 +152,6 @@ class IMPALAPolicy(UnrolledPolicy):
             cfg.c_clip_ratio,
             cfg.rho_pg_clip_ratio,
         )
-
-    def _monitor_vars_learn(self) -> list[str]:
-        losses = ["total_loss", "policy_loss", "value_loss", "entropy_loss"]
-        return ["cur_lr", *losses, "value_mean"]
 
     # ------------------------------------------------------------------ collect and eval
 

@@ -57,6 +57,7 @@ class IQLPolicy(QActorCritic):
     )
 
     _network = "continuous_qvac"
+    _logged = ("advantage", "bc_weight")
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -87,9 +88,6 @@ class IQLPolicy(QActorCritic):
         weight = (self._beta * batch["advantage"]).exp().clamp(max=_LARGEST_WEIGHT)
         log = {"advantage": batch["advantage"].mean().item(), "bc_weight": weight.mean().item()}
         return -(weight * likelihood).mean(), log
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "advantage", "bc_weight"]
 
     # ------------------------------------------------------------------ collect and eval
 

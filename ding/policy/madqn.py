@@ -31,6 +31,7 @@ class MADQNPolicy(QMIXPolicy):
     _target_value = "team_q"
 
     _network = "madqn"
+    _logged = ("current_loss", "cooperation_loss")
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
@@ -46,9 +47,6 @@ class MADQNPolicy(QMIXPolicy):
             "cooperation_loss": team_loss,
         }
         return own_loss + team_loss, _of_team(error.detach().abs()), log
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "current_loss", "cooperation_loss"]
 
 
 def _of_team(per_agent: Tensor) -> Tensor:

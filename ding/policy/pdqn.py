@@ -73,6 +73,10 @@ class PDQNPolicy(NStepPolicy):
     _network = "pdqn"
 
     # ------------------------------------------------------------------ learn
+    _logged = (
+        *("cur_lr_dis", "cur_lr_cont", "total_loss", "dis_loss", "cont_loss", "q_value"),
+        *("target_q_value",),
+    )
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -149,10 +153,6 @@ class PDQNPolicy(NStepPolicy):
     def _values(self, model: Any, obs: Any, arguments: torch.Tensor) -> torch.Tensor:
         inputs = {"state": obs, "action_args": arguments}
         return model(inputs, mode="compute_discrete")["logit"]
-
-    def _monitor_vars_learn(self) -> list[str]:
-        losses = ["total_loss", "dis_loss", "cont_loss"]
-        return ["cur_lr_dis", "cur_lr_cont", *losses, "q_value", "target_q_value"]
 
     # ------------------------------------------------------------------ collect
 

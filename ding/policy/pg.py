@@ -67,6 +67,7 @@ class PGPolicy(MonteCarloPolicyGradient):
         ),
     )
     _transition_outputs = ()
+    _logged = ("return_mean",)
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
@@ -89,6 +90,3 @@ class PGPolicy(MonteCarloPolicyGradient):
         }
         total_loss = policy_loss - self._cfg.learn.entropy_weight * entropy_loss
         return total_loss, dict(zip(losses, to_floats(*losses.values())))
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "return_mean"]

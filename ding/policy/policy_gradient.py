@@ -45,6 +45,9 @@ class PolicyGradient(ActingPolicy):
     #: What this algorithm can serve.
     _action_spaces: tuple[str, ...] = ("discrete", "continuous")
     _transition_outputs: tuple[str, ...] = ("logit",)
+    _logged: tuple[str, ...] = (
+        *("cur_lr", "total_loss", "policy_loss", "entropy_loss", "adv_max", "adv_mean"),
+    )
     #: What minibatches hold of the samples, where samples have it.
     _minibatch_columns: tuple[str, ...] = (
         *("obs", "action", "logit", "value", "adv", "return", "weight"),
@@ -154,10 +157,8 @@ class PolicyGradient(ActingPolicy):
         return dict(zip(values, to_floats(*values.values())))
 
     def _monitor_vars_learn(self) -> list[str]:
-        names = ["cur_lr", "total_loss", "policy_loss", "entropy_loss", "adv_max", "adv_mean"]
-        if self._cfg.action_space != "discrete":
-            names += ["mu_mean", "sigma_mean"]
-        return names
+        gaussian = [] if self._cfg.action_space == "discrete" else ["mu_mean", "sigma_mean"]
+        return [*super()._monitor_vars_learn(), *gaussian]
 
     # ------------------------------------------------------------------ collect
 

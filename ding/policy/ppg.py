@@ -59,6 +59,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     _model: Any
 
     _network = "ppg"
+    _logged = ("actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss")
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.priority:
@@ -175,10 +176,6 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         self._descend(value_loss + weight * clone_loss, self._optimizer_ac, actor_critic)
         self._descend(critic_loss, self._optimizer_aux_critic, self._model.aux_critic)
         return losses
-
-    def _monitor_vars_learn(self) -> list[str]:
-        names = ["actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss"]
-        return [*super()._monitor_vars_learn(), *names]
 
     # ------------------------------------------------------------------ collect
 

@@ -54,6 +54,10 @@ class QActorCritic(NStepPolicy):
     _explorer = _chooser = "base"
     _collect_options = _eval_options = {"mode": "compute_actor"}
     _model: Any
+    _logged = (
+        *("cur_lr_critic", "cur_lr_actor", "total_loss", "critic_loss", "actor_loss"),
+        *("q_value", "target_q_value", "td_error"),
+    )
 
     def _set_horizon(self) -> None:
         self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.get("nstep", 1)
@@ -174,10 +178,6 @@ class QActorCritic(NStepPolicy):
     def _of_team(value: Tensor, like: Tensor) -> Tensor:
         """``[B]`` so that it goes with ``[B]`` or with ``[B, agents]``."""
         return value.unsqueeze(-1) if value.dim() < like.dim() else value
-
-    def _monitor_vars_learn(self) -> list[str]:
-        losses = ["total_loss", "critic_loss", "actor_loss"]
-        return ["cur_lr_critic", "cur_lr_actor", *losses, "q_value", "target_q_value", "td_error"]
 
 
 def least(q_values: list[Tensor] | Tensor) -> Tensor:

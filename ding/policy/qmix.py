@@ -51,6 +51,7 @@ class QMIXPolicy(TeamPolicy):
     _learned_value = _target_value = "total_q"
 
     _network = "qmix"
+    _logged = ("cur_lr", "total_loss", "q_value", "target_q_value")
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -93,9 +94,6 @@ class QMIXPolicy(TeamPolicy):
         """The agents' best actions after each step, int64 ``[T, B, agents]``."""
         mask = batch["obs"].get("action_mask")
         return best_actions(output["logit"][1:], None if mask is None else mask[1:])
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return ["cur_lr", "total_loss", "q_value", "target_q_value"]
 
 
 def nstep_targets(

@@ -28,6 +28,7 @@ class QTRANPolicy(QMIXPolicy):
     _learned_value = _target_value = "joint_q"
 
     _network = "qtran"
+    _logged = ("td_loss", "opt_loss", "nopt_loss")
 
     def _losses(self, batch: Batch) -> TeamLoss:
         cfg = self._cfg.learn
@@ -50,6 +51,3 @@ class QTRANPolicy(QMIXPolicy):
             "nopt_loss": nopt_loss,
         }
         return loss + cfg.nopt_min_weight * nopt_loss, error, log
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "td_loss", "opt_loss", "nopt_loss"]

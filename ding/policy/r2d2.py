@@ -75,6 +75,7 @@ class R2D2Policy(RecurrentPolicy):
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
     _silent_keys = ("unroll_len",)
+    _logged = ("cur_lr", "total_loss", "q_value", "target_q_value")
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         self._burnin_step = cfg.burnin_step
@@ -205,9 +206,6 @@ class R2D2Policy(RecurrentPolicy):
         gamma = self._gamma ** taken.flatten().to(q.dtype)
         _, error = td_error(data, self._gamma, nstep, value_gamma=gamma)
         return error.view(length, -1)
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return ["cur_lr", "total_loss", "q_value", "target_q_value"]
 
     # ------------------------------------------------------------------ collect
 

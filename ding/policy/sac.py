@@ -51,6 +51,7 @@ class _SoftActorCritic(QActorCritic):
         "alpha": "_alpha_parameter",
         "optimizer_alpha": "_optimizer_alpha",
     }
+    _logged = ("alpha", "alpha_loss", "entropy")
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -100,9 +101,6 @@ class _SoftActorCritic(QActorCritic):
         super()._init_collect()
         if self._cfg.collect.collector_logit:
             self._transition_outputs = ("logit",)
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "alpha", "alpha_loss", "entropy"]
 
     def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
         super()._load_state_dict_learn(state_dict)

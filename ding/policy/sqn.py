@@ -42,6 +42,7 @@ class SQNPolicy(SoftQPolicy):
         collect=dict(nstep=None),
     )
     _silent_keys = ("learn.discount_factor",)
+    _logged = ("alpha", "entropy")
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         if not cfg.learn.alpha > 0:
@@ -91,9 +92,6 @@ class SQNPolicy(SoftQPolicy):
         self._alpha_optimizer.zero_grad()
         super()._update(loss)
         self._alpha_optimizer.step()
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "alpha", "entropy"]
 
     def _state_dict_collect(self) -> dict[str, Any]:
         return {**super()._state_dict_collect(), "log_alpha": self._log_alpha.detach().clone()}

@@ -29,6 +29,7 @@ class WQMIXPolicy(QMIXPolicy):
     _target_value = "free_q"
 
     _network = "wqmix"
+    _logged = ("free_q_value", "weighted_loss", "free_loss")
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -65,6 +66,3 @@ class WQMIXPolicy(QMIXPolicy):
         best = best_actions(output["logit"], obs.get("action_mask"))
         best_value = self._model.judge(output, obs, best)["free_q"]
         return (target > best_value) | (best == batch["action"]).all(-1)
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), "free_q_value", "weighted_loss", "free_loss"]

@@ -396,8 +396,9 @@ class BaseLearner(Configurable):
 
 def _declares_nothing(policy: LearnMode) -> bool:
     """Whether the policy leaves it open what it logs: all numbers that it returns are."""
-    function = getattr(policy.monitor_vars, "__func__", None)
-    return function is Policy._monitor_vars_learn
+    method = policy.monitor_vars
+    is_default = getattr(method, "__func__", None) is Policy._monitor_vars_learn
+    return is_default and not method.__self__._declared_numbers()  # type: ignore[attr-defined]
 
 
 _IDENTITY = ("replay_buffer_idx", "replay_unique_id")
