@@ -147,27 +147,29 @@ class BaseCommLearner(CommWorker):
         """Name under which collectors look for the task's policy."""
         return self._any_task().info.policy_id
 
-    def next_batch(self, read: Callable[[str], Samples]) -> Samples | None:
+    def next_batch(self, read: Callable[[str], Samples] | None = None) -> Samples | None:
         """The next batch that the coordinator has named; waits until there is one, and is ``None``
         if there will be no more. For `get_data`, in the training thread.
 
         Args:
             read: Reads the samples that a collector has sent under a name; raises `ChunkError` if
-                they cannot be read. They are kept: it is asked once for each.
+                they cannot be read. They are kept: it is asked once for each. Without, batches
+                were read when they were named.
         """
         task = self._any_task()
-        if self._reader is None:
+        if self._reader is None and read is not None:
             self._reader = self._make_reader(task, read)
-        for named in task.feed:
-            batch = self._draw(task, read) if is_own(named) else self._reader.batch(named)
-            batch = None if batch is None else task.fresh(batch)
-            if batch is not None:
-                return batch
+        for batch in task.feed:
+            if is_own(batch):
+                batch = self._draw(task, read)
+            elif read is not None and self._reader is not None:
+                batch = self._reader.batch(batch)
+            fresh = None if batch is None else task.fresh(batch)
+            if fresh is not None:
+                return fresh
         return None
 
-    def _draw(
-        self, task: TrainingTask, read: Callable[[str], Samples] | None = None
-    ) -> Samples | None:
+    def _draw(self, task: TrainingTask, read: Callable[[str], Samples] | None) -> Samples | None:
         """A batch of the learner's own buffer; waits until it gives one, and is ``None`` if the
         task ends instead.
 

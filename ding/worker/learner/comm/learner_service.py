@@ -40,15 +40,16 @@ class LearnerService(BaseCommLearner):
 
     def _begin(self, task: TrainingTask) -> None:
         self._weights.version(task.info.policy_id)  # a name that cannot be used is found now
-        self._batches = self._make_reader(task, self._samples.get)
         super()._begin(task)
+        self._reader = self._make_reader(task, self._samples.get)
 
     def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
         # It is read here, not in the training thread, which does not wait for it then.
         if is_own(named):  # drawn when it is trained on
             return task.feed.put(named)
+        assert self._reader is not None
         try:
-            batch = self._batches.batch(named)
+            batch = self._reader.batch(named)
         except ChunkError as error:
             task.fail(ErrorReport.of(error))
             return None
@@ -77,13 +78,7 @@ class LearnerService(BaseCommLearner):
 
     def get_data(self, batch_size: int) -> Samples | None:
         """The next batch; waits until there is one, and is ``None`` if there will be no more."""
-        task = self._any_task()
-        for batch in task.feed:
-            found = self._draw(task) if is_own(batch) else batch
-            fresh = None if found is None else task.fresh(found)
-            if fresh is not None:
-                return fresh
-        return None
+        return self.next_batch()
 
     def send_learn_info(self, learn_info: LearnInfo) -> None:
         """Keep results until the coordinator asks."""
