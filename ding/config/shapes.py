@@ -103,7 +103,8 @@ def _is_open(user: EasyDict, parts: Parts) -> bool:
 
 def _spaces(cfg: EasyDict, env_setting: Sequence[Any] | None) -> tuple[Any, Any]:
     """Observation and action space of one environment, made as a collector's."""
-    make, configs, _ = env_setting or get_vec_env_setting(cfg.env, eval_=False)
+    setting: Sequence[Any] = env_setting or get_vec_env_setting(cfg.env, eval_=False)
+    make, configs, _ = setting
     env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
     try:
         return env.observation_space, env.action_space

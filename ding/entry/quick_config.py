@@ -1,5 +1,6 @@
 """A config for an environment of gymnasium, without a config file."""
 
+import copy
 from typing import Any
 
 import gymnasium
@@ -51,8 +52,12 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
     if threshold is not None:
         env_cfg["stop_value"] = threshold
     check_kind(policy, action_space)
-    policy_cfg = _POLICIES[policy](action_space)
-    policy_cfg["model"].update(shapes)
+    settings, of_model = _POLICIES[policy]
+    policy_cfg = copy.deepcopy(settings)
+    policy_cfg["model"].update(**of_model, **shapes)
+    if settings is _ADVANTAGE:
+        policy_cfg["action_space"] = action_space_of(action_space)
+        policy_cfg["model"]["action_space"] = policy_cfg["action_space"]
     if isinstance(action_space, spaces.Box):
         env_cfg["act_scale"] = True
     main = dict(exp_name=f"exp/{_file_name(env_id)}_{policy}", env=env_cfg, policy=policy_cfg)
@@ -66,67 +71,39 @@ def _file_name(env_id: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in env_id)
 
 
-def _value_based(space: spaces.Space) -> dict[str, Any]:
-    return dict(
-        nstep=3,
-        discount_factor=0.99,
-        model=dict(encoder_hidden_size_list=[128, 128, 64]),
-        learn=dict(
-            update_per_collect=16, batch_size=128, learning_rate=5e-4, target_update_freq=200
-        ),
-        collect=dict(n_sample=64),
-        eval=dict(evaluator=dict(eval_freq=400)),
-        other=dict(
-            eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
-            replay_buffer=dict(replay_buffer_size=50000),
-        ),
-    )
-
-
-def _categorical(space: spaces.Space) -> dict[str, Any]:
-    settings = _value_based(space)
-    # Returns of rewards in [-1, 1].
-    settings["model"].update(v_min=-100, v_max=100)
-    return settings
-
-
-def _actor_critic(space: spaces.Space) -> dict[str, Any]:
-    hidden = dict(actor_head_hidden_size=128, critic_head_hidden_size=128)
-    return dict(
-        random_collect_size=1000,
-        model=dict(twin_critic=True, **hidden),
-        learn=dict(update_per_collect=8, batch_size=128),
-        collect=dict(n_sample=8),
-        eval=dict(evaluator=dict(eval_freq=1000)),
-        other=dict(replay_buffer=dict(replay_buffer_size=100000)),
-    )
-
-
-def _deterministic(space: spaces.Space) -> dict[str, Any]:
-    settings = _actor_critic(space)
-    settings["model"].update(action_space="regression")
-    return settings
-
-
-def _advantage(space: spaces.Space) -> dict[str, Any]:
-    kind = action_space_of(space)
-    return dict(
-        action_space=kind,
-        model=dict(
-            action_space=kind,
-            encoder_hidden_size_list=[64, 64],
-            share_encoder=False,
-        ),
-        learn=dict(epoch_per_collect=10, batch_size=64, learning_rate=3e-4),
-        collect=dict(n_sample=2048, discount_factor=0.99, gae_lambda=0.95),
-        eval=dict(evaluator=dict(eval_freq=1000)),
-    )
-
-
-_POLICIES = {
-    **dict.fromkeys(("dqn", "iqn", "mdqn", "qrdqn", "sql"), _value_based),
-    **dict.fromkeys(("c51", "rainbow"), _categorical),
-    **dict.fromkeys(("discrete_sac", "sac"), _actor_critic),
-    **dict.fromkeys(("ddpg", "td3"), _deterministic),
-    "ppo": _advantage,
+_VALUE_BASED: dict[str, Any] = dict(
+    nstep=3,
+    discount_factor=0.99,
+    model=dict(encoder_hidden_size_list=[128, 128, 64]),
+    learn=dict(update_per_collect=16, batch_size=128, learning_rate=5e-4, target_update_freq=200),
+    collect=dict(n_sample=64),
+    eval=dict(evaluator=dict(eval_freq=400)),
+    other=dict(
+        eps=dict(type="exp", start=0.95, end=0.05, decay=5000),
+        replay_buffer=dict(replay_buffer_size=50000),
+    ),
+)
+_ACTOR_CRITIC: dict[str, Any] = dict(
+    random_collect_size=1000,
+    model=dict(twin_critic=True, actor_head_hidden_size=128, critic_head_hidden_size=128),
+    learn=dict(update_per_collect=8, batch_size=128),
+    collect=dict(n_sample=8),
+    eval=dict(evaluator=dict(eval_freq=1000)),
+    other=dict(replay_buffer=dict(replay_buffer_size=100000)),
+)
+_ADVANTAGE: dict[str, Any] = dict(
+    model=dict(encoder_hidden_size_list=[64, 64], share_encoder=False),
+    learn=dict(epoch_per_collect=10, batch_size=64, learning_rate=3e-4),
+    collect=dict(n_sample=2048, discount_factor=0.99, gae_lambda=0.95),
+    eval=dict(evaluator=dict(eval_freq=1000)),
+)
+# Returns of rewards in [-1, 1].
+_ATOMS = dict(v_min=-100, v_max=100)
+#: Settings of a policy, and what else its network is told.
+_POLICIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    **dict.fromkeys(("dqn", "iqn", "mdqn", "qrdqn", "sql"), (_VALUE_BASED, {})),
+    **dict.fromkeys(("c51", "rainbow"), (_VALUE_BASED, _ATOMS)),
+    **dict.fromkeys(("discrete_sac", "sac"), (_ACTOR_CRITIC, {})),
+    **dict.fromkeys(("ddpg", "td3"), (_ACTOR_CRITIC, dict(action_space="regression"))),
+    "ppo": (_ADVANTAGE, {}),
 }
