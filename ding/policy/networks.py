@@ -63,7 +63,8 @@ def stochastic_actor(
     """By kind of action: the calls of networks that tell a ``logit``, and perhaps a ``value``."""
 
     def call(kind: str, mode: str) -> Call:
-        logit, value = {"logit": _LOGITS[kind]}, {"value": "B"}
+        logit: dict[str, Any] = {"logit": _LOGITS[kind]}
+        value: dict[str, Any] = {"value": "B"}
         gives = {"compute_critic": value, "compute_actor_critic": {**logit, **value}}
         return Call(gives.get(mode, logit), mode)
 

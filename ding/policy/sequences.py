@@ -97,7 +97,7 @@ def sequence_columns(
         elif name not in ("obs", "next_obs"):
             out[name] = tree_map(lambda leaf: leaf.take(rows, axis=0), column)
     out["obs"] = tree_join(
-        lambda pair: _joined(*pair, windows), [columns["obs"], columns["next_obs"]]
+        lambda pair: _joined(pair[0], pair[1], windows), [columns["obs"], columns["next_obs"]]
     )
     out["reward"] = np.where(_widened(null, out["reward"]), np.float32(0), out["reward"])
     out["done"] = out["done"] & ~null

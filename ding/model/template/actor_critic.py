@@ -10,7 +10,21 @@ from ding.model.common.old_names import add_other_names, take_other_names
 _TWO_ENCODERS = ("actor_encoder", "critic_encoder")
 
 
-class ActorCritic(nn.Module):
+class ByMode(nn.Module):
+    """A network with a method for each name in `mode`, which ``forward`` chooses by."""
+
+    mode: list[str] = []
+
+    def forward(self, inputs: Any, mode: str) -> dict:
+        """Runs the method that ``mode`` names, one of the class's `mode`."""
+        if mode not in self.mode:
+            raise ValueError(
+                f"{type(self).__name__}: mode is {mode!r}; expected one of {self.mode}"
+            )
+        return getattr(self, mode)(inputs)
+
+
+class ActorCritic(ByMode):
     """An actor and a critic behind one encoder or two.
 
     Subclasses set ``actor_head`` and ``critic_head`` and have a method for each name in `mode`.
@@ -19,8 +33,6 @@ class ActorCritic(nn.Module):
         encoder: The actor's encoder, held as ``actor_encoder``; as ``encoder`` when it is shared.
         critic_encoder: ``None`` to share the other.
     """
-
-    mode: list[str] = []
 
     actor_head: Any
     critic_head: Any
@@ -72,11 +84,3 @@ class ActorCritic(nn.Module):
 
     def critic_feature(self, x: Any) -> torch.Tensor:
         return self.encoder(x) if self.share_encoder else self.critic_encoder(x)
-
-    def forward(self, inputs: Any, mode: str) -> dict:
-        """Runs the method that ``mode`` names, one of the class's `mode`."""
-        if mode not in self.mode:
-            raise ValueError(
-                f"{type(self).__name__}: mode is {mode!r}; expected one of {self.mode}"
-            )
-        return getattr(self, mode)(inputs)

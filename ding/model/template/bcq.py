@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
 from ding.model.common.dense import Dense
+from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("bcq")
-class BCQ(nn.Module):
+class BCQ(ByMode):
     """A generator of actions like those of the data, a net that changes them a little, two critics.
 
     Fujimoto et al. 2019. Actions are in [-1, 1].
@@ -55,12 +55,6 @@ class BCQ(nn.Module):
         self.actor = net(actor_head_hidden_size, action_size)
         self.critic = nn.ModuleList([net(critic_head_hidden_size, 1) for _ in range(2)])
         self.vae = _ActionVAE(size, action_size, vae_hidden_dims, activation)
-
-    def forward(self, inputs: Any, mode: str) -> dict[str, Any]:
-        """Runs the method that ``mode`` names."""
-        if mode not in self.mode:
-            raise ValueError(f"BCQ: mode is {mode!r}; expected one of {self.mode}")
-        return getattr(self, mode)(inputs)
 
     def compute_actor(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """``{'action': [B, A]}``: ``action`` of the inputs, changed a little; ``obs`` is beside."""

@@ -9,6 +9,7 @@ from torch import nn
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead, column
 from ding.model.common.old_names import add_other_names, take_other_names
+from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -22,7 +23,7 @@ _OTHER_NAMES = {
 
 
 @MODEL_REGISTRY.register("pdqn")
-class PDQN(nn.Module):
+class PDQN(ByMode):
     """Parametrised DQN (Xiong et al. 2018) and its multi-pass form (Bester et al. 2019).
 
     Args:
@@ -84,12 +85,6 @@ class PDQN(nn.Module):
     ) -> None:
         take_other_names(_OTHER_NAMES, state_dict, prefix, args[-1])
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
-    def forward(self, inputs: Any, mode: str) -> dict[str, torch.Tensor]:
-        """Runs the method that ``mode`` names, ``compute_discrete`` or ``compute_continuous``."""
-        if mode not in self.mode:
-            raise ValueError(f"PDQN: mode is {mode!r}; expected one of {self.mode}")
-        return getattr(self, mode)(inputs)
 
     def compute_continuous(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from ding.model.template.actor_critic import ByMode
 from ding.model.template.vac import VAC
 from ding.torch_utils.network.activation import Activation
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("ppg")
-class PPG(nn.Module):
+class PPG(ByMode):
     """The two networks of phasic policy gradient (Cobbe et al. 2020).
 
     ``actor_critic`` is the policy network, whose value is its auxiliary task; ``aux_critic`` is the
@@ -55,12 +56,6 @@ class PPG(nn.Module):
             impala_cnn_encoder=impala_cnn_encoder,
         )
         self.aux_critic = copy.deepcopy(self.actor_critic.critic)
-
-    def forward(self, x: torch.Tensor, mode: str) -> dict[str, Any]:
-        """Runs the method that ``mode`` names, one of `PPG.mode`."""
-        if mode not in self.mode:
-            raise ValueError(f"PPG: mode is {mode!r}; expected one of {self.mode}")
-        return getattr(self, mode)(x)
 
     def compute_actor(self, x: torch.Tensor) -> dict[str, Any]:
         """``{'logit'}`` of the policy network."""

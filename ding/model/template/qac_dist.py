@@ -10,13 +10,14 @@ from torch import nn
 from ding.model.common.blocks import linear_layers
 from ding.model.common.distributional_head import DistributionHead
 from ding.model.common.head import RegressionHead, column
+from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("qac_dist")
-class QACDIST(nn.Module):
+class QACDIST(ByMode):
     """Continuous actions: an actor, and a critic with probabilities of ``n_atom`` returns.
 
     Args:
@@ -62,12 +63,6 @@ class QACDIST(nn.Module):
             *linear_layers([obs_size + action_size, width], **common),
             DistributionHead(width, 1, critic_head_layer_num, **atoms, **common),
         )
-
-    def forward(self, inputs: Any, mode: str) -> dict[str, torch.Tensor]:
-        """Runs the method that ``mode`` names, ``compute_actor`` or ``compute_critic``."""
-        if mode not in self.mode:
-            raise ValueError(f"QACDIST: mode is {mode!r}; expected one of {self.mode}")
-        return getattr(self, mode)(inputs)
 
     def compute_actor(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action': [B, A]}``."""

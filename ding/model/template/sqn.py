@@ -18,7 +18,7 @@ class SQN(nn.Module):
     """
 
     @functools.wraps(DQN.__init__)
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
         super().__init__()
         self.q0 = DQN(*args, **kwargs)
         self.q1 = DQN(*args, **kwargs)
