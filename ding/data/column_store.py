@@ -40,37 +40,37 @@ class ColumnStore:
         self._nested = any(len(path) > 1 for path in flat)
         self._fields = [Field(path, leaf) for path, leaf in flat.items()]
         self._keys = flat.keys() if self._nested else columns.keys()
-        self._pairs, paired = self._pair_frames()
-        plain = [field for field in self._fields if field not in paired]
-        self._plain = [i for i, field in enumerate(self._fields) if field not in paired]
-        self.row_bytes = sum(f.row_bytes for f in plain)
-        self.row_bytes += sum(pair.row_bytes for pair, _, _ in self._pairs)
+        following = self._paired()
+        kept_once = following.values()
+        self._plain = [i for i in range(len(flat)) if i not in following and i not in kept_once]
+        self.row_bytes = sum(
+            field.row_bytes for i, field in enumerate(self._fields) if i not in kept_once
+        )
         preallocator.announce(capacity * self.row_bytes)
-        for field in plain:
+        for i in self._plain:
+            field = self._fields[i]
             field.use(preallocator.empty((capacity, *field.shape), field.dtype, field.path))
-        for pair, _, _ in self._pairs:
-            pair.allocate(preallocator)
+        #: Big observations, kept once for the two fields that refer to them, whose numbers follow.
+        self._pairs: list[tuple[FramePair, int, int]] = []
+        for i, j in following.items():
+            pair = FramePair(capacity, self._fields[i], preallocator)
+            self._fields[i].take, self._fields[j].take = pair.take_first, pair.take_second
+            self._pairs.append((pair, i, j))
         self._plan()
 
-    def _pair_frames(self) -> tuple[list[tuple[FramePair, int, int]], list[Field]]:
-        """Big observations, kept once for the two fields that refer to them."""
+    def _paired(self) -> dict[int, int]:
+        """Fields of big observations by number, and for each that of the next observation."""
         at = {field.path: i for i, field in enumerate(self._fields)}
-        pairs, paired = [], []
+        found = {}
         for path, i in at.items():
             j = at.get(("next_obs", *path[1:])) if path[0] == "obs" else None
-            if j is None:
+            if j is None or self._fields[i].row_bytes < MIN_FRAME_BYTES:
                 continue
-            first, second = self._fields[i], self._fields[j]
-            same = (first.dtype, first.shape, first.torch_dtype) == (
-                *(second.dtype, second.shape),
-                second.torch_dtype,
-            )
-            if same and first.row_bytes >= MIN_FRAME_BYTES:
-                pair = FramePair(self.capacity, first.dtype, first.shape, path)
-                first.take, second.take = pair.take_first, pair.take_second
-                pairs.append((pair, i, j))
-                paired += [first, second]
-        return pairs, paired
+            one, other = self._fields[i], self._fields[j]
+            same = one.dtype == other.dtype and one.torch_dtype is other.torch_dtype
+            if same and one.shape == other.shape:
+                found[i] = j
+        return found
 
     def _plan(self) -> None:
         """Lay out what the hot paths go through."""

@@ -218,7 +218,9 @@ class Columns(list[Any]):
 
     def take(self, index: Index) -> "Columns":
         """Gather rows by an integer array, a boolean mask or a slice; the result is a copy."""
-        return Columns({name: _take(col, index) for name, col in self.columns.items()})
+        rows = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)]
+        columns = self.columns
+        return Columns({name: tree_map(_gather_by(rows), col) for name, col in columns.items()})
 
     def with_columns(self, **columns: Column) -> "Columns":
         """A container with further or replaced columns; the others are shared."""
@@ -412,19 +414,16 @@ def _select(columns: Mapping[str, Column], span: range) -> dict[str, Column]:
             return leaf
         if span.step > 0:
             return leaf[span.start : span.stop : span.step]
-        return _take_leaf(leaf, np.arange(span.start, span.stop, span.step))
+        return backwards(leaf)
+
+    backwards = _gather_by(np.arange(span.start, span.stop, span.step))
 
     return {name: tree_map(pick, col) for name, col in columns.items()}
 
 
-def _take(col: Column, index: Index) -> Column:
-    return tree_map(lambda leaf: _take_leaf(leaf, index), col)
-
-
-def _take_leaf(leaf: Leaf, index: Index) -> Leaf:
-    if isinstance(index, slice):
-        return leaf[index].copy() if isinstance(leaf, np.ndarray) else leaf[index]
-    return leaf[torch.as_tensor(index)] if isinstance(leaf, torch.Tensor) else leaf[index]
+def _gather_by(rows: np.ndarray) -> Callable[[Leaf], Leaf]:
+    """Copies these rows of a leaf."""
+    return lambda leaf: leaf[torch.from_numpy(rows) if isinstance(leaf, torch.Tensor) else rows]
 
 
 def _slice_parts(
@@ -456,11 +455,7 @@ def _concat_leaves(leaves: Sequence[Any]) -> Any:
 
 
 def _clone(leaf: Leaf) -> Leaf:
-    if isinstance(leaf, torch.Tensor):
-        return leaf.clone()
-    if isinstance(leaf, IdColumn):
-        return IdColumn(leaf.prefix, leaf.numbers.copy())
-    return leaf.copy()
+    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf.copy()
 
 
 def _as_tensor(leaf: Leaf) -> torch.Tensor | IdColumn:

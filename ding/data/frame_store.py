@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data.field import as_array
+from ding.data.field import Field, as_array
 from ding.data.fingerprints import bytes_of, fingerprints
 from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
@@ -27,32 +27,21 @@ class FramePair:
 
     Args:
         capacity: Number of rows.
-        dtype: Of a frame.
-        shape: Of a frame.
-        path: Name, for errors.
+        field: `obs`; `next_obs` is of the same kind.
+        preallocator: Where arrays come from.
     """
 
-    def __init__(
-        self, capacity: int, dtype: np.dtype, shape: tuple[int, ...], path: tuple[str, ...]
-    ) -> None:
-        self.capacity = capacity
-        self._dtype, self._shape, self._path = dtype, shape, path
-        self.row_bytes = int(np.prod(shape)) * dtype.itemsize
-        # One frame per row, and some for the ends of trajectories.
-        self._room = capacity + capacity // 8 + 64
+    def __init__(self, capacity: int, field: Field, preallocator: Preallocator) -> None:
+        self._dtype, self._shape, self._path = field.dtype, field.shape, field.path
+        self._preallocator = preallocator
+        self._first = np.full(capacity, -1, np.int64)
+        self._second = np.full(capacity, -1, np.int64)
         self._recycler = Recycler()
         self._by_print: dict[int, int] = {}
-        self._frames: np.ndarray
-        self._users: np.ndarray
-        self._prints: np.ndarray
         self._free: list[int] = []
         self._used = 0
-
-    def allocate(self, preallocator: Preallocator) -> None:
-        self._preallocator = preallocator
-        self._first = np.full(self.capacity, -1, np.int64)
-        self._second = np.full(self.capacity, -1, np.int64)
-        self._allocate_frames(self._room)
+        # One frame per row, and some for the ends of trajectories.
+        self._allocate_frames(capacity + capacity // 8 + 64)
 
     def _allocate_frames(self, room: int, kept: int = 0) -> None:
         """Make room for frames; the first `kept` of those that are there stay."""

@@ -40,6 +40,9 @@ class IdColumn:
             return f"{self.prefix}_{int(picked)}"
         return IdColumn(self.prefix, picked)
 
+    def copy(self) -> "IdColumn":
+        return IdColumn(self.prefix, self.numbers.copy())
+
     def tolist(self) -> list[str]:
         prefix = self.prefix
         return [f"{prefix}_{number}" for number in self.numbers.tolist()]
