@@ -26,8 +26,7 @@ from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
 from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_group import LearnerGroup
 from ding.worker.learner.comm.own_buffer import OwnBuffer
-from ding.worker.learner.comm.policy_publisher import Version
-from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
+from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.learner.comm.training_task import LearnerTaskInfo, TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook

@@ -19,7 +19,7 @@ from ding.worker.engines.shared_folder import (
 )
 from ding.worker.learner.comm.batch_reader import BatchReader, sample_of
 from ding.worker.learner.comm.learner_service import LearnerService
-from ding.worker.learner.comm.send_hooks import SendLearnInfoHook, SendPolicyHook
+from ding.worker.learner.comm.policy_publisher import SendLearnInfoHook, SendPolicyHook
 from ding.worker.learner.comm.training_task import TrainingTask
 from ding.worker.messages import (
     CloseTask,

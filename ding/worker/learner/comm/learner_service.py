@@ -10,8 +10,7 @@ from ding.worker.error_report import ErrorReport
 from ding.worker.learner.comm.base_comm_learner import BaseCommLearner, is_own
 from ding.worker.learner.comm.batch_reader import Rows
 from ding.worker.learner.comm.learn_report import LearnInfo
-from ding.worker.learner.comm.policy_publisher import Version
-from ding.worker.learner.comm.send_hooks import PUBLISHED
+from ding.worker.learner.comm.policy_publisher import PUBLISHED, Version
 from ding.worker.learner.comm.training_task import TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.messages import Json, WireBatch

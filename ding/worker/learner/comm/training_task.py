@@ -22,8 +22,7 @@ from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.learn_report import LearnReport
-from ding.worker.learner.comm.policy_publisher import PolicyPublisher, Version
-from ding.worker.learner.comm.send_hooks import SendPolicyHook
+from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import Json, Task, TaskReport, TrainAnswer
 from ding.worker.seams import Samples
