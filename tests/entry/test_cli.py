@@ -379,10 +379,10 @@ def test_short_names_of_environments_and_a_profile():
     [
         (("-s", "-1"), "-1 is not between 0 and 4294967295"),
         (("-s", 1 << 32), "is not between 0 and"),
-        (("-cdp", 7000), "--coordinator-port has no effect with one process"),
-        (("-m", "serial", "-lh", "a"), "--learner-host has no effect with -m serial"),
-        (("-m", "parallel", "-clp", 7000), "--collector-port has no effect with -m parallel"),
-        (("-m", "parallel", "--profile", "x"), "--profile measures one process"),
+        (("-cdp", 7000), "--coordinator-port is for -m parallel and -m dist"),
+        (("-m", "serial", "-lh", "a"), "--learner-host is for -m dist, not -m serial"),
+        (("-m", "parallel", "-clp", 7000), "--collector-port is for -m dist, not -m parallel"),
+        (("-m", "parallel", "--profile", "x"), "--profile is for one process"),
         (("--enable-total-log", "maybe"), "'maybe' is not a valid boolean"),
     ],
 )
