@@ -147,6 +147,7 @@ def compile_run_config(
     notes: Notes | None = None,
     strict: Strict = False,
     collects: bool = True,
+    command: bool = False,
 ) -> EasyDict:
     """`compile_config` for a run that is built from the config, and whose gaps are errors.
 
@@ -161,6 +162,7 @@ def compile_run_config(
         notes: Told of unknown keys and the like.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
         collects: Whether the run collects, so that it has to be said how much.
+        command: Use the policy's command-mode variant.
     """
     notes = Notes() if notes is None else notes
     user, create = copied(main_config, "main_config"), copied(create_config, "create_config")
@@ -169,6 +171,8 @@ def compile_run_config(
         create.pop("env", None)
         given["env"] = env_setting[0] if isinstance(env_setting[0], type) else None
     check_create(create, notes, strict)
+    if command:
+        use_command_mode(create)
     parts = find_parts(create, user, given, notes=notes)
     merged = merge_parts(user, create, parts, {}, seed, notes, strict)
     notes.say_what_runs_ignore()
@@ -181,6 +185,13 @@ def compile_run_config(
         settle_model(merged, user, parts, env_setting, problems, notes)
     check_values(merged, collects, problems, notes=notes)
     return merged
+
+
+def use_command_mode(create: EasyDict) -> None:
+    """Name the policy's type that also has the command mode."""
+    type_ = at(create, "policy.type")
+    if isinstance(type_, str) and not type_.endswith("_command"):
+        create.policy.type = f"{type_}_command"
 
 
 def copied(cfg: Any, name: str) -> EasyDict:

@@ -16,6 +16,7 @@ from ding.config.compile import (
     merge_parts,
     new_folder,
     require_envs,
+    use_command_mode,
 )
 from ding.config.engines import settle_engine
 from ding.config.hosts import (
@@ -130,24 +131,24 @@ def compile_joining(
     create_cfg: Mapping[str, Any],
     system_cfg: Mapping[str, Any],
     seed: int = 0,
-    renew_dir: bool = True,
     notes: Notes | None = None,
     strict: Strict = False,
 ) -> EasyDict:
     """`compile_config_parallel` for workers that choose their ports and join by themselves.
+
+    If the run's folder exists another is taken, unless training is resumed.
 
     Args:
         cfg: ``main_config``.
         create_cfg: ``create_config``.
         system_cfg: ``system_config``.
         seed: Recorded in the config.
-        renew_dir: If the folder exists, take another (never when training is resumed).
         notes: Told of unknown keys and the like.
         strict: Whether unknown keys are errors: all, or those at or under these paths.
     """
     config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict)
     old = config.main.exp_name
-    if renew_dir and not at(config.main, "policy.learn.resume_training"):
+    if not at(config.main, "policy.learn.resume_training"):
         config.main.exp_name = new_folder(old)
         move_folders(config.system, old, config.main.exp_name)
         for key in ("path_data", "path_policy"):
@@ -175,7 +176,7 @@ def complete_parallel(
     if not system:
         notes.adapt("system_config is not given: all parts run here, files in the run's folder")
     check_create(create, notes, strict)
-    _use_command_mode(create)
+    use_command_mode(create)
     settle_engine(system, create)
     parts = find_parts(create, user, parallel=True, notes=notes)
     main = merge_parts(user, create, parts, {}, seed, notes, strict)
@@ -188,13 +189,6 @@ def complete_parallel(
     if notes.facts:
         config.notes = notes.facts
     return config
-
-
-def _use_command_mode(create: EasyDict) -> None:
-    """Name the policy's type that also has the command mode."""
-    type_ = at(create, "policy.type")
-    if isinstance(type_, str) and not type_.endswith("_command"):
-        create.policy.type = f"{type_}_command"
 
 
 def move_folders(system: dict[str, Any], old: str, new: str) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -99,25 +98,15 @@ def load_config(
         )
     if is_parallel(create):
         main, create = serial_form(main, create)
-    if command:
-        create = _with_command_mode(create)
     return compile_run_config(
         main,
         create,
         seed,
         env_setting=env_setting,
         own_model=model is not None,
+        command=command,
         **options,
     )
-
-
-def _with_command_mode(create: Any) -> Any:
-    """``create_config`` with the policy's type that also has the command mode."""
-    policy = create.get("policy") if isinstance(create, Mapping) else None
-    if not isinstance(policy, Mapping) or not isinstance(policy.get("type"), str):
-        return create  # compiling it says what is wrong
-    command_type = f"{policy['type'].removesuffix('_command')}_command"
-    return {**create, "policy": {**policy, "type": command_type}}
 
 
 def make_envs(
