@@ -11,7 +11,7 @@ main_config = EasyDict(
         env_id="Pendulum-v1",
         collector_env_num=4,
         evaluator_env_num=10,
-        n_evaluator_episode=10,
+        n_evaluator_episode=20,
         # Eleven torques, from one bound to the other.
         env_wrapper=[dict(type="discretize_action", kwargs=dict(bins=11))],
         stop_value=-200,

@@ -10,7 +10,7 @@ main_config = EasyDict(
         env_id="Pendulum-v1",
         collector_env_num=4,
         evaluator_env_num=10,
-        n_evaluator_episode=10,
+        n_evaluator_episode=20,
         # Of torques between -1 and 1, made what the environment takes.
         act_scale=True,
         stop_value=-200,
