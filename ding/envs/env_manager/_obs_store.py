@@ -226,16 +226,6 @@ def put_row(columns: Any, position: int, obs: Any) -> None:
     _copy_into(_row_of(columns, position), obs)
 
 
-def stack(observations: Sequence[Any]) -> Any:
-    """Columns of observations of one layout; of others, an array of objects."""
-    layout = layout_of(observations[0]) if observations else None
-    if layout is not None and all(layout_of(obs) == layout for obs in observations):
-        return _stack(observations)
-    column = np.empty(len(observations), object)
-    column[:] = observations
-    return column
-
-
 def nan_position(columns: Any) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
     if isinstance(columns, list):
@@ -308,12 +298,6 @@ def _joined(view: Any) -> np.ndarray | None:
 def _row_of(view: Any, row: int) -> Any:
     # Scalars too are to be views: `leaf[row]` of a flat leaf would be a number.
     return tree_map(lambda leaf: leaf[row : row + 1].reshape(leaf.shape[1:]), view)
-
-
-def _stack(observations: Sequence[Any]) -> Any:
-    if isinstance(observations[0], Mapping):
-        return {key: _stack([obs[key] for obs in observations]) for key in observations[0]}
-    return np.stack(observations)
 
 
 def _leaf_bytes(leaf: tuple, env_num: int) -> int:

@@ -314,8 +314,17 @@ class StackedEnvManager(BaseEnvManager, columns_fit_rows=True):
 
     @property
     def ready_obs(self) -> np.ndarray:  # type: ignore[override]
-        """Stacked observations of the environments in ``ready_obs_id``."""
-        return obs_store.stack(list(super().ready_obs.values()))
+        """Stacked observations of the environments in ``ready_obs_id``.
+
+        Those that do not fit columns are an array of objects.
+        """
+        runner = self._launched()
+        if runner.store.layout is not None:
+            return runner.store.gather(runner.ready_ids)
+        column = np.empty(len(runner.ready_list), object)
+        for position, obs in enumerate(super().ready_obs.values()):
+            column[position] = obs
+        return column
 
     def step(  # type: ignore[override]
         self, actions: Sequence[np.ndarray] | Mapping[int, Any]

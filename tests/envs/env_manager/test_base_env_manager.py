@@ -439,6 +439,9 @@ def test_second_version(launch):
     assert [t.env_id for t in timesteps] == [0, 1, 2, 3]
     assert timesteps[2].done
     assert manager.supports_columns
+    manager.step([np.int64(0)] * 4)
+    assert manager.done
+    assert manager.ready_obs.shape == (0, 4)
 
 
 def test_a_subclass_that_changes_the_dict_api_has_no_columns(launch):
