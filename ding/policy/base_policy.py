@@ -21,6 +21,7 @@ from ding.data import tree_map
 from ding.model import create_model, model_wrap
 from ding.model.wrapper.base import innermost
 from ding.policy import modes
+from ding.policy.checks import check_loss
 from ding.policy.common_utils import default_preprocess_learn
 from ding.policy.networks import Call, require_parts, try_network
 from ding.policy.optimizer_state import load_state, save_state
@@ -424,21 +425,31 @@ class Policy(RowAdapter):
     def _descend(
         self,
         loss: torch.Tensor,
+        batch: Mapping[str, Any],
         optimizer: torch.optim.Optimizer,
         part: torch.nn.Module | None = None,
         parameters: Sequence[torch.Tensor] | None = None,
-    ) -> None:
-        """One step of an optimiser.
+    ) -> float:
+        """One step of an optimiser down a loss, if that is finite.
 
         Args:
+            batch: What the loss is of, for the error.
             part: Whose gradients are averaged over processes; the model's by default.
             parameters: The only ones that get gradients, if given.
+
+        Returns:
+            The loss.
+
+        Raises:
+            DataError: It is not finite.
         """
+        check_loss(self, value := loss.item(), batch)
         optimizer.zero_grad()
         loss.backward(inputs=parameters)
         if self._cfg.get("multi_gpu", False):
             self.sync_gradients(self._model if part is None else part)
         optimizer.step()
+        return value
 
     def _reset_learn(self, data_id: list[int] | None = None) -> None:
         """Forget the state of the given data; stateless policies have none."""

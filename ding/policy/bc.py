@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from ding.data import tree_map
 from ding.policy._types import LoggedLoss
 from ding.policy.acting import ActingPolicy
-from ding.policy.checks import check_loss
 from ding.policy.common_utils import as_batch
 from ding.policy.networks import GAUSSIAN_PAIR, Call
 from ding.policy.train_columns import flatten_numbers
@@ -172,8 +171,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         losses, facts = self._losses(self._model(batch["obs"]), batch["action"])
         weight = batch["IS"].float() if self._priority_IS_weight and "IS" in batch else None
         loss = weighted_mean(losses, weight)
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer)
+        loss_value = self._descend(loss, batch, self._optimizer)
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
             "total_loss": loss_value,

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.policy.checks import check_loss
 from ding.policy.networks import OBS, Call
 from ding.policy.q_actor_critic import QActorCritic
 from ding.torch_utils import Adam
@@ -92,9 +91,8 @@ class BCQPolicy(QActorCritic):
         mu, variance = output["mu"], output["sigma"].pow(2)
         divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
         loss = reconstruction + 0.5 * divergence
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer_vae, parameters=self._vae_parameters)
-        return {"vae_loss": loss_value, **super()._update_critic(batch)}
+        vae_loss = self._descend(loss, batch, self._optimizer_vae, parameters=self._vae_parameters)
+        return {"vae_loss": vae_loss, **super()._update_critic(batch)}
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         obs = batch["next_obs"].repeat_interleave(self._proposals, 0)

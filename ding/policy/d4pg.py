@@ -5,10 +5,10 @@ from typing import Any
 import torch
 
 from ding.policy.ddpg import DDPGPolicy
+from ding.policy.dqn import atoms_of
 from ding.policy.networks import actor_and_q_critic
 from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
-from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("d4pg")
@@ -36,13 +36,7 @@ class D4PGPolicy(DDPGPolicy):
 
     def _init_learn(self) -> None:
         super()._init_learn()
-        model = self._cfg.model
-        if not model.v_min < model.v_max or model.n_atom < 2:
-            raise ConfigError(
-                f"policy.model.v_min={model.v_min}, v_max={model.v_max}, n_atom={model.n_atom}: "
-                "the atoms need v_min < v_max and a number of at least 2"
-            )
-        self._atoms = (model.v_min, model.v_max, model.n_atom)
+        self._atoms = atoms_of(self._cfg.model)
 
     def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
         now = self._judge_all(self._model, batch["obs"], batch["action"])

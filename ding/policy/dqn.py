@@ -7,6 +7,7 @@ returns).
 """
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -130,8 +131,7 @@ class DQNPolicy(NStepPolicy):
         with torch.no_grad():
             target = self._target_output(batch)
         loss, priority = self._value_loss(batch, output, target)
-        check_loss(self, loss_value := loss.item(), batch)
-        self._update(loss)
+        loss_value = self._update(loss, batch)
         with torch.no_grad():
             q_mean, target_q_mean = to_floats(_mean(output["logit"]), _mean(target["logit"]))
         return {
@@ -151,9 +151,9 @@ class DQNPolicy(NStepPolicy):
             self._optimizer.step()
         return log
 
-    def _update(self, loss: Tensor) -> None:
-        """One step down the loss."""
-        self._descend(loss, self._optimizer)
+    def _update(self, loss: Tensor, batch: Batch) -> float:
+        """One step down the loss; returns it."""
+        return self._descend(loss, batch, self._optimizer)
 
     def _target_output(self, batch: Batch) -> dict[str, Any]:
         """What targets are made of: the target network's output for ``next_obs``, and more.
@@ -249,13 +249,7 @@ class C51Policy(DQNPolicy):
 
     def _init_learn(self) -> None:
         super()._init_learn()
-        model = self._cfg.model
-        if not model.v_min < model.v_max or model.n_atom < 2:
-            raise ConfigError(
-                f"policy.model.v_min={model.v_min}, v_max={model.v_max}, n_atom={model.n_atom}: "
-                "the atoms need v_min < v_max and a number of at least 2"
-            )
-        self._v_min, self._v_max, self._n_atom = model.v_min, model.v_max, model.n_atom
+        self._atoms = atoms_of(self._cfg.model)
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         data = dist_nstep_td_data(
@@ -268,19 +262,28 @@ class C51Policy(DQNPolicy):
             batch["weight"],
         )
         loss, error = dist_nstep_td_error(
-            data,
-            self._gamma,
-            self._v_min,
-            self._v_max,
-            self._n_atom,
-            self._nstep,
-            batch.get("value_gamma"),
+            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
         )
         return loss, error.detach()
 
 
 #: Methods without which the update is not `QuickLearner`'s.
 _LEARNED_QUICKLY = ("_target_output", "_value_loss", "_branch_loss", "_update")
+
+
+def atoms_of(model: Mapping[str, Any]) -> tuple[float, float, int]:
+    """``v_min``, ``v_max`` and ``n_atom`` of a network that tells distributions.
+
+    Raises:
+        ConfigError: There are no returns between the first two, or no two atoms.
+    """
+    v_min, v_max, n_atom = model["v_min"], model["v_max"], model["n_atom"]
+    if not v_min < v_max or n_atom < 2:
+        raise ConfigError(
+            f"policy.model.v_min={v_min}, v_max={v_max}, n_atom={n_atom}: the atoms need "
+            "v_min < v_max and a number of at least 2"
+        )
+    return v_min, v_max, n_atom
 
 
 def _target_update(cfg: EasyDict) -> dict[str, Any]:

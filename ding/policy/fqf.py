@@ -97,7 +97,8 @@ class FQFPolicy(QRDQNPolicy):
         distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
         return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
 
-    def _update(self, loss: Tensor) -> None:
+    def _update(self, loss: Tensor, batch: Batch) -> float:
         self._fraction_optimizer.zero_grad()
-        super()._update(loss)
+        value = super()._update(loss, batch)
         self._fraction_optimizer.step()
+        return value

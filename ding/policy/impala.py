@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import to_floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import BEST, DRAWN
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
@@ -128,8 +128,7 @@ class IMPALAPolicy(UnrolledPolicy):
             + cfg.value_weight * loss.value_loss
             - cfg.entropy_weight * loss.entropy_loss
         )
-        check_loss(self, loss_value := total_loss.item(), batch)
-        self._descend(total_loss, self._optimizer)
+        loss_value = self._descend(total_loss, batch, self._optimizer)
         value = value.detach()
         names = (*loss._fields, "value_mean")
         log = {

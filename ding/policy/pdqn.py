@@ -6,7 +6,7 @@ import torch
 
 from ding.model import model_wrap
 from ding.policy.acting import NStepPolicy
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.torch_utils import Adam
@@ -129,8 +129,9 @@ class PDQNPolicy(NStepPolicy):
         loss, error = q_nstep_td_error(
             td_data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
         )
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer_dis, parameters=self._value_parameters)
+        loss_value = self._descend(
+            loss, batch, self._optimizer_dis, parameters=self._value_parameters
+        )
         q_mean, target_mean = to_floats(q_value.detach().mean(), target.mean())
         return {
             "cur_lr_dis": self._optimizer_dis.param_groups[0]["lr"],
@@ -145,8 +146,9 @@ class PDQNPolicy(NStepPolicy):
         """Raise the sum of all choices' values: each has arguments of its own to do so by."""
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer_cont, parameters=self._argument_parameters)
+        loss_value = self._descend(
+            loss, batch, self._optimizer_cont, parameters=self._argument_parameters
+        )
         rate = self._optimizer_cont.param_groups[0]["lr"]
         return {"cur_lr_cont": rate, "cont_loss": loss_value}
 

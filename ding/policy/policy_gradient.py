@@ -12,7 +12,7 @@ from torch import Tensor
 from ding.data import tree_take
 from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.acting import ActingPolicy, one_action
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import to_floats
 from ding.utils import allreduce_data
 from ding.utils.errors import ConfigError
 
@@ -125,8 +125,7 @@ class PolicyGradient(ActingPolicy):
             adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
         total_loss, log = self._losses(batch, output, adv)
         log.update(self._log_values(total_loss, output, adv))
-        check_loss(self, log["total_loss"], batch)
-        self._descend(total_loss, self._optimizer, self._trained)
+        self._descend(total_loss, batch, self._optimizer, self._trained)
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
 
     @property

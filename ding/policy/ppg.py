@@ -92,9 +92,8 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         total_loss = loss.policy_loss - cfg.entropy_weight * loss.entropy_loss
         log = self._log_values(total_loss, output, adv)
         log["actor_loss"] = log.pop("total_loss")
-        check_loss(self, log["actor_loss"], batch)
         # Without the value head, which this phase leaves alone.
-        self._descend(total_loss, self._optimizer_ac, self._model.actor_critic.actor)
+        self._descend(total_loss, batch, self._optimizer_ac, self._model.actor_critic.actor)
         policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)
         return {
             **log,
@@ -111,9 +110,8 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
         names = ("value_loss", "value_mean", "value_max")
         log = dict(zip(names, to_floats(loss, value.detach().mean(), value.detach().max())))
-        check_loss(self, log["value_loss"], batch)
         total_loss = self._cfg.learn.value_weight * loss
-        self._descend(total_loss, self._optimizer_aux_critic, self._model.aux_critic)
+        self._descend(total_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
         return log
 
     def _total(self, log: dict[str, Any]) -> dict[str, Any]:
@@ -171,10 +169,11 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         weight = _renamed(self._cfg.learn, "beta_weight", "aux_bc_weight")
         critic_loss = 0.5 * (self._critic(obs) - target).pow(2).mean()
         losses = to_floats(value_loss, clone_loss, critic_loss)
-        check_loss(self, sum(losses), {"obs": obs, "return": target})
+        batch = {"obs": obs, "return": target}
+        check_loss(self, sum(losses), batch)  # before either of them moves
         actor_critic = self._model.actor_critic
-        self._descend(value_loss + weight * clone_loss, self._optimizer_ac, actor_critic)
-        self._descend(critic_loss, self._optimizer_aux_critic, self._model.aux_critic)
+        self._descend(value_loss + weight * clone_loss, batch, self._optimizer_ac, actor_critic)
+        self._descend(critic_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
         return losses
 
     # ------------------------------------------------------------------ collect

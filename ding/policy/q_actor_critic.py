@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, LoggedLoss, Loss
 from ding.policy.acting import NStepPolicy
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import to_floats
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 
@@ -113,8 +113,9 @@ class QActorCritic(NStepPolicy):
         self, batch: Batch, loss: Tensor, td_error: Tensor, q_value: Tensor, target: Tensor
     ) -> dict[str, Any]:
         """One step of the critics; returns what to log of it."""
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer_critic, parameters=self._critic_parameters)
+        loss_value = self._descend(
+            loss, batch, self._optimizer_critic, parameters=self._critic_parameters
+        )
         q_mean, target_mean = to_floats(q_value.mean(), target.mean())
         return {
             "cur_lr_critic": self._optimizer_critic.param_groups[0]["lr"],
@@ -127,9 +128,10 @@ class QActorCritic(NStepPolicy):
 
     def _update_actor(self, batch: Batch) -> dict[str, Any]:
         loss, log = self._actor_loss(batch)
-        check_loss(self, loss_value := loss.item(), batch)
         # The actor's loss leaves out the critics' parameters.
-        self._descend(loss, self._optimizer_actor, parameters=self._actor_parameters)
+        loss_value = self._descend(
+            loss, batch, self._optimizer_actor, parameters=self._actor_parameters
+        )
         return {
             "cur_lr_actor": self._optimizer_actor.param_groups[0]["lr"],
             "actor_loss": loss_value,

@@ -9,7 +9,7 @@ from torch import Tensor
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
 from ding.policy._types import Batch, Loss
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import to_floats
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
 from ding.torch_utils import Adam
@@ -131,8 +131,7 @@ class R2D2Policy(RecurrentPolicy):
             target_q = self._q_values(self._target_model.forward, batch)
         loss, priority = self._sequence_loss(batch, q, target_q)
 
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer)
+        loss_value = self._descend(loss, batch, self._optimizer)
         self._target_model.update(self._model)
         q_mean, target_q_mean = to_floats(q.detach().mean(), target_q.mean())
         return {

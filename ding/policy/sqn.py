@@ -88,10 +88,11 @@ class SQNPolicy(SoftQPolicy):
         alpha_loss = self._log_alpha * (entropy - self._cfg.learn.target_entropy)
         return torch.stack(losses).sum() + alpha_loss, torch.stack(errors).mean(0)
 
-    def _update(self, loss: Tensor) -> None:
+    def _update(self, loss: Tensor, batch: Batch) -> float:
         self._alpha_optimizer.zero_grad()
-        super()._update(loss)
+        value = super()._update(loss, batch)
         self._alpha_optimizer.step()
+        return value
 
     def _state_dict_collect(self) -> dict[str, Any]:
         return {**super()._state_dict_collect(), "log_alpha": self._log_alpha.detach().clone()}

@@ -8,7 +8,7 @@ from torch import Tensor
 from ding.data import tree_take
 from ding.model.template.agents import AgentsModel
 from ding.policy._types import Batch, TeamLoss
-from ding.policy.checks import check_loss, to_floats
+from ding.policy.checks import to_floats
 from ding.policy.recurrent import RecurrentPolicy
 from ding.policy.sequences import stack_states
 from ding.utils.errors import ConfigError, DataError
@@ -86,8 +86,7 @@ class TeamPolicy(RecurrentPolicy):
         self._train_mode(True)
         loss, td_error, log = self._losses(batch)
 
-        check_loss(self, loss_value := loss.item(), batch)
-        self._descend(loss, self._optimizer)
+        loss_value = self._descend(loss, batch, self._optimizer)
         self._target_model.update(self._model)
         return {
             "cur_lr": self._optimizer.param_groups[0]["lr"],
