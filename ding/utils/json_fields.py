@@ -116,9 +116,13 @@ class _Entry(NamedTuple):
     keeps: str | None
 
 
-@functools.cache
+_known: dict[type, list[_Entry]] = {}
+
+
 def _entries(kind: type) -> list[_Entry]:
-    return [
+    if kind in _known:
+        return _known[kind]
+    entries = _known[kind] = [
         _Entry(
             field.name,
             field.metadata.get("json", field.name),
@@ -129,6 +133,7 @@ def _entries(kind: type) -> list[_Entry]:
         )
         for field in dataclasses.fields(kind)
     ]
+    return entries
 
 
 def _plain(value: Any) -> Any:
@@ -154,7 +159,7 @@ def _reader(hint: Any) -> _Reader:
         return functools.partial(_checked, _text, rule)
     if origin is tuple:
         return functools.partial(_items, [_reader(arg) for arg in args if arg is not ...], args)
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return functools.partial(from_json, hint)
     if origin is not None and issubclass(origin, Mapping):
         return json_object
