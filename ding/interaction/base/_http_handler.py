@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote_to_bytes
 
 from ding.utils import durations
@@ -41,7 +41,9 @@ class HttpHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Server  # type: ignore[assignment]
 
-    def __init__(self, connection: DeadlineSocket, client_address: Any, server: Any) -> None:
+    def __init__(
+        self, connection: DeadlineSocket, client_address: tuple[str, int], server: Any
+    ) -> None:
         # The base class would serve at once, and close.
         self.request, self.client_address, self.server = connection, client_address, server
         self._authentic = False
@@ -101,7 +103,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         body = _Body(self._stream, length, self.connection, self.wfile if expects else None)
         status, headers = "", []
 
-        def start_response(line: str, fields: list[tuple[str, str]], _exc: Any = None) -> None:
+        def start_response(line: str, fields: list[tuple[str, str]], _exc: object = None) -> None:
             nonlocal status, headers
             status, headers = line, fields
 
@@ -182,7 +184,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         # One write, so that head and body leave in one packet.
         self.wfile.write(head if self.command == "HEAD" else head + payload)
 
-    def send_error(self, code: int, message: str | None = None, explain: Any = None) -> None:
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse a request that is not HTTP; whatever follows on the connection has no sense."""
         self.close_connection = True
         code = code if code < 500 else 400  # the fault is the client's
@@ -191,7 +193,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         headers = [("Content-Type", "application/json")]
         self._reply(f"{int(code)} {reason}", headers, json.dumps(body).encode())
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         _logger.debug(format, *args)
 
 
@@ -204,7 +206,7 @@ class _Body(io.RawIOBase):
     """
 
     def __init__(
-        self, stream: Any, length: int, connection: DeadlineSocket, waiting: Any | None
+        self, stream: Any, length: int, connection: DeadlineSocket, waiting: BinaryIO | None
     ) -> None:
         self.left, self.is_broken = length, False
         self._stream, self._connection, self._waiting = stream, connection, waiting

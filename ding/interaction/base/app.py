@@ -20,7 +20,7 @@ class CommonErrorCode(IntEnum):
 
 def flask_response(
     success: bool,
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | None = None,
     message: str | None = None,
     code: int | None = None,
 ) -> flask.Response:
@@ -36,7 +36,7 @@ def flask_response(
 
 
 def success_response(
-    data: Mapping[str, Any] | None = None, message: str | None = None
+    data: Mapping[str, object] | None = None, message: str | None = None
 ) -> flask.Response:
     return flask_response(True, data, message)
 
@@ -44,7 +44,7 @@ def success_response(
 def failure_response(
     code: int | None = None,
     message: str | None = None,
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | None = None,
 ) -> flask.Response:
     return flask_response(False, data, message, code)
 
@@ -84,7 +84,7 @@ class ResponsibleException(Exception):
         self,
         code: int = CommonErrorCode.COMMON_FAILURE,
         message: str | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         status_code: int = 400,
     ) -> None:
         super().__init__(message or "")

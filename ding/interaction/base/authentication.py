@@ -26,10 +26,11 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Protocol
 
+import flask
 import requests
 
 from ding.utils import durations
@@ -154,7 +155,7 @@ class KeyClient:
                 raise self._suspect(f"it answers {_told(response)}")
             response.raise_for_status()
             try:
-                fields: Mapping[str, Any] = get_values_from_response(response)[4]
+                fields = get_values_from_response(response)[4]
                 theirs, proof = str(fields["nonce"]), str(fields["proof"])
             except (ValueError, KeyError, TypeError):
                 raise self._suspect("it answers something else") from None
@@ -228,7 +229,7 @@ class KeyServer:
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _ServerSession] = OrderedDict()
 
-    def greet(self, body: Any) -> dict[str, str]:
+    def greet(self, body: object) -> dict[str, str]:
         """Answer a greeting: this side's nonce, and its proof. Nothing is kept.
 
         Raises:
@@ -305,7 +306,7 @@ class _StaleSession(ResponsibleException):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message, status_code=HTTPStatus.UNAUTHORIZED)
 
-    def get_response(self) -> Any:
+    def get_response(self) -> flask.Response:
         response = super().get_response()
         response.headers[RENEW_HEADER] = "Run-Key"
         return response

@@ -26,10 +26,10 @@ class ControllableContext(ABC):
     """Something with a beginning and an end, usable in a ``with`` statement."""
 
     @abstractmethod
-    def start(self) -> Any: ...
+    def start(self) -> object: ...
 
     @abstractmethod
-    def close(self) -> Any: ...
+    def close(self) -> object: ...
 
     def __enter__(self: _Self) -> _Self:
         self.start()
@@ -48,11 +48,11 @@ class ControllableService(ControllableContext):
     """A context that works in threads of its own between `start` and the end of `join`."""
 
     @abstractmethod
-    def shutdown(self) -> Any:
+    def shutdown(self) -> object:
         """Ask it to end; does not wait."""
 
     @abstractmethod
-    def join(self) -> Any:
+    def join(self) -> object:
         """Wait until it has ended."""
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ of beside it. ``message`` and the data of connecting and disconnecting may be mi
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 from uuid import UUID
 
 from ding.utils.json_fields import Rule, from_json, json_object, parsed_json
@@ -58,10 +58,10 @@ class ConnectMessage(_Message):
 
     _inner = "master"
     address: Annotated[str, Rule(_is_address, "[http[s]://]host[:port][/path]")]
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
-    def body(address: str) -> dict[str, Any]:
+    def body(address: str) -> dict[str, object]:
         return {"master": {"address": with_scheme(address)}, "data": {}}
 
 
@@ -69,10 +69,10 @@ class ConnectMessage(_Message):
 class DisconnectMessage(_Message):
     """A master lets a slave go; the body may be empty."""
 
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
-    def body() -> dict[str, Any]:
+    def body() -> dict[str, object]:
         return {"data": {}}
 
     @classmethod
@@ -86,10 +86,10 @@ class TaskMessage(_Message):
 
     _inner = "task"
     id: UUID
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
-    def body(task_id: UUID, data: Mapping[str, Any]) -> dict[str, Any]:
+    def body(task_id: UUID, data: Mapping[str, object]) -> dict[str, object]:
         return {"task": {"id": str(task_id)}, "data": data}
 
 
@@ -98,15 +98,15 @@ class AnswerMessage(_Message):
     """A slave tells how its task ended.
 
     Attributes:
-        result: Any JSON.
+        result: object JSON.
         message: Why it failed.
     """
 
     _inner = "task"
     id: UUID
-    result: Any = None
+    result: object = None
     message: str | None = None
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         body = {"task": {"id": str(self.id)}, "result": self.result}
         return body if self.message is None else {**body, "message": self.message}

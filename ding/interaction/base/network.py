@@ -108,9 +108,9 @@ class HttpEngine:
     timeout: float = durations.REQUEST_TIMEOUT
     retries: int = DEFAULT_RETRIES
     retry_waiting: float = durations.REQUEST_RETRY
-    headers: Mapping[str, Any] = {}
+    headers: Mapping[str, object] = {}
     key_client: KeyClient | None = None
-    process_data: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    process_data: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
     error_of: Callable[[HTTPError], Exception] | None = None
 
     def __init__(self, host: str, port: int, https: bool = False, path: str | None = None) -> None:
@@ -133,9 +133,9 @@ class HttpEngine:
         self,
         method: str,
         path: str,
-        data: Mapping[str, Any] | None = None,
-        headers: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
+        headers: Mapping[str, object] | None = None,
+        params: Mapping[str, object] | None = None,
         raise_for_status: bool = True,
         retries: int | None = None,
         retry_waiting: float | None = None,
@@ -216,9 +216,9 @@ class HttpEngine:
         self,
         method: str,
         path: str,
-        data: Mapping[str, Any] | None,
-        headers: Mapping[str, Any] | None,
-        params: Mapping[str, Any] | None,
+        data: Mapping[str, object] | None,
+        headers: Mapping[str, object] | None,
+        params: Mapping[str, object] | None,
     ) -> requests.PreparedRequest:
         content = {} if data is None else {"Content-Type": "application/json"}
         merged = {**content, **self.headers, **(headers or {})}
@@ -242,7 +242,7 @@ def _is_transient(err: requests.RequestException) -> bool:
     return not isinstance(err, SSLError)
 
 
-def to_json(data: Any) -> bytes:
+def to_json(data: object) -> bytes:
     """The bytes of a body.
 
     Raises:
@@ -259,7 +259,7 @@ def to_json(data: Any) -> bytes:
 
 def get_http_engine_class(
     headers: Mapping[str, Callable[..., Any]],
-    data_processor: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+    data_processor: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None,
     http_error_gene: Callable[[HTTPError], Exception] | None = None,
 ) -> Callable[..., type[HttpEngine]]:
     """A maker of engine classes.

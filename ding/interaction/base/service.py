@@ -390,7 +390,7 @@ def same_secret(given: str, expected: str) -> bool:
     return hmac.compare_digest(*encoded)
 
 
-def _json(body: bytes) -> Any:
+def _json(body: bytes) -> object:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

@@ -6,7 +6,6 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
 from uuid import UUID
 
 import requests
@@ -177,7 +176,7 @@ class SlaveConnection(_Connection):
         """
         self._disconnect()
 
-    def new_task(self, data: Mapping[str, Any] | None = None) -> Task:
+    def new_task(self, data: Mapping[str, object] | None = None) -> Task:
         """A task for this slave, to be started."""
         engine = self._engine
         if engine is None or not self.is_connected:
@@ -273,8 +272,8 @@ class SlaveConnectionProxy(_Connection):
     def __init__(
         self,
         connection: SlaveConnection,
-        after_connect: Callable[..., Any] | None = None,
-        after_disconnect: Callable[..., Any] | None = None,
+        after_connect: Callable[..., object] | None = None,
+        after_disconnect: Callable[..., object] | None = None,
     ) -> None:
         self._connection = connection
         self._after_connect = default_func()(after_connect)
@@ -294,6 +293,6 @@ class SlaveConnectionProxy(_Connection):
         self._connection.disconnect()
         self._after_disconnect()
 
-    def new_task(self, data: Mapping[str, Any] | None = None) -> Task:
+    def new_task(self, data: Mapping[str, object] | None = None) -> Task:
         """As `SlaveConnection.new_task`."""
         return self._connection.new_task(data)

@@ -15,7 +15,7 @@ from ding.utils.errors import InteractionError
 from .base import _AFTER_HOOK_TYPE, _BEFORE_HOOK_TYPE, _ERROR_HOOK_TYPE
 
 _logger = logging.getLogger(__name__)
-_CALLBACK_TYPE = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+_CALLBACK_TYPE = Callable[[Mapping[str, Any], Mapping[str, Any]], object]
 
 
 @unique
@@ -58,7 +58,7 @@ class Task:
     def __init__(
         self,
         http_engine: HttpEngine,
-        data: Mapping[str, Any],
+        data: Mapping[str, object],
         task_id: UUID | None = None,
         before_task_start: _BEFORE_HOOK_TYPE | None = None,
         after_task_start: _AFTER_HOOK_TYPE | None = None,
@@ -151,7 +151,7 @@ class Task:
         """Have ``callback(data, result)`` called when it has failed; at once if it has."""
         return self._on(TaskStatus.FAILED, callback)
 
-    def end(self, kind: TaskResultType, result: Any, cause: str | None = None) -> None:
+    def end(self, kind: TaskResultType, result: object, cause: str | None = None) -> None:
         """Note how it ended, and call the callbacks; only the first end counts."""
         status = TaskStatus.COMPLETED if kind is TaskResultType.COMPLETED else TaskStatus.FAILED
         with self._lock:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from ding.interaction.base.app import ResponsibleException
 from ding.interaction.exception.slave import SlaveErrorCode
@@ -11,7 +10,7 @@ from ding.interaction.exception.slave import SlaveErrorCode
 class _Refusal(ResponsibleException):
     _refused: tuple[SlaveErrorCode, str]
 
-    def __init__(self, data: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, data: Mapping[str, object] | None = None) -> None:
         super().__init__(*self._refused, data, HTTPStatus.FORBIDDEN)
 
 
@@ -41,7 +40,9 @@ class TaskFail(Exception):
         message: Why it failed.
     """
 
-    def __init__(self, result: Mapping[str, Any] | None = None, message: str | None = None) -> None:
+    def __init__(
+        self, result: Mapping[str, object] | None = None, message: str | None = None
+    ) -> None:
         super().__init__(message or "")
-        self.result: Mapping[str, Any] = result or {}
+        self.result: Mapping[str, object] = result or {}
         self.message = message

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from ding.interaction.base.app import ResponsibleException
@@ -39,6 +39,8 @@ from ._session import MasterSession
 from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 
 _logger = logging.getLogger(__name__)
+
+Message = TypeVar("Message")
 
 #: Characters of a traceback that the master is told.
 TRACEBACK_LIMIT = 4000
@@ -125,16 +127,16 @@ class Slave(HttpService):
             TaskFail: The task failed. Other exceptions fail it, too, and the master is told.
         """
 
-    def _before_task(self, task: Mapping[str, Any]) -> Any:
+    def _before_task(self, task: Mapping[str, Any]) -> object:
         """Told of a task before it is accepted; may raise `TaskRefuse`. Has to be quick."""
 
-    def _before_connection(self, data: Mapping[str, Any]) -> Any:
+    def _before_connection(self, data: Mapping[str, Any]) -> object:
         """Told of a master before it is accepted; may raise `ConnectionRefuse`."""
 
-    def _before_disconnection(self, data: Mapping[str, Any]) -> Any:
+    def _before_disconnection(self, data: Mapping[str, Any]) -> object:
         """Told before a master leaves; may raise `DisconnectionRefuse`."""
 
-    def _lost_connection(self, master_address: str, err: Exception) -> Any:
+    def _lost_connection(self, master_address: str, err: Exception) -> object:
         """Told when the master does not answer or does not know this slave any more."""
 
     # Requests
@@ -210,7 +212,7 @@ class Slave(HttpService):
                 self._changed.notify_all()
         return "accepted"
 
-    def _parsed(self, parse: Callable[[bytes], Any], code: int) -> Any:
+    def _parsed(self, parse: Callable[[bytes], Message], code: int) -> Message:
         try:
             return parse(self._body())
         except BadMessageError as err:
@@ -297,9 +299,9 @@ def _failure(task_id: UUID, err: BaseException) -> AnswerMessage:
 
 
 def _call(
-    hook: Callable[[Mapping[str, Any]], Any],
-    data: Mapping[str, Any],
-    refuse: Callable[[Mapping[str, Any]], ResponsibleException],
+    hook: Callable[[Mapping[str, object]], object],
+    data: Mapping[str, object],
+    refuse: Callable[[Mapping[str, object]], ResponsibleException],
 ) -> None:
     """Call a hook of the subclass; what it raises is a refusal."""
     try:

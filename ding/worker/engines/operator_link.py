@@ -106,7 +106,7 @@ class OperatorLink:
             for kind, names in failed.items():
                 self._failed[kind].difference_update(names)
 
-    def _compare(self, data: Any) -> None:
+    def _compare(self, data: object) -> None:
         if not isinstance(data, Mapping):
             raise OperatorServerError(f"the operator lists workers as {data!r}; expected an object")
         listed: dict[tuple[Kind, str], tuple[str, int]] = {}
@@ -128,7 +128,7 @@ class OperatorLink:
         self._trouble = trouble
 
 
-def _accepted(what: str, answer: Answer) -> Any:
+def _accepted(what: str, answer: Answer) -> object:
     success, code, message, data = answer
     if not success:
         raise OperatorServerError(f"the operator refused {what}: {message!r} (code {code})")

@@ -63,7 +63,7 @@ class RunMaster(Master, StatusService):
         *args: Any,
         on_join: Callable[[JoinMessage], object],
         on_lost: Callable[[str, str], object],
-        status: Callable[[], Mapping[str, Any]],
+        status: Callable[[], Mapping[str, object]],
         on_warning: Callable[[str], object] = _logger.warning,
         **kwargs: Any,
     ) -> None:

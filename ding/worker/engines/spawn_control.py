@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -117,7 +117,11 @@ class _Keeper:
     """Looks after one worker, in a thread: starts it, waits for its end, starts it again."""
 
     def __init__(
-        self, carrier: Carrier[Any], spec: WorkerSpec, restarts: RestartLimit, given_up: Any
+        self,
+        carrier: Carrier[Any],
+        spec: WorkerSpec,
+        restarts: RestartLimit,
+        given_up: Callable[[Kind], bool],
     ) -> None:
         self._carrier, self._spec = carrier, spec
         self._restarts, self._given_up = restarts, given_up
@@ -126,7 +130,7 @@ class _Keeper:
         self._deadline = 0.0  # of the end of the run
         self._in_order = True
         self._life = self._new_life()
-        self._arriving: Any = None
+        self._arriving: object = None
         self._dropping = threading.Lock()
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
         self.is_there = False  # or given up
@@ -145,7 +149,7 @@ class _Keeper:
         if arriving is not None:  # nobody waits for it any more
             self._drop(arriving)
 
-    def _drop(self, handle: Any) -> None:
+    def _drop(self, handle: object) -> None:
         with self._dropping:  # a carrier need not expect two at once
             self._carrier.drop(handle)
 
@@ -217,7 +221,7 @@ class _Keeper:
             self._arriving = None
             self._drop(handle)
 
-    def _spawn(self, life: "_Life", arrivals: Arrivals) -> Any:
+    def _spawn(self, life: "_Life", arrivals: Arrivals) -> object:
         """Start the worker; waits as long as it cannot be started yet.
 
         Raises:
@@ -234,7 +238,7 @@ class _Keeper:
                 if self._closing.wait(durations.SPAWN_PAUSE):
                     raise
 
-    def _arrive(self, handle: Any, life: "_Life") -> Arrival | None:
+    def _arrive(self, handle: object, life: "_Life") -> Arrival | None:
         """Wait until the worker answers; ``None`` if it has ended instead.
 
         Raises:
@@ -249,7 +253,7 @@ class _Keeper:
             raise TaskFail(message=error.cause) from error
         return Arrival(spec.kind, spec.name, life, *self._carrier.address(handle))
 
-    def _part(self, handle: Any) -> None:
+    def _part(self, handle: object) -> None:
         """Tell the worker that the run is over."""
         try:
             self._carrier.call(handle, EndWorker(), max(0.1, self._deadline - time.monotonic()))
@@ -276,7 +280,7 @@ class _Life:
     """
 
     def __init__(self, name: str, carrier: Carrier[Any], restarts: RestartLimit) -> None:
-        self.handle: Any = None
+        self.handle: object = None
         self.cause: str | None = None
         self.pause: float | None = None
         self._name, self._carrier, self._restarts = name, carrier, restarts
