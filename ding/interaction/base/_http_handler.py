@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from ding.utils import durations
@@ -206,7 +206,11 @@ class _Body(io.RawIOBase):
     """
 
     def __init__(
-        self, stream: Any, length: int, connection: DeadlineSocket, waiting: BinaryIO | None
+        self,
+        stream: Any,
+        length: int,
+        connection: DeadlineSocket,
+        waiting: io.BufferedIOBase | None,
     ) -> None:
         self.left, self.is_broken = length, False
         self._stream, self._connection, self._waiting = stream, connection, waiting

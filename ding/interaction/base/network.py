@@ -273,7 +273,7 @@ def get_http_engine_class(
     get_headers = translate_dict_func(headers)
 
     def make(*args: Any, **kwargs: Any) -> type[HttpEngine]:
-        attributes = {
+        attributes: dict[str, object] = {
             "headers": property(lambda engine: get_headers(*args, **kwargs)),
             "process_data": data_processor and staticmethod(data_processor),
             "error_of": http_error_gene and staticmethod(http_error_gene),

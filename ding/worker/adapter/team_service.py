@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from ding.interaction.base import random_token
 from ding.interaction.slave import TaskFail
@@ -33,6 +33,13 @@ from ding.worker.seams import Arrival
 Answer = TypeVar("Answer")
 
 
+class _Ids(TypedDict):
+    """Of a task, as far as it has them."""
+
+    task_id: str | None
+    buffer_id: str | None
+
+
 class TeamService(CommWorker):
     """A learner that consists of several; a `ding.worker.seams.WorkerService`.
 
@@ -60,7 +67,7 @@ class TeamService(CommWorker):
     ) -> None:
         super().__init__(cfg or {}, name)
         self.team = LearnerTeam(names, release, self._fail)
-        self._ids: dict[str, str | None] = {"task_id": None, "buffer_id": None}
+        self._ids = _Ids(task_id=None, buffer_id=None)
         self._left: list[WireBatch] = []  # batches that are no whole round of the learners
         self._dealt_chunks = 0
         self._sizes: dict[str, int] = {}
@@ -80,8 +87,9 @@ class TeamService(CommWorker):
         )
 
     def _start_task(self, info: Task) -> None:
-        given = {name: info.get(name) for name in self._ids}
-        self._ids = {name: None if value is None else str(value) for name, value in given.items()}
+        given = (info.get(name) for name in ("task_id", "buffer_id"))
+        task_id, buffer_id = (None if value is None else str(value) for value in given)
+        self._ids = _Ids(task_id=task_id, buffer_id=buffer_id)
         self._left = []
         missing = self.team.wait(durations.AGGREGATOR_GATHER)
         if missing:
