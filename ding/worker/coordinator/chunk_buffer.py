@@ -350,7 +350,8 @@ class ChunkBuffer:
 
     def count(self) -> int:
         """Samples that can be drawn."""
-        return int(self._rows.count())
+        with self._lock:
+            return int(self._rows.count())
 
     @property
     def capacity(self) -> int:

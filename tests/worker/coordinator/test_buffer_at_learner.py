@@ -1,5 +1,7 @@
 """A run whose replay buffer is the learner's: the coordinator passes chunks on, and counts."""
 
+import threading
+
 import numpy as np
 import pytest
 from easydict import EasyDict
@@ -111,6 +113,29 @@ def test_collectors_are_held_when_the_learner_is_behind(store):
     assert buffer.pace.grant("collector0", 1000) == 1000
     assert buffer.sample(8, 0) is not None
     assert buffer.pace.grant("collector0", 1000) > 1000
+
+
+def test_it_can_be_counted_while_chunks_come_and_go():
+    buffer, counting = make(None), threading.Event()
+    errors = []
+
+    def count():
+        while not counting.is_set():
+            try:
+                buffer.count()
+            except RuntimeError as error:
+                errors.append(error)
+                return
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    for serial in range(1000):
+        for number in range(3):
+            buffer.push({"data_id": f"{NAME}.c.{3 * serial + number}", "sample_num": 1}, 1)
+        buffer.outbox.received([chunk.data_id for chunk in buffer.outbox.take_chunks()], 8)
+    counting.set()
+    thread.join()
+    assert errors == []
 
 
 def test_a_learner_that_keeps_no_samples_is_refused(store):
