@@ -25,7 +25,7 @@ from ding.data.chunks import (
     read_chunk,
     write_chunk,
 )
-from ding.utils import BUFFER_REGISTRY, ConfigError, DataError
+from ding.utils import BUFFER_REGISTRY, CheckpointWriteError, ConfigError, DataError
 from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.space_quota import SpaceQuota
 from ding.worker.replay_buffer import IBuffer
@@ -916,7 +916,11 @@ def test_the_end_removes_all_files_of_this_run_and_no_other(folder):
 def test_a_file_that_cannot_be_removed_is_tried_again(folder, monkeypatch, caplog):
     buffer = make(folder, size=8)
     buffer.push(chunk(folder, 0), 0)
-    monkeypatch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(PermissionError(1, "no")))
+
+    def refuse(folder, name):
+        raise CheckpointWriteError(f"cannot remove {name}")
+
+    monkeypatch.setattr(SharedFolder, "remove", refuse)
     buffer.push(chunk(folder, 1), 0)
     buffer.push(chunk(folder, 2), 0)
     assert len(folder.names()) == 3
