@@ -227,13 +227,6 @@ class DingEnvWrapper(BaseEnv):
         if self._env is not None:
             self._action_space.seed(self._seed)
 
-    def random_action(self) -> np.ndarray:
-        """An action that `step` takes: int64 ``(1,)`` for Discrete, else of its shape.
-
-        With ``act_scale`` it is uniform in ``[-1, 1]``.
-        """
-        return super().random_action()
-
     def render(self) -> Any:
         return self._built().render()
 

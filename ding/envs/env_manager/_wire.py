@@ -77,7 +77,8 @@ Answer = tuple[Sequence[int], StepReply | bytes]
 
 def mere_rewards(answers: Sequence[Answer], ids: list[int]) -> np.ndarray | None:
     """The rewards of `ids`, if those answered just that, in that order; the common case."""
-    joined, answered = b"", []
+    joined = b""
+    answered: list[int] = []
     for part, reply in answers:
         if not isinstance(reply, bytes):
             return None

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
-from easydict import EasyDict
 
 from ding.envs.env.base_env import BaseEnv
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
@@ -27,7 +26,8 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
     stepped as by the other managers. With a native version every step is taken with all
     environments: what those do that were given no action is not told, so reset them before they
     are used again. With native ones that reset themselves in the step after an episode's end, an
-    environment whose episode ended sits out one step: that step only resets it.
+    environment whose episode ended sits out one step: that step only resets it. A native version
+    takes the seed of environment 0; ``dynamic_seed=False`` does not make its episodes alike.
 
     Config keys, besides ``episode_num``, ``step_timeout`` and ``reset_timeout`` (of a native
     version, seconds that all of its members may take together):
@@ -45,25 +45,10 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         "native": True,
     }
 
-    def __init__(self, env_fn: list[Callable], cfg: EasyDict = EasyDict({})) -> None:
-        super().__init__(env_fn, cfg)
-
     @property
     def steps_all(self) -> bool:
         """Whether environments that a step has no action for are stepped, too."""
         return self._runner is None or self._runner.steps_all
-
-    def seed(
-        self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
-    ) -> None:
-        """Set the seeds that the next reset takes.
-
-        Args:
-            seed: As for the other managers; native environments take the one of environment 0.
-            dynamic_seed: ``False``: every episode starts from the same seed, but not with native
-                environments.
-        """
-        super().seed(seed, dynamic_seed)
 
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
         native = isinstance(self._runner, NativeRunner)

@@ -11,7 +11,6 @@ from multiprocessing import connection
 from typing import Any
 
 from ding.data.shm_buffer import ShmBuffer
-from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager._env_types import (
     is_abnormal,
 )
@@ -199,10 +198,6 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
         "wait_num": float("inf"),
         "step_wait_timeout": None,
     }
-
-    def step(self, actions: dict[int, Any]) -> dict[int, BaseEnvTimestep]:
-        """Step environments that wait for an action, as `BaseEnvManager.step`."""
-        return super().step(actions)
 
     def _envs_per_worker(self) -> int:
         if self._cfg.envs_per_worker:

@@ -67,15 +67,12 @@ class PettingZooEnv(CooperativeGame):
         kwargs=None,
     )
 
-    def __init__(self, cfg: dict) -> None:
+    def _set_up(self) -> None:
         """
         Raises:
             ConfigError: An environment that there is not, or numbers that it cannot have.
             EnvError: The package is not installed.
         """
-        super().__init__(cfg)
-
-    def _set_up(self) -> None:
         self._is_spread = self._cfg["env_id"].startswith(_SPREAD)
         self._env = _make(self._cfg, self._arguments())
         self._agents = list(self._env.possible_agents)
