@@ -1,0 +1,49 @@
+"""The coordinator's state on disk: whose it is, and what is made of one that does not fit."""
+
+import pytest
+
+from ding.utils import read_file, save_file
+from ding.utils.errors import CheckpointError
+from ding.worker.coordinator.coordinator_state import CoordinatorState
+
+RUN = {"policy": {"type": "dqn"}}
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def make(tmp_path, told):
+    return lambda run=RUN: CoordinatorState(str(tmp_path), run, 60.0, told.append)
+
+
+def test_a_run_goes_on_from_its_own_state_alone(make):
+    make().save(lambda: {"tasks": 3})
+    assert make().load(None) == {"tasks": 3}
+    assert make({"policy": {"type": "ppo"}}).load(None) is None
+    assert make({"policy": {"type": "ppo"}}).load(True) == {"tasks": 3}
+    assert make().load(False) is None
+    make().remove()
+    assert make().load(None) is None
+
+
+@pytest.mark.parametrize("change", [{"format": 1}, {"format": None}])
+def test_a_state_of_another_version_is_not_gone_on_from(make, told, change):
+    state = make()
+    state.save(lambda: {"tasks": 3})
+    save_file(state.path, {**read_file(state.path), **change})
+    assert make().load(None) is None
+    assert told == [f"the run begins anew: {state.path} is a state of another version of ding"]
+    with pytest.raises(CheckpointError, match="another version"):
+        make().load(True)
+
+
+def test_a_save_that_fails_is_told_once(make, told, tmp_path):
+    (tmp_path / "ckpt").write_text("in the way")
+    state = make()
+    for _ in range(3):
+        state.save(lambda: {"tasks": 3})
+    (line,) = told
+    assert line.startswith("the coordinator's state is not saved: ")
