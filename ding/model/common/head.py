@@ -288,6 +288,21 @@ def flat_size(shape: int | Sequence[int]) -> int:
     return shape if isinstance(shape, int) else math.prod(shape)
 
 
+def vector_size(obs_shape: int | Sequence[int], who: str) -> int:
+    """The size of an observation for a network without an encoder for images.
+
+    Raises:
+        ConfigError: It is no vector.
+    """
+    shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
+    if len(shape) != 1:
+        raise ConfigError(
+            f"{who}: obs_shape is {obs_shape!r}; expected an int or [n]: it has no encoder for "
+            "images"
+        )
+    return shape[0]
+
+
 def column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """``value`` with its last axis, where that is of size 1 and was left out."""
     return value.unsqueeze(-1) if value.dim() < like.dim() else value

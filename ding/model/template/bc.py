@@ -1,6 +1,5 @@
 """Networks that imitate: observation in, a demonstrator's action out."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,9 @@ from ding.model.common.head import (
     RegressionHead,
     ReparameterizationHead,
     build_discrete_head,
+    column,
+    flat_size,
+    vector_size,
 )
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
@@ -109,27 +111,21 @@ class ContinuousBC(nn.Module):
                 f"ContinuousBC: action_space is {action_space!r}; expected one of "
                 f"{self.action_spaces}"
             )
-        shape = [obs_shape] if isinstance(obs_shape, int) else list(obs_shape)
-        if len(shape) != 1:
-            raise ConfigError(
-                f"ContinuousBC: obs_shape is {obs_shape!r}; expected an int or [n]: it has no "
-                "encoder for images"
-            )
         self.action_space = action_space
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         width, layers = actor_head_hidden_size, actor_head_layer_num
-        size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
+        size = flat_size(action_shape)
         head: nn.Module
         if action_space == "regression":
             head = RegressionHead(width, size, layers, final_tanh=True, **common)
         else:
             head = ReparameterizationHead(width, size, layers, "conditioned", **common)
-        self.actor = nn.Sequential(*linear_layers([shape[0], width], **common), head)
+        self.actor = nn.Sequential(
+            *linear_layers([vector_size(obs_shape, "ContinuousBC"), width], **common), head
+        )
 
     def forward(self, inputs: torch.Tensor) -> dict[str, Any]:
         output = self.actor(inputs)
         if self.action_space == "regression":
-            action = output["pred"]
-            # The head drops the axis of a single dimension.
-            return {"action": action.unsqueeze(-1) if action.dim() < inputs.dim() else action}
+            return {"action": column(output["pred"], inputs)}
         return {"logit": [output["mu"], output["sigma"]]}

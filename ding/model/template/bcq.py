@@ -1,6 +1,5 @@
 """Networks of batch-constrained Q-learning."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -8,9 +7,9 @@ from torch import nn
 
 from ding.model.common.blocks import linear_layers
 from ding.model.common.dense import Dense
+from ding.model.common.head import flat_size, vector_size
 from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -42,10 +41,7 @@ class BCQ(ByMode):
         phi: float = 0.05,
     ) -> None:
         super().__init__()
-        if not isinstance(obs_shape, int) and len(obs_shape) != 1:
-            raise ConfigError(f"BCQ: obs_shape is {obs_shape}; expected a number or one in a list")
-        size = obs_shape if isinstance(obs_shape, int) else obs_shape[0]
-        action_size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
+        size, action_size = vector_size(obs_shape, "BCQ"), flat_size(action_shape)
         self.phi = phi
 
         def net(hidden: Sequence[int], output_size: int) -> Dense:

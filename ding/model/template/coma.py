@@ -8,6 +8,7 @@ from torch import nn
 
 from ding.model.common.dense import Dense
 from ding.model.template.agents import AgentNetwork, AgentsModel, State
+from ding.model.template.maqac import state_of_each
 from ding.model.template.qmix import flat_size
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -86,10 +87,12 @@ class COMA(AgentsModel):
         which = torch.eye(self.agent_num, device=agents.device, dtype=agents.dtype)
         # For each agent what all the others did: [..., agents, agents, N] without the diagonal.
         others = one_hot.unsqueeze(-3) * (1 - which).unsqueeze(-1)
-        state = obs["global_state"]
-        if state.dim() < agents.dim():
-            state = state.unsqueeze(-2).expand(*agents.shape[:-1], -1)
-        seen = [state, agents, others.flatten(-2), which.expand(*agents.shape[:-1], -1)]
+        seen = [
+            state_of_each(obs),
+            agents,
+            others.flatten(-2),
+            which.expand(*agents.shape[:-1], -1),
+        ]
         return {"q_value": self.critic(torch.cat(seen, -1))}
 
     def initial_state(self, batch: int = 1) -> State:

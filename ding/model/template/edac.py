@@ -1,6 +1,5 @@
 """An actor, and as many critics as one likes."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.common.ensemble import ensemble_mlp
+from ding.model.common.head import flat_size
 from ding.model.template.qac import ContinuousQAC
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
@@ -46,9 +46,8 @@ class EDAC(ContinuousQAC):
             actor_head_layer_num=actor_head_layer_num,
             activation=activation,
         )
-        action_size = action_shape if isinstance(action_shape, int) else math.prod(action_shape)
         sizes = [
-            self.critic_size + action_size,
+            self.critic_size + flat_size(action_shape),
             *[critic_head_hidden_size] * (critic_head_layer_num + 1),
         ]
         self.critic_head = ensemble_mlp(ensemble_num, sizes, 1, activation)

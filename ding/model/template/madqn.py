@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
+from ding.model.template.maqac import state_of_each
 from ding.model.template.qmix import Mixer, flat_size
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -84,8 +85,6 @@ class MADQN(AgentsModel):
 
     def _overview(self, obs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """The global state, and which agent, for each agent: ``[T, B, agents, m + agents]``."""
-        state = obs["global_state"]
-        if state.dim() < obs["agent_state"].dim():
-            state = state.unsqueeze(-2).expand(*state.shape[:-1], self.agent_num, -1)
+        state = state_of_each(obs)
         which = torch.eye(self.agent_num, device=state.device, dtype=state.dtype)
         return torch.cat([state, which.expand(*state.shape[:-1], -1)], -1)

@@ -1,12 +1,12 @@
 """Actors that see what their agent sees, and Q-value critics that see all."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
+from ding.model.common.head import flat_size
 from ding.model.template.qac import ContinuousQAC, DiscreteQAC
 from ding.torch_utils.network.activation import Activation
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -98,4 +98,4 @@ def state_of_each(x: Mapping[str, torch.Tensor]) -> torch.Tensor:
 
 def _by_part(agent_obs_shape: Any, global_obs_shape: Any) -> dict[str, int]:
     shapes = {"agent_state": agent_obs_shape, "global_state": global_obs_shape}
-    return {name: n if isinstance(n, int) else math.prod(n) for name, n in shapes.items()}
+    return {name: flat_size(shape) for name, shape in shapes.items()}

@@ -1,6 +1,5 @@
 """Actor, and a critic that gives the distribution of the return."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ from torch import nn
 
 from ding.model.common.blocks import linear_layers
 from ding.model.common.distributional_head import DistributionHead
-from ding.model.common.head import RegressionHead, column
+from ding.model.common.head import RegressionHead, column, flat_size, vector_size
 from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
@@ -50,7 +49,7 @@ class QACDIST(ByMode):
         ):
             if value != known:
                 raise ConfigError(f"QACDIST: {name} is {value!r}; it has {known!r} only")
-        obs_size, action_size = _size(obs_shape, "obs_shape"), _size(action_shape, "action_shape")
+        obs_size, action_size = vector_size(obs_shape, "QACDIST"), flat_size(action_shape)
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         width = actor_head_hidden_size
         self.actor = nn.Sequential(
@@ -80,10 +79,3 @@ class QACDIST(ByMode):
             "q_value": output["logit"].squeeze(-1),
             "distribution": output["distribution"].squeeze(-2),
         }
-
-
-def _size(shape: int | Sequence[int], name: str) -> int:
-    sizes = [shape] if isinstance(shape, int) else list(shape)
-    if name == "obs_shape" and len(sizes) != 1:
-        raise ConfigError(f"QACDIST: obs_shape is {shape!r}; it takes vectors, an int or [n]")
-    return math.prod(sizes)
