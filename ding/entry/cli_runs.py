@@ -65,24 +65,9 @@ def run(options: Mapping[str, Any]) -> int:
         return _evaluate(configs, seeds[0], load_path, options["replay_path"], strict)
     mode = mode or _suiting_mode(main, create)
     _set_start(configs, config, load_path, options["resume"])
-    train_iter, engine, address = (options[n] for n in ("train_iter", "engine", "address"))
-    limits: dict[str, Any] = {"max_train_iter": train_iter, "max_env_step": options["env_step"]}
     if mode == "parallel":
-        limits = {name: options[name] for name in ("enable_total_log", "disable_flask_log")}
-        for path, value in (
-            ("policy.learn.learner.train_iterations", train_iter),
-            ("system_config.coordinator.host", options["coordinator_host"]),
-            ("system_config.coordinator.port", options["coordinator_port"]),
-        ):
-            if value is not None:
-                apply_overrides(configs, [f"{path}={value!r}"])
-        written |= choose_engine(configs[2], engine, address)
-    elif engine or address:
-        raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
-    if mode in OFFLINE_MODES and limits.pop("max_env_step") is not None:
-        raise ConfigError("--env-step: a run from a data set takes no environment steps")
-    if mode == "serial_bc":
-        limits = {"max_iter": train_iter}
+        written |= choose_engine(configs[2], options["engine"], options["address"])
+    limits = _limits(mode, configs, options)
     limits["strict"] = options["strict"] or written
     if options["dry_run"]:
         _print_config(mode, configs, seeds[0], limits["strict"])
@@ -100,6 +85,27 @@ def run(options: Mapping[str, Any]) -> int:
         _pipeline(mode)(own, seed, **limits)
 
     return train_in_turn(base, seeds, bool(at(main, "policy.learn.resume_training")), train)
+
+
+def _limits(mode: str, configs: _Configs, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Further arguments of a mode's pipeline; what is none of these goes into the configs."""
+    train_iter, env_step = options["train_iter"], options["env_step"]
+    if mode == "parallel":
+        for path, value in (
+            ("policy.learn.learner.train_iterations", train_iter),
+            ("system_config.coordinator.host", options["coordinator_host"]),
+            ("system_config.coordinator.port", options["coordinator_port"]),
+        ):
+            if value is not None:
+                apply_overrides(configs, [f"{path}={value!r}"])
+        return {name: options[name] for name in ("enable_total_log", "disable_flask_log")}
+    if options["engine"] or options["address"]:
+        raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
+    if mode not in OFFLINE_MODES:
+        return {"max_train_iter": train_iter, "max_env_step": env_step}
+    if env_step is not None:
+        raise ConfigError("--env-step: a run from a data set takes no environment steps")
+    return {"max_iter" if mode == "serial_bc" else "max_train_iter": train_iter}
 
 
 def read_configs(path: str, with_system: bool = False) -> _Configs:

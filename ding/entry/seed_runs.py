@@ -75,11 +75,11 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
     """
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
     rest = _without(args, _OWN_OPTIONS)
-    processes = Processes(jobs)
+    commands = Commands(jobs)
 
     def train(seed: int) -> int:
         own = ["--seed", str(seed), "--exp-name", folders[seed]]
-        status, output = processes.run([*rest, *own])
+        status, output = commands.run([*rest, *own])
         record = read_record(folders[seed])
         ending = f"{record.get('status', 'not started')}: {record.get('reason', '')}".rstrip(": ")
         click.echo(f"seed {seed}: {ending}")
@@ -91,17 +91,17 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
         stack.callback(_report, base, folders)
         for seed in seeds:
             click.echo(f"seed {seed}: {folders[seed]}")
-        with processes, ThreadPoolExecutor(jobs, thread_name_prefix="seed") as pool:
+        with commands, ThreadPoolExecutor(jobs, thread_name_prefix="seed") as pool:
             try:
                 statuses = list(pool.map(train, seeds))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                processes.end()
+                commands.end()
                 raise
     return next(filter(None, statuses), 0)
 
 
-class Processes:
+class Commands:
     """Runs of the command that end with this process."""
 
     def __init__(self, jobs: int) -> None:
@@ -110,7 +110,7 @@ class Processes:
         threads = max(1, (os.cpu_count() or 1) // jobs)
         self._env = {"OMP_NUM_THREADS": str(threads), **os.environ, "DING_CONSOLE": "quiet"}
 
-    def __enter__(self) -> "Processes":
+    def __enter__(self) -> "Commands":
         self._before = signal.signal(signal.SIGTERM, _raise_exit)
         return self
 

@@ -12,7 +12,7 @@ import yaml
 
 from ding.board.run_list import Curve
 from ding.config.read import parse_yaml
-from ding.entry.seed_runs import Processes
+from ding.entry.seed_runs import Commands
 from ding.plot import last_returns
 from ding.utils.console import table
 from ding.utils.errors import ConfigError, RunError
@@ -94,55 +94,79 @@ def sweep(
     ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
     outputs: list[str] = []
 
-    def objective(trial: Any) -> float:
-        values = {key: _suggest(trial, key, entry) for key, entry in space.items()}
-        run = os.path.join(folder, f"trial{trial.number}")
-        curve = Curve(run)
-        reported, hopeless = -math.inf, False
-
-        def is_hopeless() -> bool:
-            nonlocal reported, hopeless
-            curve.read(time.monotonic() + _LOOK)
-            for step, value in curve.points:
-                if step > reported:
-                    trial.report(value, int(step))
-                    reported = step
-            hopeless = bool(trial.should_prune())
-            return hopeless
-
-        settings = [
-            word for key, value in values.items() for word in ("--set", _setting(key, value))
-        ]
-        status, output = processes.run([*args, *settings, "--exp-name", run], is_hopeless)
-        value = last_returns(run)
-        told = ", ".join(f"{key}={value}" for key, value in values.items())
-        if hopeless:
-            click.echo(f"trial {trial.number}: ended early  {told}")
-            raise optuna.TrialPruned
-        if status or value is None:
-            outputs.append(output)
-            click.echo(f"trial {trial.number}: failed  {told}")
-            raise RunError(f"trial {trial.number} ended with status {status}")
-        click.echo(f"trial {trial.number}: {value:.4g}  {told}")
-        return value
-
     def stop_if_none_works(study: Any, _: Any) -> None:
         if len(outputs) >= MAX_FAILURES and not study.get_trials(states=ended):
             study.stop()
 
     left = trials - len(study.get_trials(states=ended))
-    with Processes(jobs) as processes:
+    with Commands(jobs) as commands:
+
+        def objective(trial: Any) -> float:
+            values = {key: _suggest(trial, key, entry) for key, entry in space.items()}
+            run = os.path.join(folder, f"trial{trial.number}")
+            value = _train(trial, values, [*args, "--exp-name", run], run, commands, outputs)
+            if value is None:
+                raise optuna.TrialPruned
+            return value
+
         try:
             if left > 0:
                 study.optimize(
                     objective, left, n_jobs=jobs, catch=(RunError,), callbacks=[stop_if_none_works]
                 )
         except BaseException:
-            processes.end()
+            commands.end()
             raise
     if not study.get_trials(states=ended):
         raise RunError(f"no trial worked; the last one said: {outputs[-1][-2000:].strip()}")
     return _report(optuna, study, list(space), folder)
+
+
+def _train(
+    trial: Any,
+    values: Mapping[str, Any],
+    args: Sequence[str],
+    run: str,
+    commands: Commands,
+    outputs: list[str],
+) -> float | None:
+    """Train with these values; the mean of the last returns, ``None`` if it is ended early.
+
+    Args:
+        trial: Told of evaluations, and asked whether to go on.
+        args: The command line.
+        run: The run's folder.
+        outputs: Gets what a run that fails has printed.
+
+    Raises:
+        RunError: It fails.
+    """
+    curve = Curve(run)
+    reported, hopeless = -math.inf, False
+
+    def is_hopeless() -> bool:
+        nonlocal reported, hopeless
+        curve.read(time.monotonic() + _LOOK)
+        for step, value in curve.points:
+            if step > reported:
+                trial.report(value, int(step))
+                reported = step
+        hopeless = bool(trial.should_prune())
+        return hopeless
+
+    settings = [word for key, value in values.items() for word in ("--set", _setting(key, value))]
+    status, output = commands.run([*args, *settings], is_hopeless)
+    value = last_returns(run)
+    told = ", ".join(f"{key}={value}" for key, value in values.items())
+    if hopeless:
+        click.echo(f"trial {trial.number}: ended early  {told}")
+        return None
+    if status or value is None:
+        outputs.append(output)
+        click.echo(f"trial {trial.number}: failed  {told}")
+        raise RunError(f"trial {trial.number} ended with status {status}")
+    click.echo(f"trial {trial.number}: {value:.4g}  {told}")
+    return value
 
 
 def _report(optuna: Any, study: Any, keys: list[str], folder: str) -> str:

@@ -24,7 +24,7 @@ def space(tmp_path):
     return str(path)
 
 
-class FakeProcesses:
+class FakeCommands:
     """Runs that return as much as their ``nstep``."""
 
     commands: list
@@ -53,9 +53,9 @@ class FakeProcesses:
 @pytest.fixture
 def fake(monkeypatch):
     pytest.importorskip("optuna", reason="the extra 'sweep' is not installed")
-    FakeProcesses.commands = []
-    monkeypatch.setattr("ding.entry.sweep.Processes", FakeProcesses)
-    return FakeProcesses
+    FakeCommands.commands = []
+    monkeypatch.setattr("ding.entry.sweep.Commands", FakeCommands)
+    return FakeCommands
 
 
 @pytest.mark.slow
