@@ -26,7 +26,7 @@ class Clipped(PolicyGradient):
     """
 
     _action_spaces: tuple[str, ...] = ("discrete", "continuous", "hybrid")
-    _logged = ("approx_kl", "clipfrac")
+    _logged: tuple[str, ...] = ("approx_kl", "clipfrac")
     _pretrained_model: torch.nn.Module | None = None
 
     def _init_update(self) -> None:

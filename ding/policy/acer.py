@@ -34,7 +34,7 @@ class ACERPolicy(UnrolledPolicy):
             Call({"q_value": "B N"}, "compute_critic"),
         )
     }
-    network_parts = ("actor", "critic")
+    network_parts: tuple[str, ...] = ("actor", "critic")
     config: dict[str, Any] = dict(
         type="acer",
         # Draw pieces by the mean of their one-step errors.
@@ -83,7 +83,7 @@ class ACERPolicy(UnrolledPolicy):
 
     _saves_target = True
     _learned = {"optimizer_actor": "_optimizer_actor", "optimizer_critic": "_optimizer_critic"}
-    _logged = (
+    _logged: tuple[str, ...] = (
         *("cur_lr_actor", "cur_lr_critic", "total_loss", "actor_loss", "critic_loss"),
         *("policy_loss", "bias_correction_loss", "entropy_loss"),
     )

@@ -56,7 +56,7 @@ class AdvantageActorCritic(PolicyGradient):
     _network, _team_network = "vac", "mavac"
 
     # ------------------------------------------------------------------ learn
-    _logged = ("value_loss", "value_mean", "value_max")
+    _logged: tuple[str, ...] = ("value_loss", "value_mean", "value_max")
 
     def _init_returns(self) -> None:
         """What both learn and collect mode need to make advantages."""

@@ -34,7 +34,7 @@ class BCQPolicy(QActorCritic):
             Call({"action": "B A"}, "compute_eval"),
         )
     }
-    network_parts = ("actor", "critic", "vae")
+    network_parts: tuple[str, ...] = ("actor", "critic", "vae")
     _silent_keys = (*QActorCritic._silent_keys, "learn.learning_rate_alpha")
 
     pipeline = "serial_offline"
@@ -67,7 +67,7 @@ class BCQPolicy(QActorCritic):
     _proposals = 10
 
     _network = "bcq"
-    _logged = ("vae_loss",)
+    _logged: tuple[str, ...] = ("vae_loss",)
 
     def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
         built: Any = super()._create_model(cfg, model)

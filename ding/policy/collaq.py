@@ -26,7 +26,7 @@ class CollaQPolicy(QMIXPolicy):
     )
 
     _network = "collaq"
-    _logged = ("td_loss", "collaq_loss")
+    _logged: tuple[str, ...] = ("td_loss", "collaq_loss")
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)

@@ -47,7 +47,14 @@ class COMAPolicy(TeamPolicy):
     _explorer = "eps_greedy_multinomial_sample"
 
     _network = "coma"
-    _logged = ("cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss", "q_value")
+    _logged: tuple[str, ...] = (
+        "cur_lr",
+        "total_loss",
+        "policy_loss",
+        "value_loss",
+        "entropy_loss",
+        "q_value",
+    )
 
     def _make_optimizer(self) -> Adam:
         return Adam(self._model.parameters(), lr=self._cfg.learn.learning_rate)

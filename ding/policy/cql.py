@@ -49,7 +49,7 @@ class CQLPolicy(SACPolicy):
         "log_multiplier": "_log_multiplier",
         "optimizer_multiplier": "_optimizer_multiplier",
     }
-    _logged = ("conservative_gap",)
+    _logged: tuple[str, ...] = ("conservative_gap",)
 
     def _init_learn(self) -> None:
         super()._init_learn()

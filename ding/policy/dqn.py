@@ -78,7 +78,7 @@ class DQNPolicy(NStepPolicy):
 
     _saves_target = True
     _quick_learner: QuickLearner | None = None
-    _logged = ("cur_lr", "total_loss", "q_value", "target_q_value")
+    _logged: tuple[str, ...] = ("cur_lr", "total_loss", "q_value", "target_q_value")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._quick_actors: dict[str, QuickActor] = {}

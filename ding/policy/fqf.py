@@ -50,7 +50,7 @@ class FQFPolicy(QRDQNPolicy):
     _network = "fqf"
 
     _learned = {**QRDQNPolicy._learned, "optimizer_fraction": "_fraction_optimizer"}
-    _logged = ("cur_lr_fraction", "fraction_loss")
+    _logged: tuple[str, ...] = ("cur_lr_fraction", "fraction_loss")
 
     def _init_learn(self) -> None:
         super()._init_learn()

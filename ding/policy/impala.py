@@ -75,7 +75,14 @@ class IMPALAPolicy(UnrolledPolicy):
     )
 
     _network = "vac"
-    _logged = ("cur_lr", "total_loss", "policy_loss", "value_loss", "entropy_loss", "value_mean")
+    _logged: tuple[str, ...] = (
+        "cur_lr",
+        "total_loss",
+        "policy_loss",
+        "value_loss",
+        "entropy_loss",
+        "value_mean",
+    )
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.action_space not in ("discrete", "continuous"):

@@ -57,7 +57,7 @@ class IQLPolicy(QActorCritic):
     )
 
     _network = "continuous_qvac"
-    _logged = ("advantage", "bc_weight")
+    _logged: tuple[str, ...] = ("advantage", "bc_weight")
 
     def _init_learn(self) -> None:
         super()._init_learn()

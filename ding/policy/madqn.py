@@ -31,7 +31,7 @@ class MADQNPolicy(QMIXPolicy):
     _target_value = "team_q"
 
     _network = "madqn"
-    _logged = ("current_loss", "cooperation_loss")
+    _logged: tuple[str, ...] = ("current_loss", "cooperation_loss")
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)

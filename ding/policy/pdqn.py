@@ -32,7 +32,7 @@ class PDQNPolicy(NStepPolicy):
             Call({"logit": "B N"}, "compute_discrete", {"state": OBS, "action_args": "B A"}),
         )
     }
-    network_parts = ("dis_encoder", "dis_head", "cont_encoder", "cont_head")
+    network_parts: tuple[str, ...] = ("dis_encoder", "dis_head", "cont_encoder", "cont_head")
     config: dict[str, Any] = dict(
         type="pdqn",
         priority=False,
@@ -73,7 +73,7 @@ class PDQNPolicy(NStepPolicy):
     _network = "pdqn"
 
     # ------------------------------------------------------------------ learn
-    _logged = (
+    _logged: tuple[str, ...] = (
         *("cur_lr_dis", "cur_lr_cont", "total_loss", "dis_loss", "cont_loss", "q_value"),
         *("target_q_value",),
     )

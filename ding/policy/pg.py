@@ -67,7 +67,7 @@ class PGPolicy(MonteCarloPolicyGradient):
         ),
     )
     _transition_outputs = ()
-    _logged = ("return_mean",)
+    _logged: tuple[str, ...] = ("return_mean",)
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn

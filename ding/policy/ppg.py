@@ -36,7 +36,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     networks = stochastic_actor(
         *("discrete", "continuous"), modes=("compute_actor", "compute_actor_critic")
     )
-    network_parts = ("actor_critic", "aux_critic")
+    network_parts: tuple[str, ...] = ("actor_critic", "aux_critic")
     config: dict[str, Any] = dict(
         learn=dict(
             clip_ratio=0.2,
@@ -59,7 +59,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     _model: Any
 
     _network = "ppg"
-    _logged = ("actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss")
+    _logged: tuple[str, ...] = ("actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss")
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         if cfg.priority:

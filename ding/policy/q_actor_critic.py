@@ -50,11 +50,11 @@ class QActorCritic(NStepPolicy):
         *("discount_factor", "model_type", "expert_random_collect_size", "model.agent_num"),
     )
 
-    network_parts = ("actor", "critic")
+    network_parts: tuple[str, ...] = ("actor", "critic")
     _explorer = _chooser = "base"
     _collect_options = _eval_options = {"mode": "compute_actor"}
     _model: Any
-    _logged = (
+    _logged: tuple[str, ...] = (
         *("cur_lr_critic", "cur_lr_actor", "total_loss", "critic_loss", "actor_loss"),
         *("q_value", "target_q_value", "td_error"),
     )

@@ -51,7 +51,7 @@ class QMIXPolicy(TeamPolicy):
     _learned_value = _target_value = "total_q"
 
     _network = "qmix"
-    _logged = ("cur_lr", "total_loss", "q_value", "target_q_value")
+    _logged: tuple[str, ...] = ("cur_lr", "total_loss", "q_value", "target_q_value")
 
     def _init_learn(self) -> None:
         super()._init_learn()

@@ -28,7 +28,7 @@ class QTRANPolicy(QMIXPolicy):
     _learned_value = _target_value = "joint_q"
 
     _network = "qtran"
-    _logged = ("td_loss", "opt_loss", "nopt_loss")
+    _logged: tuple[str, ...] = ("td_loss", "opt_loss", "nopt_loss")
 
     def _losses(self, batch: Batch) -> TeamLoss:
         cfg = self._cfg.learn

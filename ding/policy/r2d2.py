@@ -75,7 +75,7 @@ class R2D2Policy(RecurrentPolicy):
     paper = "Kapturowski et al. 2019"
     actions = ("discrete",)
     _silent_keys = ("unroll_len",)
-    _logged = ("cur_lr", "total_loss", "q_value", "target_q_value")
+    _logged: tuple[str, ...] = ("cur_lr", "total_loss", "q_value", "target_q_value")
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         self._burnin_step = cfg.burnin_step

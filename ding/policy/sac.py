@@ -51,7 +51,7 @@ class _SoftActorCritic(QActorCritic):
         "alpha": "_alpha_parameter",
         "optimizer_alpha": "_optimizer_alpha",
     }
-    _logged = ("alpha", "alpha_loss", "entropy")
+    _logged: tuple[str, ...] = ("alpha", "alpha_loss", "entropy")
 
     def _init_learn(self) -> None:
         super()._init_learn()

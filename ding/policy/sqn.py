@@ -42,7 +42,7 @@ class SQNPolicy(SoftQPolicy):
         collect=dict(nstep=None),
     )
     _silent_keys = ("learn.discount_factor",)
-    _logged = ("alpha", "entropy")
+    _logged: tuple[str, ...] = ("alpha", "entropy")
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         if not cfg.learn.alpha > 0:

@@ -29,7 +29,7 @@ class WQMIXPolicy(QMIXPolicy):
     _target_value = "free_q"
 
     _network = "wqmix"
-    _logged = ("free_q_value", "weighted_loss", "free_loss")
+    _logged: tuple[str, ...] = ("free_q_value", "weighted_loss", "free_loss")
 
     def _init_learn(self) -> None:
         super()._init_learn()

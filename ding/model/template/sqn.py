@@ -17,8 +17,8 @@ class SQN(nn.Module):
     ``[B, *obs_shape]`` to ``{'q_value': [two tensors [B, N]], 'logit': [B, N]}``.
     """
 
-    @functools.wraps(DQN.__init__)
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
+    @functools.wraps(DQN.__init__)  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
         self.q0 = DQN(*args, **kwargs)
         self.q1 = DQN(*args, **kwargs)
