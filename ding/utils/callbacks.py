@@ -134,7 +134,8 @@ class RunCallback:
     def on_end(self, event: RunFinished) -> None:
         """The run has ended in whatever way, unless it was killed; the last call.
 
-        What it raises is shown and added to the reason of the end.
+        What it raises is added to the reason of the end. It comes from another thread if the one
+        that trains cannot be reached.
         """
 
 
