@@ -35,7 +35,7 @@ def mean_return(output):
 
 
 def test_there_are_policies_for_the_common_algorithms():
-    assert {"cartpole_dqn", "cartpole_a2c", "pendulum_sac"} <= set(NAMES)
+    assert {"cartpole_dqn", "cartpole_a2c", "pendulum_sac", "pendulum_td3"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
