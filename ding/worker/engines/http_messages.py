@@ -185,7 +185,10 @@ def answer_from_json(request: Request[Answer], body: object) -> Answer:
 def _answer(request: Request[Answer], body: object) -> object:
     match request:
         case ResourceRequest():
-            return from_json(Resources, {"ours": False, **json_object(body)})
+            # Others may say in words what they have: it is taken for the least.
+            given = json_object(body)
+            unclear = [name for name in ("cpu", "gpu") if type(given.get(name)) is not int]
+            return from_json(Resources, {"ours": False, **given, **dict.fromkeys(unclear)})
         case CloseTask():
             return from_json(TaskReport, body)
         case SamplesRequest():
