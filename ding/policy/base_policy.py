@@ -26,11 +26,10 @@ from ding.policy.common_utils import default_preprocess_learn
 from ding.policy.networks import Call, require_parts, try_network
 from ding.policy.optimizer_state import load_state, save_state
 from ding.policy.row_adapter import RowAdapter
-from ding.torch_utils.gradient_overlap import GradientOverlap
+from ding.torch_utils.gradient_overlap import GradientOverlap, average_gradients
 from ding.utils import (
     MODEL_REGISTRY,
     POLICY_REGISTRY,
-    allreduce,
     get_rank,
     get_world_size,
     import_module,
@@ -370,16 +369,7 @@ class Policy(RowAdapter):
         if self._overlap is not None and model is self._model:
             self._overlap.finish()
             return
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        if not trained:
-            return
-        # One message for all: small tensors cost their latency, not their size.
-        flat = torch.cat(
-            [torch.zeros_like(p).view(-1) if p.grad is None else p.grad.view(-1) for p in trained]
-        )
-        allreduce(flat)
-        for parameter, grad in zip(trained, flat.split([p.numel() for p in trained])):
-            parameter.grad = grad.view_as(parameter)
+        average_gradients([p for p in model.parameters() if p.requires_grad])
 
     def _broadcast_model(self, model: torch.nn.Module) -> None:
         if get_world_size() > 1:

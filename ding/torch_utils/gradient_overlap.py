@@ -1,16 +1,37 @@
-"""Gradients that are averaged over processes while the backward pass still goes on."""
+"""Gradients that are averaged over processes, also while the backward pass still goes on."""
 
 import itertools
 import weakref
+from collections.abc import Sequence
 
 import torch
 
-from ding.utils.pytorch_ddp_dist_helper import allreduce_async, synchronize
+from ding.utils.pytorch_ddp_dist_helper import allreduce, allreduce_async, synchronize
 
 #: Bytes of a message, at least: small ones cost their latency, not their size.
 BUCKET_BYTES = 1 << 18
 
 _numbers = itertools.count()
+
+
+def average_gradients(parameters: Sequence[torch.nn.Parameter]) -> None:
+    """Give each parameter its average gradient over all processes; zero where it had none."""
+    if parameters:
+        # One message for all: small tensors cost their latency, not their size.
+        flat = _flat_gradients(parameters)
+        allreduce(flat)
+        _hand_out(flat, parameters)
+
+
+def _flat_gradients(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
+    return torch.cat(
+        [torch.zeros_like(p).view(-1) if p.grad is None else p.grad.reshape(-1) for p in parameters]
+    )
+
+
+def _hand_out(flat: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> None:
+    for parameter, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
+        parameter.grad = grad.view_as(parameter)
 
 
 class GradientOverlap:
@@ -66,12 +87,7 @@ class GradientOverlap:
             self._send(len(self._sent))
 
     def _send(self, bucket: int) -> None:
-        flat = torch.cat(
-            [
-                torch.zeros_like(p).view(-1) if p.grad is None else p.grad.reshape(-1)
-                for p in self._buckets[bucket]
-            ]
-        )
+        flat = _flat_gradients(self._buckets[bucket])
         allreduce_async(f"gradients {next(_numbers)}", flat)
         self._sent.append(flat)
 
@@ -86,6 +102,5 @@ class GradientOverlap:
             sent[number] = self._sent[-1]
         synchronize()
         for bucket, flat in zip(self._buckets, sent):
-            for parameter, grad in zip(bucket, flat.split([p.numel() for p in bucket])):
-                parameter.grad = grad.view_as(parameter)
+            _hand_out(flat, bucket)
         self._begin()
