@@ -178,9 +178,12 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._statistics.take_up()
         if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
             policy_kwargs = [policy_kwargs or {}] * len(self._policies)
-        for player, kwargs in zip(self._rollout.players, policy_kwargs):
-            player.train_iter, player.kwargs, player.level_seeds = train_iter, kwargs, level_seeds
+        for player in self._rollout.players:
+            player.train_iter = train_iter
+            player.level_seeds = level_seeds
             player.wanted = not self.battle or _collects_data(player.mode)
+        for player, kwargs in zip(self._rollout.players, policy_kwargs):
+            player.kwargs = kwargs
         if not any(player.wanted for player in self._rollout.players):
             raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
         return self._rollout, int(target)
