@@ -56,7 +56,7 @@ class _Part:
 
 
 class FakeCoordinator(_Part):
-    def __init__(self, cfg, run_log, console, engine=None) -> None:
+    def __init__(self, cfg, run_log, console, engine=None, callbacks=None) -> None:
         super().__init__("coordinator", cfg.main.exp_name)
         self.run_log = run_log
         own = cfg.system.coordinator
