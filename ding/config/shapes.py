@@ -1,4 +1,4 @@
-"""Shapes that a config leaves out, from the environments that it names."""
+"""What a config says of the network, completed with the shapes of its environments."""
 
 import inspect
 from collections.abc import Sequence
@@ -10,9 +10,11 @@ from easydict import EasyDict
 from ding.config.check import Problems, at, require
 from ding.config.defaults import model_class, required_model_keys
 from ding.config.notes import Notes
-from ding.config.parts import Parts, default_config
+from ding.config.parts import Parts, default_config, is_ours
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.policy.fit import action_space_of, model_shapes
+from ding.torch_utils import build_activation
+from ding.utils.errors import UnknownTypeError
 
 _EXAMPLES = {
     "obs_shape": "the shape of an observation, such as 4 or [4, 84, 84]",
@@ -30,7 +32,7 @@ def settle_model(
     problems: Problems,
     notes: Notes,
 ) -> None:
-    """Fill in the shapes that ``policy.model`` leaves out, and report what is still missing.
+    """Fill in the shapes that ``policy.model`` leaves out, and report what is wrong or missing.
 
     One environment is made to be asked, if something is missing that it may know. With it,
     ``policy.action_space`` is settled too where neither that nor the model's is said.
@@ -52,6 +54,12 @@ def settle_model(
     hint = ""
     if any(name != "action_space" for name in missing):
         hint = _fill(cfg, user, parts, network, env_setting, notes)
+    for name, value in cfg.policy.model.items():
+        if name.endswith("activation") and isinstance(value, str) and is_ours(network):
+            try:
+                build_activation(value)
+            except UnknownTypeError as error:
+                problems.add(f"policy.model.{name}: {error}")
     for name in missing:
         what = _EXAMPLES.get(name, "the network has no default for it")
         require(cfg, f"policy.model.{name}", what + hint, problems)

@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.policy.fit import check_fit
-from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.utils.errors import ConfigError
 
 CREATE = dict(env=dict(type="gymnasium"), env_manager=dict(type="base"))
 
@@ -101,7 +101,8 @@ def test_activations_by_name(name):
 
 
 def test_unknown_activation():
-    with pytest.raises(UnknownTypeError, match="got activation 'relux': did you mean 'relu'"):
+    words = "policy.model.activation: got activation 'relux': did you mean 'relu'"
+    with pytest.raises(ConfigError, match=words):
         train(model=dict(obs_shape=4, action_shape=2, activation="relux"))
 
 
