@@ -12,6 +12,7 @@ from ding.utils.errors import ActionError
 
 # Up to so many numbers, Python's own minimum is quicker than numpy's.
 _FEW = 24
+_INT64 = np.dtype(np.int64)
 
 # Checks a batch [n, *action] and returns it as the environments take it.
 BatchCheck = Callable[[np.ndarray, Sequence[int]], np.ndarray]
@@ -103,7 +104,7 @@ def _discrete_check(start: int, count: int) -> BatchCheck:
             return check(actions.reshape(-1), agents).reshape(shape)
         if len(shape) > 1:
             actions = actions.reshape(-1)
-        whole = actions if actions.dtype == np.int64 else actions.astype(np.int64)
+        whole = actions if actions.dtype is _INT64 else actions.astype(np.int64)
         if len(whole) <= _FEW:
             values = whole.tolist()
             if start <= min(values) and max(values) < start + count:

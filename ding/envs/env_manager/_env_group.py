@@ -439,6 +439,6 @@ class EnvGroup:
 
 def _numbers(actions: Any) -> list[int]:
     """Python's whole numbers, the quickest for environments to check and compare."""
-    if isinstance(actions, np.ndarray) and actions.dtype != object:
+    if isinstance(actions, np.ndarray) and actions.dtype.kind != "O":
         return actions.tolist() if actions.ndim == 1 else actions.ravel().tolist()
     return [np.asarray(action).item() for action in actions]

@@ -69,6 +69,10 @@ class ObsColumns:
             self._shape, self._casting = layout[0], _casting(np.dtype(layout[1]))
         self._rows = [[_row_of(view, row) for row in self.all_rows] for view in self._views]
         self._joined = [_joined(view) for view in self._views]
+        self._sums = [
+            [(leaf.reshape(-1).dot, np.ones(leaf.size, leaf.dtype)) for leaf in _floats(view)]
+            for view in self._views
+        ]
 
     def write(self, row: int, obs: Any, slot: int | None = None) -> None:
         """Copy the observation of one environment.
@@ -102,6 +106,14 @@ class ObsColumns:
             self.write(row, obs, slot)
         self.slot = slot
         return self._views[slot]
+
+    def nan_row(self) -> int | None:
+        """As `nan_position` of the current slot, in half of its time."""
+        for dot, ones in self._sums[self.slot]:
+            total = dot(ones)
+            if total != total:
+                return nan_position(self.view())
+        return None
 
     def write_columns(self, columns: Any) -> Any:
         """Copy a whole step's observations, in columns already, into the other slot."""
@@ -229,12 +241,8 @@ def put_row(columns: Any, position: int, obs: Any) -> None:
 def nan_position(columns: Any) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
     if isinstance(columns, list):
-        for position, obs in enumerate(columns):
-            if holds_nan(obs):
-                return position
-        return None
-    leaves = (columns,) if type(columns) is np.ndarray else tree_leaves(columns)
-    for leaf in leaves:
+        return next((i for i, obs in enumerate(columns) if holds_nan(obs)), None)
+    for leaf in (columns,) if type(columns) is np.ndarray else tree_leaves(columns):
         if _has_nan(leaf):
             return int(np.isnan(leaf).reshape(len(leaf), -1).any(axis=1).argmax())
     return None
@@ -286,6 +294,10 @@ def _joint(one: Layout | None, other: Layout | None) -> Layout | None:
     if isinstance(one, tuple) and isinstance(other, tuple) and one[0] == other[0]:
         return one[0], np.promote_types(one[1], other[1]).str
     return None
+
+
+def _floats(view: Any) -> list[np.ndarray]:
+    return [leaf for leaf in tree_leaves(view) if leaf.dtype.kind == "f"]
 
 
 def _joined(view: Any) -> np.ndarray | None:

@@ -12,6 +12,8 @@ from ding.envs.env_manager._env_types import (
     GroupStep,
 )
 from ding.envs.env_manager._obs_store import (
+    ObjectStore,
+    ObsColumns,
     column_row,
     nan_position,
     quick_sum,
@@ -50,10 +52,11 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 
-def check_step(step: VectorStep, count: int) -> VectorStep:
+def check_step(step: VectorStep, store: ObsColumns | ObjectStore, count: int) -> VectorStep:
     """`step` itself, unless it must not be learned from.
 
     Args:
+        store: Where the observations are, if they are not copies.
         count: The number of the manager's step, for the message.
 
     Raises:
@@ -64,7 +67,8 @@ def check_step(step: VectorStep, count: int) -> VectorStep:
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
-    nan_at = nan_position(step.obs)
+    is_view = isinstance(store, ObsColumns) and step.obs is store.view()
+    nan_at = store.nan_row() if is_view else nan_position(step.obs)
     if nan_at is not None:
         raise _bad_data(int(step.env_ids[nan_at]), "an observation with NaN", count)
     return step

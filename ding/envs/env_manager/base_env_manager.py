@@ -232,7 +232,7 @@ class BaseEnvManager(EnvRequests):
             actions = self._check_actions(np.asarray(actions), ids)
         self._step_count += 1
         step, _ = runner.step(ids, actions, want_rows=False)
-        return check_step(step, self._step_count)
+        return check_step(step, runner.store, self._step_count)
 
     # ---- dicts --------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class BaseEnvManager(EnvRequests):
             check_one(space, env_id, actions[env_id])
         self._step_count += 1
         step, rows = runner.step(ids, [actions[env_id] for env_id in ids], want_rows=True)
-        return timesteps(check_step(step, self._step_count), rows)
+        return timesteps(check_step(step, runner.store, self._step_count), rows)
 
     @property
     def done(self) -> bool:
