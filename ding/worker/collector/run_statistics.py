@@ -34,19 +34,21 @@ class RunStatistics:
     """Adds up what a collector's environments see, in whatever processes they are.
 
     Args:
-        env: The env manager; if nothing in it normalises, there is nothing to do.
+        env: An env manager of environments that normalise; see `of`.
         policies: Those that act in it.
     """
 
     def __init__(self, env: Envs, policies: Sequence[Mode]) -> None:
-        self._env = env if getattr(env, "normalises", False) else None
-        self._policies = policies
+        self._env, self._policies = env, policies
         self._known: Statistics | None = None
+
+    @classmethod
+    def of(cls, env: Envs, policies: Sequence[Mode]) -> "RunStatistics | None":
+        """``None`` for environments that normalise nothing."""
+        return cls(env, policies) if getattr(env, "normalises", False) else None
 
     def take_up(self) -> None:
         """Before a collection: tell the environments what a loaded policy knows."""
-        if self._env is None:
-            return
         given = known_statistics(self._policies)
         if given is not None and given is not self._known:
             self._known = given
@@ -54,7 +56,7 @@ class RunStatistics:
 
     def share(self) -> None:
         """After a collection: tell policy and environments what all of them have seen."""
-        if self._env is None or (news := self._env.take_statistics()) is None:
+        if (news := self._env.take_statistics()) is None:
             return
         self._known = merged([self._known or {}, *_of_all_ranks(news)])
         self._env.load_statistics(self._known)

@@ -174,8 +174,9 @@ class SerialCollector(SerialPart, ISerialCollector):
             players = [Player(mode) for mode in self._policies]
             options = RowOptions.of(self._cfg)
             self._rollout = Rollout(self._env, players, battle=self.battle, options=options)
-            self._statistics = RunStatistics(self._env, self._policies)
-        self._statistics.take_up()
+            self._statistics = RunStatistics.of(self._env, self._policies)
+        if self._statistics is not None:
+            self._statistics.take_up()
         if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
             policy_kwargs = [policy_kwargs or {}] * len(self._policies)
         for player in self._rollout.players:
@@ -207,7 +208,8 @@ class SerialCollector(SerialPart, ISerialCollector):
             tally.sum_over_ranks()
         self._total.add(tally)
         self._since_log.add(tally)
-        self._statistics.share()
+        if self._statistics is not None:
+            self._statistics.share()
         due = train_iter - self._last_log_iter >= self._cfg.collect_print_freq
         if log and due and self._logger is not None and self._since_log.returns:
             row = _log_row(self._since_log, self._total)

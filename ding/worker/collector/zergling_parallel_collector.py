@@ -147,8 +147,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
             self._predefined = _eval_episodes(env_cfg, env_num)
             self._left = fair_shares(env_num, int(self._predefined))
         else:
-            self._statistics = RunStatistics(self._env_manager, modes[:1])
-            self._statistics.take_up()
+            self._statistics = RunStatistics.of(self._env_manager, modes[:1])
+            if self._statistics is not None:
+                self._statistics.take_up()
             per_env = _episodes(env_cfg)
             self._predefined = per_env * env_num
             self._left = np.full(env_num, per_env)
@@ -194,7 +195,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
             if player.wanted:
                 source.refresh()
             player.train_iter = source.iter
-        self._statistics.take_up()
+        if self._statistics is not None:
+            self._statistics.take_up()
 
     def _news(self) -> State:
         """What normalising environments have seen since the last message, in plain numbers."""
