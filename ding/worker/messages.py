@@ -97,11 +97,7 @@ class ChunkReport:
     Attributes:
         data_id: Their name there.
         size: Bytes; 0 if unknown.
-        meta: As it was reported: ``sample_num``, the rows of the chunk; ``collect_iter`` (updates)
-            and ``priority``, one number for all rows or a list of as many; ``policy_iter``, the
-            update of the weights in use; counts of the task so far: ``cur_episode``,
-            ``cur_sample``, ``cur_step`` (env steps); ``env_statistics``, if that is news: by
-            wrapper, ``count``, ``mean`` and ``m2`` of what was seen since.
+        meta: As it was reported: a `ding.worker.tasks.ChunkMeta`.
     """
 
     data_id: str

@@ -24,7 +24,7 @@ from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
 from ding.worker.messages import ChunkReport, Json, Kind, Request, Task
-from ding.worker.tasks import CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
+from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 Answer = TypeVar("Answer")
 #: Nested mappings of tensors, arrays, numbers and texts.
@@ -386,7 +386,7 @@ class Events(Protocol):
     # Collectors
 
     def deal_with_collector_send_data(
-        self, task_id: str, buffer_id: str, data_id: str, data: Mapping[str, Json]
+        self, task_id: str, buffer_id: str, data_id: str, data: ChunkMeta
     ) -> None:
         """A chunk of samples is in the sample store; ``data`` is its metadata."""
 

@@ -40,15 +40,52 @@ class CollectorTask(TypedDict, total=False):
     collector_cfg: Mapping[str, object]
 
 
-class CollectorInfo(TypedDict, total=False):
+class CollectorCounts(TypedDict, total=False):
+    """What a collector's task has come to.
+
+    Attributes:
+        cur_episode: Episodes so far.
+        cur_sample: Samples.
+        cur_step: Env steps.
+        policy_iter: Update of the weights in use.
+    """
+
+    cur_episode: int
+    cur_sample: int
+    cur_step: int
+    policy_iter: int
+
+
+class ChunkMeta(CollectorCounts, total=False):
+    """What is told of samples that were stored together.
+
+    Attributes:
+        data_id: Their name in the sample store.
+        sample_num: How many there are; without it one, of a foreign collector.
+        size: Bytes.
+        collect_iter: Update of the weights that collected them: of all, or of each.
+        priority: Of all of them, or of each; >= 0.
+        env_statistics: What normalising environments have seen since: by wrapper, ``count``,
+            ``mean`` and ``m2``.
+        unroll_split_begin: The step that is the sample, of a foreign collector's trajectory.
+        unroll_len: Steps of the sample; 1.
+    """
+
+    data_id: str
+    sample_num: int
+    size: int
+    collect_iter: int | list[int]
+    priority: float | list[float]
+    env_statistics: Mapping[str, object]
+    unroll_split_begin: int
+    unroll_len: int
+
+
+class CollectorInfo(CollectorCounts, total=False):
     """How far a collector's task is.
 
     Attributes:
         collector_done: It has nothing more to collect.
-        cur_episode: Episodes of the task so far.
-        cur_sample: Samples.
-        cur_step: Env steps.
-        policy_iter: Update of the weights in use.
         written: Bytes of its chunks.
         waiting: What it waits for, such as ``space``; ``None`` if it works.
         waiting_bytes: Size of the chunk that waits for space.
@@ -57,10 +94,6 @@ class CollectorInfo(TypedDict, total=False):
 
     task_id: str | None
     collector_done: bool
-    cur_episode: int
-    cur_sample: int
-    cur_step: int
-    policy_iter: int
     written: int
     waiting: str | None
     waiting_bytes: int

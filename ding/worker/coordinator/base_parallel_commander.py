@@ -24,6 +24,7 @@ from ding.worker.coordinator._commander_tasks import (
 )
 from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.tasks import (
+    CollectorCounts,
     CollectorInfo,
     CollectorReport,
     CollectorTask,
@@ -62,7 +63,7 @@ class BaseCommander(Configurable, ABC):
         """Whether a collector's task is to be closed, by the progress that it reports."""
         return bool(info.get("collector_done", False))
 
-    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
+    def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
         """Take in the progress of a collector."""
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool | None:
@@ -135,7 +136,7 @@ class TaskCommander(BaseCommander):
             if trainee is not None:
                 trainee.trained(info)
 
-    def update_collect_progress(self, task_id: str, info: CollectorInfo) -> None:
+    def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
         with self._lock:
             job = self._collectors.opened.get(task_id)
             if job is not None:

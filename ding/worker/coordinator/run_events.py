@@ -12,7 +12,14 @@ from ding.utils.errors import RunError
 from ding.utils.run_log import RunLog
 from ding.worker.messages import Json, Kind
 from ding.worker.seams import Events, TaskFailure
-from ding.worker.tasks import CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
+from ding.worker.tasks import (
+    ChunkMeta,
+    CollectorCounts,
+    CollectorInfo,
+    CollectorReport,
+    LearnerInfo,
+    LearnerNews,
+)
 
 from .chunk_buffer import ChunkBuffer
 from .guarded_commander import GuardedCommander
@@ -81,7 +88,7 @@ class RunEvents(Events):
     # ------------------------------------------------------------------ collectors
 
     def deal_with_collector_send_data(
-        self, task_id: str, buffer_id: str, data_id: str, data: Mapping[str, Json]
+        self, task_id: str, buffer_id: str, data_id: str, data: ChunkMeta
     ) -> None:
         """Take in the metadata of what a collector has written."""
         state = self._known(task_id, "collector")
@@ -91,7 +98,7 @@ class RunEvents(Events):
             self._files.remove(f"data {data_id}", partial(self._buffers.discard, data_id))
             return
         samples = as_count(data.get("sample_num", 1))
-        envstep = self._count_steps(state, cast(CollectorInfo, data))
+        envstep = self._count_steps(state, data)
         meta = {name: value for name, value in data.items() if name != "env_statistics"}
         buffer.push({**meta, "data_id": data_id}, envstep)
         self._facts.collected(state.worker, samples, as_count(data.get("size")))
@@ -163,7 +170,7 @@ class RunEvents(Events):
             return
         self._count_steps(state, info)
 
-    def _count_steps(self, state: TaskState, info: CollectorInfo) -> int:
+    def _count_steps(self, state: TaskState, info: CollectorCounts) -> int:
         """Count the env steps of a collector's task, in two books at once; returns the run's."""
         with self._guard.lock:
             self._guard.ask(self.commander.update_collect_progress, state.task_id, info)

@@ -29,7 +29,7 @@ from ding.worker.messages import (
     WireBatch,
 )
 from ding.worker.seams import Events, NonsenseAnswer, Outbox, RunBuffer, WorkerFailed
-from ding.worker.tasks import CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
+from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
 from .reported_values import one_line
 
@@ -208,7 +208,7 @@ class CollectorJob(Job):
         self._worker.reported_bytes += chunk.size
         buffer_id = chunk.buffer_id or self.buffer_id
         send_data = self._events.deal_with_collector_send_data
-        send_data(self.task_id, buffer_id, chunk.data_id, chunk.meta)
+        send_data(self.task_id, buffer_id, chunk.data_id, cast(ChunkMeta, chunk.meta))
 
     def _take_progress(self, progress: CollectProgress, nothing_new: bool) -> bool:
         """Whether the task is done."""
