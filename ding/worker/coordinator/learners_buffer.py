@@ -66,7 +66,7 @@ class LearnersBuffer:
         """Pass on a chunk."""
         found = {name: np.asarray(column) for name, column in columns.columns.items()}
         chunk = self._chunks[int(found["chunk"][0])]
-        chunk.facts["sample_num"] = chunk.rows
+        chunk.facts = {"sample_num": chunk.rows}
         for name in ("collect_iter", "priority"):
             if name in found:
                 chunk.facts[name] = _json(found[name])
