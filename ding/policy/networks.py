@@ -15,7 +15,7 @@ from torch import nn
 
 from ding.utils.errors import ConfigError
 
-#: Rows of the batch that an own network is tried with.
+#: Rows of the batch that a network of the user is tried with.
 _ROWS = 3
 #: Observations.
 OBS = "B *obs_shape"
@@ -123,8 +123,8 @@ def try_network(
     Args:
         shapes: ``obs_shape`` and ``action_shape``, as far as they are known.
         obs: An observation of the environments. Then ``shapes`` are theirs too, and an error of the
-            network is one; without, ``shapes`` is what a config says, of which an own network need
-            not know.
+            network is one; without, ``shapes`` is what a config says, of which a user's network
+            need not know.
 
     Raises:
         ConfigError: Names the call, what came, what was expected, and how to mend it.

@@ -27,7 +27,7 @@ REGISTRIES = (BUFFER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY, SERIAL_COLLECTOR_R
 
 @pytest.fixture
 def paste(tmp_path, monkeypatch):
-    """``paste("An own policy")``: the code under that heading as an importable module."""
+    """``paste("Your own policy")``: the code under that heading as an importable module."""
     monkeypatch.syspath_prepend(str(tmp_path))
     names = []
 
@@ -59,7 +59,7 @@ def train(paste, max_train_iter=40, policy=None, create=None, **env):
     )
     for key, value in (policy or {}).items():
         main["policy"].setdefault(key, {}).update(value)
-    module = paste("An own policy")
+    module = paste("Your own policy")
     parts = dict(
         env=dict(type="gymnasium"),
         env_manager=dict(type="base"),
@@ -95,9 +95,9 @@ def test_a_buffer_a_collector_and_an_environment(paste):
         paste,
         policy=dict(model=dict(obs_shape=1), collect=dict(n_sample=80)),
         create=dict(
-            env=dict(type="guess", import_names=[paste("An own environment")]),
-            replay_buffer=dict(type="newest", import_names=[paste("An own buffer")]),
-            collector=dict(type="growing", import_names=[paste("An own collector")]),
+            env=dict(type="guess", import_names=[paste("Your own environment")]),
+            replay_buffer=dict(type="newest", import_names=[paste("Your own buffer")]),
+            collector=dict(type="growing", import_names=[paste("Your own collector")]),
         ),
         stop_value=10,
     )
@@ -105,7 +105,7 @@ def test_a_buffer_a_collector_and_an_environment(paste):
 
 
 def test_a_commander(paste):
-    module = __import__(paste("An own commander"))
+    module = __import__(paste("Your own commander"))
 
     class Collector:
         envstep = 2000
@@ -152,7 +152,7 @@ class TestDerivedCommandModes:
 
 def test_rows_work_as_well(paste):
     """A policy by the per-environment API only, which returns nothing to log."""
-    base = __import__(paste("An own policy")).MyPolicy
+    base = __import__(paste("Your own policy")).MyPolicy
 
     @POLICY_REGISTRY.register("own_rows")
     class Rows(base):
