@@ -6,9 +6,6 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 """
 
 import copy
-import inspect
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -18,29 +15,26 @@ import torch
 from easydict import EasyDict
 
 from ding.data import tree_map
-from ding.model import create_model, model_wrap
-from ding.model.wrapper.base import innermost
+from ding.model import model_wrap
 from ding.policy import modes
 from ding.policy.checks import check_loss
 from ding.policy.common_utils import default_preprocess_learn
-from ding.policy.networks import Call, require_parts, try_network
+from ding.policy.network_owner import NetworkOwner
 from ding.policy.optimizer_state import load_state, save_state
 from ding.policy.row_adapter import RowAdapter
 from ding.torch_utils.gradient_overlap import GradientOverlap, average_gradients
 from ding.utils import (
-    MODEL_REGISTRY,
     POLICY_REGISTRY,
     get_rank,
     get_world_size,
     import_module,
     one_time_warning,
 )
-from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.class_config import class_config
 from ding.utils.errors import ConfigError, DataError
 
 
-class Policy(RowAdapter):
+class Policy(RowAdapter, NetworkOwner):
     """Base class of policies.
 
     Subclasses define ``config`` (defaults), ``default_model``, and the protected methods of the
@@ -90,13 +84,6 @@ class Policy(RowAdapter):
     #: By what the environments of its run normalise, if they do; part of every state. What a
     #: policy has learned is worth nothing with other statistics.
     _env_statistics: dict[str, Any] | None = None
-
-    #: Registered name of its network; also of that of a team (``policy.multi_agent``).
-    _network = _team_network = ""
-    #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
-    networks: Mapping[str, tuple[Call, ...]] = {}
-    #: Parts of the network that it optimises by themselves.
-    network_parts: tuple[str, ...] = ()
 
     #: Numbers of what `_forward_learn` returns that are logged, beside those of the base classes;
     #: without any, all are.
@@ -164,28 +151,6 @@ class Policy(RowAdapter):
         if "learn" in self._enable_field and cfg.learn.get("compile", False):
             self._compile(cfg.learn.compile)
 
-    def _compile(self, mode: bool | str) -> None:
-        """Let torch compile the networks at their first calls, which takes up to a minute.
-
-        Raises:
-            ConfigError: An unknown mode, or there is no compiler.
-        """
-        modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-        if mode is not True and mode not in modes:
-            raise ConfigError(
-                f"policy.learn.compile is {mode!r}; expected True, None or one of {modes}"
-            )
-        compilers = [os.environ.get("CXX", "g++"), "clang++", "cl"]
-        if not self._cuda and not any(map(shutil.which, compilers)):
-            raise ConfigError(
-                f"policy.learn.compile={mode!r} needs a C++ compiler, and there is none of "
-                f"{compilers}: install one, or set the key to None, which computes the same"
-            )
-        networks = [self._model, getattr(self, "_target_model", None)]
-        for network in networks:
-            if network is not None:
-                innermost(network).compile(mode=None if mode is True else mode)
-
     def _check_fields(self, enable_field: Sequence[str] | None) -> frozenset[str]:
         if enable_field is None:
             return frozenset(self.total_field)
@@ -196,52 +161,6 @@ class Policy(RowAdapter):
                 f"enable_field asks for {sorted(unknown)}"
             )
         return frozenset(enable_field)
-
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if model is not None:
-            if not isinstance(model, torch.nn.Module):
-                raise ConfigError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-            return model
-        model_cfg = EasyDict(copy.deepcopy(dict(cfg.model)))
-        if "type" not in model_cfg:
-            model_type, import_names = self.default_model()
-            model_cfg.type, model_cfg.import_names = model_type, import_names
-        return create_model(_known_to_the_model(model_cfg))
-
-    def _check_model(self, model: Any) -> None:
-        """Refuse a network that learning, collecting or evaluating cannot use.
-
-        Raises:
-            ConfigError: Says what it lacks.
-        """
-        require_parts(self, model, self.network_calls)
-
-    @property
-    def network_calls(self) -> tuple[Call, ...]:
-        """How this policy calls its network."""
-        usual = next(iter(self.networks.values()), ())
-        return self.networks.get(self._cfg.get("action_space"), usual)
-
-    def check_network(self, shapes: Mapping[str, Any], obs: Any = None) -> None:
-        """Try a user's own network, if this policy is of this package; see `try_network`.
-
-        Args:
-            shapes: ``obs_shape`` and ``action_shape``.
-            obs: An observation of the environments whose shapes they are.
-        """
-        ours, own = (type(one).__module__.split(".")[0] for one in (self, self._model))
-        tells = "learn" in self._enable_field and not self._recurrent
-        if ours == "ding" != own and tells and not self._cfg.get("multi_agent"):
-            try_network(self, self._model, shapes, obs)
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """Registered name of the default network and the modules that register it."""
-        name = (self._cfg.get("multi_agent") and self._team_network) or self._network
-        if not name:
-            raise ConfigError(
-                f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
-            )
-        return name, [BUILTIN_TYPES["model"][name]]
 
     @property
     def cfg(self) -> EasyDict:
@@ -609,13 +528,3 @@ def get_policy_cls(cfg: EasyDict) -> type[Policy]:
     """The registered policy class ``cfg.type``; ``cfg.import_names`` are imported first."""
     import_module(cfg.get("import_names", []))
     return cast(type[Policy], POLICY_REGISTRY.get(cfg.type))
-
-
-def _known_to_the_model(cfg: EasyDict) -> EasyDict:
-    """``policy.model`` without keys that the model does not take: configs may carry others."""
-    import_module(cfg.get("import_names", []))
-    parameters = inspect.signature(MODEL_REGISTRY.get(cfg.type)).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return cfg
-    taken = {"type", "import_names", *parameters}
-    return EasyDict({key: value for key, value in cfg.items() if key in taken})

@@ -266,7 +266,7 @@ def test_gradients_are_averaged_in_one_message(make_dqn, monkeypatch):
         tensor.div_(2)
 
     monkeypatch.setattr("ding.policy.base_policy.get_world_size", lambda: 2)
-    monkeypatch.setattr("ding.policy.base_policy.allreduce", halve)
+    monkeypatch.setattr("ding.torch_utils.gradient_overlap.allreduce", halve)
     parameters = list(policy._model.parameters())
     for parameter in parameters[1:]:
         parameter.grad = torch.full_like(parameter, 4.0)

@@ -1,0 +1,113 @@
+"""The network of a policy: made or taken, checked, and compiled."""
+
+import copy
+import inspect
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from ding.model import create_model
+from ding.model.wrapper.base import innermost
+from ding.policy.networks import Call, require_parts, try_network
+from ding.utils import MODEL_REGISTRY, import_module
+from ding.utils.builtin_types import BUILTIN_TYPES
+from ding.utils.errors import ConfigError
+
+
+class NetworkOwner:
+    """What a policy says of its network, and does with it before anything is learned."""
+
+    #: Registered name of its network; also of that of a team (``policy.multi_agent``).
+    _network = _team_network = ""
+    #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
+    networks: Mapping[str, tuple[Call, ...]] = {}
+    #: Parts of the network that it optimises by themselves.
+    network_parts: tuple[str, ...] = ()
+
+    _cfg: EasyDict
+    _model: torch.nn.Module
+    _enable_field: frozenset[str]
+    _cuda: bool
+    _recurrent: bool
+
+    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        if model is not None:
+            if not isinstance(model, torch.nn.Module):
+                raise ConfigError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+            return model
+        model_cfg = EasyDict(copy.deepcopy(dict(cfg.model)))
+        if "type" not in model_cfg:
+            model_type, import_names = self.default_model()
+            model_cfg.type, model_cfg.import_names = model_type, import_names
+        return create_model(_known_to_the_model(model_cfg))
+
+    def _check_model(self, model: Any) -> None:
+        """Refuse a network that learning, collecting or evaluating cannot use.
+
+        Raises:
+            ConfigError: Says what it lacks.
+        """
+        require_parts(self, model, self.network_calls)
+
+    @property
+    def network_calls(self) -> tuple[Call, ...]:
+        """How this policy calls its network."""
+        usual = next(iter(self.networks.values()), ())
+        return self.networks.get(self._cfg.get("action_space"), usual)
+
+    def check_network(self, shapes: Mapping[str, Any], obs: Any = None) -> None:
+        """Try a user's own network, if this policy is of this package; see `try_network`.
+
+        Args:
+            shapes: ``obs_shape`` and ``action_shape``.
+            obs: An observation of the environments whose shapes they are.
+        """
+        ours, own = (type(one).__module__.split(".")[0] for one in (self, self._model))
+        tells = "learn" in self._enable_field and not self._recurrent
+        if ours == "ding" != own and tells and not self._cfg.get("multi_agent"):
+            try_network(self, self._model, shapes, obs)
+
+    def default_model(self) -> tuple[str, list[str]]:
+        """Registered name of the default network and the modules that register it."""
+        name = (self._cfg.get("multi_agent") and self._team_network) or self._network
+        if not name:
+            raise ConfigError(
+                f"{type(self).__name__} has no default model: set policy.model.type or pass `model`"
+            )
+        return name, [BUILTIN_TYPES["model"][name]]
+
+    def _compile(self, mode: bool | str) -> None:
+        """Let torch compile the networks at their first calls, which takes up to a minute.
+
+        Raises:
+            ConfigError: An unknown mode, or there is no compiler.
+        """
+        modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+        if mode is not True and mode not in modes:
+            raise ConfigError(
+                f"policy.learn.compile is {mode!r}; expected True, None or one of {modes}"
+            )
+        compilers = [os.environ.get("CXX", "g++"), "clang++", "cl"]
+        if not self._cuda and not any(map(shutil.which, compilers)):
+            raise ConfigError(
+                f"policy.learn.compile={mode!r} needs a C++ compiler, and there is none of "
+                f"{compilers}: install one, or set the key to None, which computes the same"
+            )
+        networks = [self._model, getattr(self, "_target_model", None)]
+        for network in networks:
+            if network is not None:
+                innermost(network).compile(mode=None if mode is True else mode)
+
+
+def _known_to_the_model(cfg: EasyDict) -> EasyDict:
+    """``policy.model`` without keys that the model does not take: configs may carry others."""
+    import_module(cfg.get("import_names", []))
+    parameters = inspect.signature(MODEL_REGISTRY.get(cfg.type)).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return cfg
+    taken = {"type", "import_names", *parameters}
+    return EasyDict({key: value for key, value in cfg.items() if key in taken})
