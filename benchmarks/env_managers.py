@@ -202,7 +202,7 @@ GROUPS: list[list[tuple[str, str, str, float]]] = [
         ("... that is a BaseEnv", "base, no-op BaseEnv", "SyncVectorEnv, no-op", 1.0),
     ],
     [("base manager, CartPole", "base, CartPole", "SyncVectorEnv, CartPole", 1.0)],
-    [("native vector, 8 CartPoles", "gym_vector, CartPole", "native, CartPole", 0.8)],
+    [("native vector, 8 CartPoles", "gym_vector, CartPole", "native, CartPole", 0.9)],
     [("native vector, 64 CartPoles", "gym_vector, 64 CartPole", "native, 64 CartPole", 0.8)],
     *(
         [

@@ -217,7 +217,7 @@ class NativeRunner(VectorRunner):
             rows = [(step.reward[i : i + 1].copy(), _member(infos, i)) for i in ids]
         ended = step.done.nonzero()[0]
         if len(ended):
-            step.infos = self._infos_of_ended(ended.tolist(), step.truncated, infos)
+            step.infos = self._infos_of_ended(ended, step.truncated, infos)
             rows = [(r, {**info, **step.infos.get(i, {})}) for i, (r, info) in zip(ids, rows)]
         if len(ids) < self.env_num or (len(ended) and (self._mode == NEXT_STEP or self._has_done)):
             self.note_ready()
@@ -280,7 +280,7 @@ class NativeRunner(VectorRunner):
         return last
 
     def _infos_of_ended(
-        self, ended: list[int], truncated: np.ndarray, infos: Mapping[str, Any]
+        self, ended: np.ndarray, truncated: np.ndarray, infos: Mapping[str, Any]
     ) -> dict[int, dict[str, Any]]:
         result = self._end_episodes(ended, truncated[ended])
         if self._mode == NEXT_STEP:

@@ -219,12 +219,17 @@ class VectorRunner(EnvRunner):
     def state_dict(self) -> dict[str, Any]:
         return {"envs": []}
 
-    def _end_episodes(self, env_ids: list[int], truncated: np.ndarray) -> dict[int, dict[str, Any]]:
-        """Count episodes that have ended; what their last infos say of them, by env id."""
-        returns = self._returns[env_ids].tolist()
-        self._returns[env_ids] = 0
-        self._episode_count[env_ids] += 1
+    def _end_episodes(self, ended: np.ndarray, truncated: np.ndarray) -> dict[int, dict[str, Any]]:
+        """Count episodes that have ended; what their last infos say of them, by env id.
+
+        Args:
+            ended: The environments, int64 ``[n]``.
+            truncated: bool ``[n]``.
+        """
+        env_ids, returns = ended.tolist(), self._returns[ended].tolist()
+        self._returns[ended] = 0
         if self._episode_num != float("inf"):
+            self._episode_count[ended] += 1
             for env_id in env_ids:
                 if self._episode_count[env_id] >= self._episode_num:
                     self.states[env_id], self._has_done = EnvState.DONE, True

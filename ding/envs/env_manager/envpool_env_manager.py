@@ -200,7 +200,7 @@ class _EnvpoolRunner(VectorRunner):
         done, terminated = ended[positions], terminated[positions]
         last = obs_store.take_rows(obs, positions)
         step = VectorStep(own, last, reward[positions], done, done & ~terminated)
-        step.infos = self._end_episodes(own[done].tolist(), step.truncated[done])
+        step.infos = self._end_episodes(own[done], step.truncated[done])
         self._begins[ids], self._unasked[ids] = ended, False
         plays = np.array([self.states[env_id] == EnvState.RUN for env_id in ids.tolist()])
         self._waits[ids] = plays & ~ended
