@@ -152,6 +152,7 @@ def build_components(
 ) -> Components:
     """Build all parts of a serial run; nothing is left open if one of them fails."""
     mode = mode or ("serial_onpolicy" if cfg.policy.on_policy else "serial")
+    brought = {"env_setting": env_setting, "model": model}
     collector_env, evaluator_env = make_envs(cfg, env_setting, dynamic_seed)
     with contextlib.ExitStack() as opened:
         _close_later(opened, collector_env)
@@ -188,11 +189,7 @@ def build_components(
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
         *(evaluator, buffer, commander, optimizer_options(policy)),
-        given=tuple(
-            name
-            for name, value in (("env_setting", env_setting), ("model", model))
-            if value is not None
-        ),
+        given=tuple(name for name, value in brought.items() if value is not None),
         mode=mode,
     )
 
