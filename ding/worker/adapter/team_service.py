@@ -184,7 +184,8 @@ class TeamService(CommWorker):
         self._left = []
         reports = self._ask_all(CloseTask("learner"), durations.AGGREGATOR_CLOSE)
         info = merged_info([dict(report.info) for report in reports])
-        return TaskReport(self._ids["task_id"], {**info, **self._ids})
+        task_id, buffer_id = self._ids["task_id"], self._ids["buffer_id"]
+        return TaskReport(task_id, {**info, "task_id": task_id, "buffer_id": buffer_id})
 
     def _ask_all(self, request: Request[Answer], timeout: float) -> list[Answer]:
         return list(self.team.ask(dict.fromkeys(self.team.names, request), timeout).values())
