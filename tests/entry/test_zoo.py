@@ -58,7 +58,8 @@ def assert_returns_what_it_should(name, episodes):
     assert status == 0
     assert f"over {episodes} episodes" in output
     facts = zoo_facts(name)
-    assert mean_return(output) >= facts["mean"] - 3 * facts["std"] / episodes**0.5 - 1e-3
+    chance = 3 * facts["std"] / episodes**0.5 + 0.02 * abs(facts["mean"])
+    assert mean_return(output) >= facts["mean"] - chance
 
 
 @pytest.mark.parametrize("name", ["cartpole_dqn", "pendulum_sac"])
