@@ -38,6 +38,9 @@ class FramePair:
         self._second = np.full(capacity, -1, np.int64)
         self._recycler = Recycler()
         self._by_print: dict[int, int] = {}
+        self._frames: np.ndarray
+        self._users: np.ndarray
+        self._prints: np.ndarray
         self._free: list[int] = []
         self._used = 0
         # One frame per row, and some for the ends of trajectories.
