@@ -67,8 +67,10 @@ def check_step(step: VectorStep, store: ObsColumns | ObjectStore, count: int) ->
         finite = np.isfinite(step.reward).reshape(len(step.env_ids), -1).all(axis=1)
         position = int(finite.argmin())
         raise _bad_data(int(step.env_ids[position]), f"reward {step.reward[position]}", count)
-    is_view = isinstance(store, ObsColumns) and step.obs is store.view()
-    nan_at = store.nan_row() if is_view else nan_position(step.obs)
+    if isinstance(store, ObsColumns) and step.obs is store.view():
+        nan_at = store.nan_row()
+    else:
+        nan_at = nan_position(step.obs)
     if nan_at is not None:
         raise _bad_data(int(step.env_ids[nan_at]), "an observation with NaN", count)
     return step
