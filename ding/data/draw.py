@@ -52,7 +52,7 @@ class Draw:
         """The next batch of several drawn at once: of more and more, while all is as before."""
         same = n == self._n and size == self._ahead.shape[1] and way == self._way
         if not same or self._at == len(self._ahead):
-            most = min(_MOST_AHEAD, _MOST_NUMBERS // size + 1)
+            most = min(_MOST_AHEAD, _MOST_NUMBERS // max(size, 1) + 1)
             batches = min(2 * len(self._ahead) + 1, most) if same else 1
             draw = self._draw_sets if way == "distinct" else self._draw_shares
             self._ahead = draw(n, size, batches)
@@ -104,7 +104,7 @@ class Draw:
         if len(self._steps) != size:
             self._steps = np.arange(size, dtype=np.float64)
         points += self._steps
-        points *= total / size
+        points *= total / max(size, 1)
         return points
 
     def state_dict(self) -> dict[str, Any]:

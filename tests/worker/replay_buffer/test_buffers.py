@@ -405,3 +405,11 @@ def test_a_failed_save_leaves_the_previous_file(make, tmp_path):
     other = make("naive")
     other.load_data(file)
     assert other.count() == 3
+
+
+@pytest.mark.parametrize("type", ["naive", "advanced"])
+@pytest.mark.parametrize("priorities", [[1.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0]])
+def test_a_batch_of_nothing_is_empty(make, type, priorities):
+    buffer = make(type)
+    buffer.push([{"obs": [0.0], "priority": priority} for priority in priorities], 1)
+    assert len(buffer.sample(0, 0)) == 0
