@@ -20,6 +20,7 @@ SHORTER = {
     "-m serial": ["--train-iter", "1"],
     "ding -e": ["--train-iter", "1"],
     "ding -c my_config.py": ["--train-iter", "1"],
+    "ding eval zoo:cartpole_dqn": ["--episodes", "1"],
 }
 COMMANDS = [(page, tuple(words)) for page, words in commands()]
 DING = [words for page, words in COMMANDS if words[0] == "ding" and page != FIRST_HOUR]
