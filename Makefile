@@ -21,10 +21,10 @@ QUICK := $(addprefix tests/, \
 	utils/test_registry.py utils/test_default_helper.py utils/test_segment_tree.py utils/test_collate.py \
 	utils/test_durations.py utils/test_state_saver.py utils/test_shared_folder.py utils/test_autolog.py \
 	torch_utils/test_checkpoint_helper.py torch_utils/test_data_helper.py torch_utils/test_network.py \
-	data rl_utils model league \
+	data/buffer data/test_columns.py rl_utils model/test_create_model.py league \
 	envs/env envs/env_wrappers envs/games envs/env_manager/test_base_env_manager.py \
 	interaction/test_base.py interaction/test_wire.py \
-	policy/test_modes.py policy/test_dqn.py policy/test_ppo.py policy/test_r2d2.py policy/test_teams.py \
+	policy/test_modes.py policy/test_dqn.py policy/test_ppo.py \
 	worker/replay_buffer worker/collector/test_serial_collectors.py worker/collector/test_evaluators.py \
 	worker/learner/test_base_learner.py worker/learner/test_learner_hook.py \
 	worker/coordinator/test_task_table.py worker/coordinator/test_commanders.py \
