@@ -28,6 +28,8 @@ _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
 _TAIL = 2000
 #: Seconds between looks at a run that may be ended early.
 _LOOK = 1.0
+#: Seconds in which a run that is told to end saves its state and does so.
+_END = 30.0
 
 
 def train_in_turn(
@@ -155,8 +157,17 @@ def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None
         except subprocess.TimeoutExpired:
             if is_enough():
                 process.terminate()
-                break
-    return process.wait()
+                return _ended(process)
+    return process.wait()  # as long as the run takes
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The status of a run that was told to end; one that does not, by itself, is killed."""
+    try:
+        return process.wait(_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _raise_exit(*_: object) -> None:
