@@ -50,9 +50,9 @@ def test_independent_learners_do_not(tmp_path):
 NONMONOTONIC = dict(obs_shape=3, global_obs_shape=1, action_shape=3)
 
 
-@pytest.mark.parametrize("policy", ["wqmix", "qtran"])
-def test_the_best_pair_beside_the_worst(policy, tmp_path):
-    assert learned(policy, tmp_path, "nonmonotonic", policy) == 8
+@pytest.mark.parametrize(("policy", "updates"), [("wqmix", 400), ("qtran", 800)])
+def test_the_best_pair_beside_the_worst(policy, updates, tmp_path):
+    assert learned(policy, tmp_path, "nonmonotonic", policy, updates) == 8
 
 
 def test_a_monotonic_mix_avoids_it(tmp_path):
