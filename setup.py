@@ -26,6 +26,7 @@ setup(
         "flask>=3.0",
         "requests>=2.31",
         "tensorboardX>=2.6.2.2",
+        "crc32c>=2.7",  # without it tensorboardX takes its checksums in Python
         "cloudpickle>=3.0",
         "click>=8.1",
         "pyyaml>=6.0",
