@@ -1,221 +1,124 @@
-"""Which module registers which built-in type.
+"""Which module registers which built-in types.
 
-One line per type: a registry imports the module when the name is first asked for.
+One line per module: a registry imports it when the name of a type is first asked for.
 """
 
 from collections.abc import Mapping
 
-_COLLECTOR = "ding.worker.collector"
-_BUFFER = "ding.worker.replay_buffer"
+_PRESETS = "ding.envs.presets"
+_WRAPPERS = "ding.envs.env_wrappers"
+_MANAGERS = "ding.envs.env_manager"
+_MODELS = "ding.model.template"
+_COLLECTORS = "ding.worker.collector"
+_BUFFERS = "ding.worker.replay_buffer"
 _COORDINATOR = "ding.worker.coordinator"
-_MANAGER = "ding.envs.env_manager"
-_MODEL = "ding.model.template"
-_WRAPPER = "ding.envs.env_wrappers"
-_PRESET = "ding.envs.presets"
-_COMMAND_MODES = "ding.policy.command_mode_policy_instance"
 
-BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
+#: Modules that register one type, which is called like the module.
+_POLICIES = (
+    "qrdqn iqn rainbow sql mdqn r2d2 dqfd bdq r2d3 sqn fqf ddpg d4pg pdqn td3 td3_bc bcq edac iql "
+    "a2c acer impala bc happo pg qmix wqmix qtran collaq madqn coma"
+)
+_NETWORKS = (
+    "sqn drqn bcq edac pg ppg havac mavac qmix wqmix qtran collaq madqn coma vac acer pdqn qac_dist"
+)
+
+
+def _each(package: str, names: str) -> dict[str, str]:
+    return {f"{package}.{name}": name for name in names.split()}
+
+
+#: By registry: the modules, and the names of the types that each of them registers.
+_MODULES: Mapping[str, Mapping[str, str]] = {
     "policy": {
-        "dqn": "ding.policy.dqn",
-        "dqn_command": _COMMAND_MODES,
-        "c51": "ding.policy.dqn",
-        "qrdqn": "ding.policy.qrdqn",
-        "iqn": "ding.policy.iqn",
-        "rainbow": "ding.policy.rainbow",
-        "sql": "ding.policy.sql",
-        "mdqn": "ding.policy.mdqn",
-        "r2d2": "ding.policy.r2d2",
-        "dqfd": "ding.policy.dqfd",
-        "bdq": "ding.policy.bdq",
-        "r2d3": "ding.policy.r2d3",
-        "sqn": "ding.policy.sqn",
-        "fqf": "ding.policy.fqf",
-        "ddpg": "ding.policy.ddpg",
-        "d4pg": "ding.policy.d4pg",
-        "pdqn": "ding.policy.pdqn",
-        "td3": "ding.policy.td3",
-        "td3_bc": "ding.policy.td3_bc",
-        "bcq": "ding.policy.bcq",
-        "cql": "ding.policy.cql",
-        "cql_discrete": "ding.policy.cql",
-        "discrete_cql": "ding.policy.cql",
-        "edac": "ding.policy.edac",
-        "iql": "ding.policy.iql",
-        "sac": "ding.policy.sac",
-        "discrete_sac": "ding.policy.sac",
-        "a2c": "ding.policy.a2c",
-        "acer": "ding.policy.acer",
-        "impala": "ding.policy.impala",
-        "bc": "ding.policy.bc",
-        "happo": "ding.policy.happo",
-        "pg": "ding.policy.pg",
-        "ppg": "ding.policy.ppg",
-        "ppg_offpolicy": "ding.policy.ppg",
-        "ppo": "ding.policy.ppo",
-        "ppo_offpolicy": "ding.policy.ppo",
-        "ppo_pg": "ding.policy.ppo",
-        "ppo_command": _COMMAND_MODES,
-        "qmix": "ding.policy.qmix",
-        "wqmix": "ding.policy.wqmix",
-        "qtran": "ding.policy.qtran",
-        "collaq": "ding.policy.collaq",
-        "madqn": "ding.policy.madqn",
-        "coma": "ding.policy.coma",
+        **_each("ding.policy", _POLICIES),
+        "ding.policy.dqn": "dqn c51",
+        "ding.policy.cql": "cql cql_discrete discrete_cql",
+        "ding.policy.sac": "sac discrete_sac",
+        "ding.policy.ppg": "ppg ppg_offpolicy",
+        "ding.policy.ppo": "ppo ppo_offpolicy ppo_pg",
+        "ding.policy.command_mode_policy_instance": "dqn_command ppo_command",
     },
     "model": {
-        "dqn": f"{_MODEL}.q_learning",
-        "c51dqn": f"{_MODEL}.q_learning",
-        "qrdqn": f"{_MODEL}.q_learning",
-        "iqn": f"{_MODEL}.q_learning",
-        "fqf": f"{_MODEL}.q_learning",
-        "bdq": f"{_MODEL}.q_learning",
-        "sqn": f"{_MODEL}.sqn",
-        "rainbowdqn": f"{_MODEL}.q_learning",
-        "drqn": f"{_MODEL}.drqn",
-        "discrete_bc": f"{_MODEL}.bc",
-        "continuous_bc": f"{_MODEL}.bc",
-        "continuous_qac": f"{_MODEL}.qac",
-        "discrete_qac": f"{_MODEL}.qac",
-        "bcq": f"{_MODEL}.bcq",
-        "continuous_qvac": f"{_MODEL}.qvac",
-        "edac": f"{_MODEL}.edac",
-        "continuous_maqac": f"{_MODEL}.maqac",
-        "discrete_maqac": f"{_MODEL}.maqac",
-        "pg": f"{_MODEL}.pg",
-        "ppg": f"{_MODEL}.ppg",
-        "havac": f"{_MODEL}.havac",
-        "mavac": f"{_MODEL}.mavac",
-        "qmix": f"{_MODEL}.qmix",
-        "wqmix": f"{_MODEL}.wqmix",
-        "qtran": f"{_MODEL}.qtran",
-        "collaq": f"{_MODEL}.collaq",
-        "madqn": f"{_MODEL}.madqn",
-        "coma": f"{_MODEL}.coma",
-        "vac": f"{_MODEL}.vac",
-        "acer": f"{_MODEL}.acer",
-        "pdqn": f"{_MODEL}.pdqn",
-        "qac_dist": f"{_MODEL}.qac_dist",
+        **_each(_MODELS, _NETWORKS),
+        f"{_MODELS}.q_learning": "dqn c51dqn qrdqn iqn fqf bdq rainbowdqn",
+        f"{_MODELS}.bc": "discrete_bc continuous_bc",
+        f"{_MODELS}.qac": "continuous_qac discrete_qac",
+        f"{_MODELS}.qvac": "continuous_qvac",
+        f"{_MODELS}.maqac": "continuous_maqac discrete_maqac",
     },
     "env": {
-        "gymnasium": "ding.envs.env.gymnasium_env",
-        "cartpole": f"{_PRESET}.gymnasium_tasks",
-        "pendulum": f"{_PRESET}.gymnasium_tasks",
-        "acrobot": f"{_PRESET}.gymnasium_tasks",
-        "mountain_car": f"{_PRESET}.gymnasium_tasks",
-        "lunarlander": f"{_PRESET}.gymnasium_tasks",
-        "bipedalwalker": f"{_PRESET}.gymnasium_tasks",
-        "carracing": f"{_PRESET}.gymnasium_tasks",
-        "taxi": f"{_PRESET}.gymnasium_tasks",
-        "frozen_lake": f"{_PRESET}.gymnasium_tasks",
-        "cliffwalking": f"{_PRESET}.gymnasium_tasks",
-        "mujoco": f"{_PRESET}.mujoco",
-        "d4rl": f"{_PRESET}.mujoco",
-        "atari": f"{_PRESET}.atari",
-        "minigrid": f"{_PRESET}.minigrid",
-        "petting_zoo": f"{_PRESET}.petting_zoo",
-        "gym_hybrid": "ding.envs.games.gym_hybrid",
-        "bitflip": "ding.envs.games.bitflip",
-        "coin_race": "ding.envs.games.coin_race",
-        "grid_spread": "ding.envs.games.grid_spread",
-        "matrix_game": "ding.envs.games.matrix_game",
+        **_each(_PRESETS, "atari minigrid petting_zoo"),
+        **_each("ding.envs.games", "gym_hybrid bitflip coin_race grid_spread matrix_game"),
+        "ding.envs.env.gymnasium_env": "gymnasium",
+        f"{_PRESETS}.gymnasium_tasks": "cartpole pendulum acrobot mountain_car lunarlander "
+        "bipedalwalker carracing taxi frozen_lake cliffwalking",
+        f"{_PRESETS}.mujoco": "mujoco d4rl",
     },
     "env_wrapper": {
-        "noop_reset": f"{_WRAPPER}.atari",
-        "max_and_skip": f"{_WRAPPER}.atari",
-        "episodic_life": f"{_WRAPPER}.atari",
-        "fire_reset": f"{_WRAPPER}.atari",
-        "warp_frame": f"{_WRAPPER}.atari",
-        "gym_to_gymnasium": f"{_WRAPPER}.gym_to_gymnasium",
-        "scaled_float_frame": f"{_WRAPPER}.observations",
-        "frame_stack": f"{_WRAPPER}.observations",
-        "obs_norm": f"{_WRAPPER}.observations",
-        "static_obs_norm": f"{_WRAPPER}.observations",
-        "ram": f"{_WRAPPER}.observations",
-        "mask_obs": f"{_WRAPPER}.observations",
-        "allin_obs": f"{_WRAPPER}.observations",
-        "channel_first": f"{_WRAPPER}.observations",
-        "one_hot_obs": f"{_WRAPPER}.discrete",
-        "taxi_obs": f"{_WRAPPER}.discrete",
-        "obs_plus_prev_action_reward": f"{_WRAPPER}.observations",
-        "eval_episode_return": f"{_WRAPPER}.rewards",
-        "clip_reward": f"{_WRAPPER}.rewards",
-        "least_reward": f"{_WRAPPER}.rewards",
-        "delay_reward": f"{_WRAPPER}.rewards",
-        "reward_norm": f"{_WRAPPER}.rewards",
-        "time_limit": f"{_WRAPPER}.time_limit",
-        "action_repeat": f"{_WRAPPER}.time_limit",
-        "discretize_action": f"{_WRAPPER}.discrete",
+        f"{_WRAPPERS}.atari": "noop_reset max_and_skip episodic_life fire_reset warp_frame",
+        f"{_WRAPPERS}.gym_to_gymnasium": "gym_to_gymnasium",
+        f"{_WRAPPERS}.observations": "scaled_float_frame frame_stack obs_norm static_obs_norm ram "
+        "mask_obs allin_obs channel_first obs_plus_prev_action_reward",
+        f"{_WRAPPERS}.discrete": "one_hot_obs taxi_obs discretize_action",
+        f"{_WRAPPERS}.rewards": "eval_episode_return clip_reward least_reward delay_reward "
+        "reward_norm",
+        f"{_WRAPPERS}.time_limit": "time_limit action_repeat",
     },
     "env_manager": {
-        "base": f"{_MANAGER}.base_env_manager",
-        "base_v2": f"{_MANAGER}.base_env_manager",
-        "subprocess": f"{_MANAGER}.subprocess_env_manager",
-        "async_subprocess": f"{_MANAGER}.subprocess_env_manager",
-        "subprocess_v2": f"{_MANAGER}.subprocess_env_manager",
-        "gym_vector": f"{_MANAGER}.gym_vector_env_manager",
-        "env_pool": f"{_MANAGER}.envpool_env_manager",
+        f"{_MANAGERS}.base_env_manager": "base base_v2",
+        f"{_MANAGERS}.subprocess_env_manager": "subprocess async_subprocess subprocess_v2",
+        f"{_MANAGERS}.gym_vector_env_manager": "gym_vector",
+        f"{_MANAGERS}.envpool_env_manager": "env_pool",
     },
-    "learner": {
-        "base": "ding.worker.learner.base_learner",
-    },
-    "comm_learner": {
-        "flask_fs": "ding.worker.learner.comm.flask_fs_learner",
-    },
+    "learner": {"ding.worker.learner.base_learner": "base"},
+    "comm_learner": {"ding.worker.learner.comm.flask_fs_learner": "flask_fs"},
     "serial_collector": {
-        "sample": f"{_COLLECTOR}.serial_collector",
-        "episode": f"{_COLLECTOR}.serial_collector",
-        "sample_1v1": f"{_COLLECTOR}.serial_collector",
-        "episode_1v1": f"{_COLLECTOR}.serial_collector",
+        f"{_COLLECTORS}.serial_collector": "sample episode sample_1v1 episode_1v1",
     },
     "parallel_collector": {
-        "zergling": f"{_COLLECTOR}.zergling_parallel_collector",
-        "marine": f"{_COLLECTOR}.marine_parallel_collector",
+        f"{_COLLECTORS}.zergling_parallel_collector": "zergling",
+        f"{_COLLECTORS}.marine_parallel_collector": "marine",
     },
-    "comm_collector": {
-        "flask_fs": f"{_COLLECTOR}.comm.flask_fs_collector",
-    },
+    "comm_collector": {f"{_COLLECTORS}.comm.flask_fs_collector": "flask_fs"},
     "serial_evaluator": {
-        "interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
-        "battle_interaction": f"{_COLLECTOR}.interaction_serial_evaluator",
-        "metric": f"{_COLLECTOR}.metric_serial_evaluator",
+        f"{_COLLECTORS}.interaction_serial_evaluator": "interaction battle_interaction",
+        f"{_COLLECTORS}.metric_serial_evaluator": "metric",
     },
     "commander": {
-        "naive": f"{_COORDINATOR}.base_parallel_commander",
-        "solo": f"{_COORDINATOR}.solo_parallel_commander",
-        "one_vs_one": f"{_COORDINATOR}.one_vs_one_parallel_commander",
+        f"{_COORDINATOR}.base_parallel_commander": "naive",
+        f"{_COORDINATOR}.solo_parallel_commander": "solo",
+        f"{_COORDINATOR}.one_vs_one_parallel_commander": "one_vs_one",
     },
-    "league": {
-        "one_vs_one": "ding.league.one_vs_one_league",
-    },
+    "league": {"ding.league.one_vs_one_league": "one_vs_one"},
     "player": {
-        "naive_sp_player": "ding.league.player",
-        "historical_player": "ding.league.player",
-        "main_player": "ding.league.starcraft_player",
-        "main_exploiter": "ding.league.starcraft_player",
-        "league_exploiter": "ding.league.starcraft_player",
+        "ding.league.player": "naive_sp_player historical_player",
+        "ding.league.starcraft_player": "main_player main_exploiter league_exploiter",
     },
     "engine": {
-        "flask_fs": "ding.worker.engines.flask_fs",
-        "local": "ding.worker.engines.local",
-        "ray": "ding.worker.engines.ray_engine",
+        "ding.worker.engines.flask_fs": "flask_fs",
+        "ding.worker.engines.local": "local",
+        "ding.worker.engines.ray_engine": "ray",
     },
     "tracker": {
-        "wandb": "ding.utils.trackers.wandb_tracker",
-        "mlflow": "ding.utils.trackers.mlflow_tracker",
+        "ding.utils.trackers.wandb_tracker": "wandb",
+        "ding.utils.trackers.mlflow_tracker": "mlflow",
     },
     "dataset": {
-        "naive": "ding.data.offline.naive_dataset",
-        "hdf5": "ding.data.offline.hdf5_dataset",
-        "minari": "ding.data.offline.minari_dataset",
-        "d4rl": "ding.data.offline.minari_dataset",
+        "ding.data.offline.naive_dataset": "naive",
+        "ding.data.offline.hdf5_dataset": "hdf5",
+        "ding.data.offline.minari_dataset": "minari d4rl",
     },
     "buffer": {
-        "naive": f"{_BUFFER}.naive_buffer",
-        "elastic": f"{_BUFFER}.naive_buffer",
-        "sequence": f"{_BUFFER}.naive_buffer",
-        "advanced": f"{_BUFFER}.advanced_buffer",
-        "episode": f"{_BUFFER}.episode_buffer",
-        "multi": f"{_BUFFER}.multi_buffer",
-        "deque": "ding.data.buffer.deque_buffer_wrapper",
+        f"{_BUFFERS}.naive_buffer": "naive elastic sequence",
+        f"{_BUFFERS}.advanced_buffer": "advanced",
+        f"{_BUFFERS}.episode_buffer": "episode",
+        f"{_BUFFERS}.multi_buffer": "multi",
+        "ding.data.buffer.deque_buffer_wrapper": "deque",
     },
+}
+
+#: By registry: the name of each built-in type, and the module that registers it.
+BUILTIN_TYPES: Mapping[str, Mapping[str, str]] = {
+    registry: {name: module for module, names in modules.items() for name in names.split()}
+    for registry, modules in _MODULES.items()
 }

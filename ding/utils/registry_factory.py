@@ -3,56 +3,43 @@
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.registry import Registry
 
-POLICY_REGISTRY = Registry.named("policy", "create_config.policy.import_names")
+registries: dict[str, Registry] = {}
+
+
+def _registry(name: str, section: str = "", import_key: str = "") -> Registry:
+    """A new registry that knows its built-in types.
+
+    Args:
+        name: Its short name; a blank for each underscore makes its label.
+        section: Of ``create_config``, where it has another name.
+        import_key: Of the config, where that is not in ``create_config``.
+    """
+    key = import_key or f"create_config.{section or name}.import_names"
+    # Environments and data sets of users are often called what built-in ones are called.
+    gives_way = name in ("env", "dataset")
+    registry = registries[name] = Registry.named(name.replace("_", " "), key, gives_way)
+    for type_, module in BUILTIN_TYPES[name].items():
+        registry.register_lazy(type_, module)
+    return registry
+
+
+POLICY_REGISTRY = _registry("policy")
 # The pipelines ask for the command mode of every policy.
 POLICY_REGISTRY.derive("_command", "ding.policy.command_mode_policy_instance", "with_command_mode")
-ENV_REGISTRY = Registry.named("env", "create_config.env.import_names", gives_way=True)
-ENV_WRAPPER_REGISTRY = Registry.named("env wrapper", "create_config.env.import_names")
-LEARNER_REGISTRY = Registry.named("learner", "create_config.learner.import_names")
-COMM_LEARNER_REGISTRY = Registry.named("comm learner", "create_config.comm_learner.import_names")
-SERIAL_COLLECTOR_REGISTRY = Registry.named(
-    "serial collector", "create_config.collector.import_names"
-)
-PARALLEL_COLLECTOR_REGISTRY = Registry.named(
-    "parallel collector", "create_config.collector.import_names"
-)
-COMM_COLLECTOR_REGISTRY = Registry.named(
-    "comm collector", "create_config.comm_collector.import_names"
-)
-SERIAL_EVALUATOR_REGISTRY = Registry.named(
-    "serial evaluator", "create_config.evaluator.import_names"
-)
-BUFFER_REGISTRY = Registry.named("buffer", "create_config.replay_buffer.import_names")
-COMMANDER_REGISTRY = Registry.named("commander", "create_config.commander.import_names")
-LEAGUE_REGISTRY = Registry.named("league", "create_config.league.import_names")
-PLAYER_REGISTRY = Registry.named("player", "create_config.league.import_names")
-MODEL_REGISTRY = Registry.named("model", "policy.model.import_names")
-DATASET_REGISTRY = Registry.named("dataset", "import_names", gives_way=True)
-ENGINE_REGISTRY = Registry.named("engine", "system_config.engine.import_names")
-TRACKER_REGISTRY = Registry.named("tracker", "trackers.<name>.import_names")
-ENV_MANAGER_REGISTRY = Registry.named("env manager", "create_config.env_manager.import_names")
-
-registries: dict[str, Registry] = {
-    "policy": POLICY_REGISTRY,
-    "env": ENV_REGISTRY,
-    "env_wrapper": ENV_WRAPPER_REGISTRY,
-    "learner": LEARNER_REGISTRY,
-    "comm_learner": COMM_LEARNER_REGISTRY,
-    "serial_collector": SERIAL_COLLECTOR_REGISTRY,
-    "parallel_collector": PARALLEL_COLLECTOR_REGISTRY,
-    "comm_collector": COMM_COLLECTOR_REGISTRY,
-    "serial_evaluator": SERIAL_EVALUATOR_REGISTRY,
-    "buffer": BUFFER_REGISTRY,
-    "commander": COMMANDER_REGISTRY,
-    "league": LEAGUE_REGISTRY,
-    "player": PLAYER_REGISTRY,
-    "model": MODEL_REGISTRY,
-    "dataset": DATASET_REGISTRY,
-    "env_manager": ENV_MANAGER_REGISTRY,
-    "engine": ENGINE_REGISTRY,
-    "tracker": TRACKER_REGISTRY,
-}
-
-for _short_name, _types in BUILTIN_TYPES.items():
-    for _type, _module in _types.items():
-        registries[_short_name].register_lazy(_type, _module)
+ENV_REGISTRY = _registry("env")
+ENV_WRAPPER_REGISTRY = _registry("env_wrapper", "env")
+LEARNER_REGISTRY = _registry("learner")
+COMM_LEARNER_REGISTRY = _registry("comm_learner")
+SERIAL_COLLECTOR_REGISTRY = _registry("serial_collector", "collector")
+PARALLEL_COLLECTOR_REGISTRY = _registry("parallel_collector", "collector")
+COMM_COLLECTOR_REGISTRY = _registry("comm_collector")
+SERIAL_EVALUATOR_REGISTRY = _registry("serial_evaluator", "evaluator")
+BUFFER_REGISTRY = _registry("buffer", "replay_buffer")
+COMMANDER_REGISTRY = _registry("commander")
+LEAGUE_REGISTRY = _registry("league")
+PLAYER_REGISTRY = _registry("player", "league")
+MODEL_REGISTRY = _registry("model", import_key="policy.model.import_names")
+DATASET_REGISTRY = _registry("dataset", import_key="import_names")
+ENV_MANAGER_REGISTRY = _registry("env_manager")
+ENGINE_REGISTRY = _registry("engine", import_key="system_config.engine.import_names")
+TRACKER_REGISTRY = _registry("tracker", import_key="trackers.<name>.import_names")
