@@ -23,17 +23,16 @@ def evaluations(page):
 def test_board_follows_a_run_until_it_has_converged(page, tmp_path):
     server = BoardServer("runs", live_status, port=0)
     server.start()
-    # Its environments are so slow that the page sees it learn, however fast the machine is.
-    slow = {"seconds": 0.05}
     try:
-        with parallel_run(tmp_path, exp_name="runs/run", stop_value=9, fault=slow) as run:
+        with parallel_run(tmp_path, exp_name="runs/run", gated=True) as run:
             wait_for(lambda: coordinator_address("runs/run"))
             page.goto(f"{server.url}#/runs/run/workers")
             expect(page.locator("tr", has_text="learner0")).to_be_visible(timeout=60_000)
             page.get_by_role("link", name="curves").click()
             expect(evaluations(page).locator(".last")).not_to_be_empty(timeout=60_000)
+            run.let_converge()
             expect(page.locator("h1 .badge")).to_have_text("✓ converged", timeout=120_000)
-            expect(page.locator(".reason")).to_contain_text("reached stop_value 9")
+            expect(page.locator(".reason")).to_contain_text("reached stop_value 9.5")
             page.get_by_role("link", name="workers").click()
             expect(page.get_by_text("The run is over")).to_be_visible()
             assert run.end() == 0

@@ -21,6 +21,9 @@ from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 class WalkEnv(BaseEnv):
     """Ten steps; action 1 gives a reward of 1. The observation is made of the seed and the step.
 
+    As long as there is no file ``cfg.gate``, action 1 gives only 0.9: a run may learn, and does
+    not reach a `stop_value` above 9 before its test lets it.
+
     ``cfg.fault`` comes at step ``cfg.at`` of the instance's life (``where='step'``), at its
     ``cfg.at``-th reset, or in its constructor.
     """
@@ -51,7 +54,9 @@ class WalkEnv(BaseEnv):
         time.sleep(self._cfg.get("seconds", 0))
         self._t += 1
         self._steps += 1
-        reward = float(np.all(action == 1))
+        gate = self._cfg.get("gate")
+        worth = 1.0 if gate is None or os.path.exists(gate) else 0.9
+        reward = worth * float(np.all(action == 1))
         self._return += reward
         done = self._t == 10
         info = {"eval_episode_return": self._return} if done else {}

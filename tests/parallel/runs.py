@@ -97,13 +97,20 @@ class ParallelRun:
     Args:
         folder: Where it is started.
         changed: Other durations than those of `ding.utils.durations`.
+        gated: Whether it can reach its goal only after `let_converge`.
         settings: See `parallel_config`.
     """
 
     def __init__(
-        self, folder: Path, changed: dict[str, float] | None = None, **settings: Any
+        self,
+        folder: Path,
+        changed: dict[str, float] | None = None,
+        gated: bool = False,
+        **settings: Any,
     ) -> None:
         self.folder = folder
+        if gated:
+            settings["fault"] = {"gate": str(folder / "gate"), **settings.get("fault", {})}
         self.exp = folder / settings.get("exp_name", "run")
         (folder / "config.py").write_text(CONFIG.format(settings=settings))
         self.output_file = folder / "output.txt"
@@ -196,6 +203,10 @@ class ParallelRun:
             commands = [Path(f"/proc/{pid}/cmdline") for pid in left]
             assert time.monotonic() < deadline, f"still there: {left} {commands}"
             time.sleep(0.02)
+
+    def let_converge(self) -> None:
+        """From now on a run that is `gated` can reach its goal."""
+        (self.folder / "gate").touch()
 
     def data_files(self) -> list[str]:
         """Files of samples, weights, or unfinished ones."""

@@ -31,18 +31,17 @@ def test_two_collectors_join_and_one_leaves(tmp_path):
                 ),
             )
             extra[0].send_signal(signal.SIGTERM)
-            assert extra[0].wait(10) == 143
+            assert extra[0].wait(30) == 143
             run.wait_for(
                 "one left",
                 lambda s: "collector7" not in s["workers"] and "collector8" in s["workers"],
-                10,
             )
             steps = run.status()["envstep"]
-            run.wait_for("more steps", lambda s: s["envstep"] > steps + 500, 10)
+            run.wait_for("more steps", lambda s: s["envstep"] > steps + 500)
             os.kill(run.process.pid, signal.SIGTERM)
-            assert run.end(8) == 143
+            assert run.end(20) == 143
             # It ends with the run that it works for, and for the same reason.
-            assert extra[1].wait(8) in (0, 143)
+            assert extra[1].wait(20) in (0, 143)
             assert run.data_files() == []
         finally:
             for process in extra:

@@ -16,6 +16,7 @@ RECOVERY = 30
 
 
 def _assert_converges(run: ParallelRun) -> None:
+    run.let_converge()
     assert run.end() == 0
     assert run.last_line.startswith("converged: mean return")
     run.wait_until_alone()
@@ -56,7 +57,7 @@ def test_a_killed_collector_is_replaced(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_converges_although_each_worker_is_killed_once(tmp_path):
-    with parallel_run(tmp_path, other={"commander": slow_evaluation()}) as run:
+    with parallel_run(tmp_path, gated=True) as run:
         for name in ("collector1", "learner0"):
             run.wait_until_it_learns()
             pid = run.kill(name)
@@ -64,10 +65,6 @@ def test_a_run_converges_although_each_worker_is_killed_once(tmp_path):
                 "new worker", lambda s, n=name, p=pid: s["workers"][n]["pid"] != p, RECOVERY
             )
         _assert_converges(run)
-
-
-def slow_evaluation() -> dict:
-    return {"collector_task_space": 2, "learner_task_space": 1, "eval_interval": 5}
 
 
 @pytest.mark.slow
@@ -109,7 +106,7 @@ def test_a_killed_coordinator_goes_on_with_buffer_and_counters(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_converges_although_its_coordinator_is_killed(tmp_path):
-    with parallel_run(tmp_path, other={"commander": slow_evaluation()}) as run:
+    with parallel_run(tmp_path, gated=True) as run:
         run.wait_until_it_learns()
         pid = run.kill("coordinator")
         run.wait_for("new coordinator", lambda s: run.pid("coordinator") != pid and s)
@@ -171,7 +168,7 @@ def test_a_killed_process_of_a_learner_is_replaced(tmp_path, name):
 @pytest.mark.slow
 def test_samples_that_a_killed_learner_kept_are_counted(tmp_path):
     system = {"coordinator": {"buffer": "learner"}}
-    with parallel_run(tmp_path, system=system, other={"commander": slow_evaluation()}) as run:
+    with parallel_run(tmp_path, gated=True, system=system) as run:
         run.wait_until_it_learns()
         pid = run.kill("learner0")
         run.wait_for("new learner", lambda s: s["workers"]["learner0"]["pid"] != pid, RECOVERY)
