@@ -127,7 +127,7 @@ def process(*args: str) -> Iterator[subprocess.Popen]:
         child.wait(10)
 
 
-def eventually(condition, timeout: float = 15.0) -> None:
+def eventually(condition, timeout: float = 40.0) -> None:
     """Wait until something outside this process's reach has happened."""
     deadline = time.monotonic() + timeout
     while not condition():

@@ -201,7 +201,7 @@ def test_killed_learner_fails_the_task_and_a_new_one_takes_its_place(team):
         for i in range(1000):
             learn(team.coordinator, [wire(["c0"], number=i) for i in range(2)])
             ask("learner_get_data_task", wait=0.1)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     team.processes[1].end()
     team.process(1, listen=team.listen[1]).address()  # at the place of the one before
     begin(team.coordinator, state_path=STATE, task_id="learner_task_2")

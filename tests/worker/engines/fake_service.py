@@ -8,7 +8,10 @@ from ding.worker.messages import CloseTask, ResourceRequest, Resources, StartTas
 
 
 class FakeService:
-    """Its task's ``do`` says what happens: ``work``, ``fail``, ``give up``, or ``hang``."""
+    """Its task's ``do`` says what happens: ``work``, ``fail``, ``give up``, or ``hang``.
+
+    Before it hangs, it puts samples under the task's ``name`` into the store, if there is one.
+    """
 
     kind = "collector"
     failed = None
@@ -42,11 +45,11 @@ class FakeService:
         if info["do"] == "give up":
             self.failed = "it cannot go on"
             self.closed.set()
+        if "name" in info:
+            self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
         if info["do"] == "hang":
             self.interrupted.wait(info["seconds"])
             self.interrupted.clear()
-        if info["do"] == "put":
-            self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
 
     def coordinator_lost(self, cause):
         self.interrupted.set()

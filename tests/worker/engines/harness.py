@@ -135,6 +135,7 @@ class RayHarness(CarrierHarness):
 class FlaskFsHarness:
     """`flask_fs`: processes that join over HTTP, and folders. Its supervisor is of `ding.entry`."""
 
+    END = 5.0
     lists_names = True
     starts_workers = False
 
@@ -147,7 +148,7 @@ class FlaskFsHarness:
         self._controls, self._processes = [], []
 
     def control(self, names=("collector0",), build=fake_service):
-        cfg = dict(run_key="the key", heartbeat_tolerance=1.0, heartbeat_check_span=0.2)
+        cfg = dict(run_key="the key", heartbeat_tolerance=2.0, heartbeat_check_span=0.2)
         control = _StartedByHand(cfg, lambda address: self._start(names, build, address))
         self._controls.append(control)
         return control
@@ -167,7 +168,7 @@ class FlaskFsHarness:
 
     def close(self):
         for control in self._controls:
-            control.close(2.0)
+            control.close(self.END)
         for process in self._processes:
             process.join(2.0)
             process.kill()

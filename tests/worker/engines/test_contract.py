@@ -14,6 +14,7 @@ from ding.interaction.base import split_http_address
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
+from tests.worker.coordinator.fake_workers import eventually
 
 from .fake_service import no_service, slow_service
 from .harness import HARNESSES, Arrivals
@@ -55,6 +56,13 @@ def task(do, **more):
     """A task that has what tasks have, and does as it is told."""
     info = {"task_id": "t", "buffer_id": "b", "collector_cfg": {}, "do": do, **more}
     return StartTask("collector", info)
+
+
+def is_there(samples, name):
+    try:
+        return bool(samples.get(name))
+    except ChunkError:
+        return False
 
 
 class TestSamples:
@@ -205,9 +213,10 @@ class TestWorkers:
         engine.control().start(arrivals)
         arrivals.wait("came")
         peer = arrivals.peers["collector0"]
-        first = threading.Thread(target=peer.ask, args=(task("hang", seconds=1.0), 5.0))
+        work = task("hang", seconds=2.0, name="a.c0.1")
+        first = threading.Thread(target=peer.ask, args=(work, 20.0))
         first.start()
-        time.sleep(0.2)
+        eventually(lambda: is_there(engine.stores.samples, "a.c0.1"))
         try:
             with pytest.raises(WorkerBusy):
                 peer.ask(ResourceRequest(), 5.0)
@@ -231,7 +240,7 @@ class TestWorkers:
         asking.start()
         time.sleep(0.2)
         engine.kill("collector0")
-        asking.join(5.0)
+        asking.join(25.0)
         assert caught
         ((name, _),) = arrivals.wait("lost")
         assert name == "collector0"
@@ -332,5 +341,5 @@ class TestWorkers:
         control = engine.control(("collector0", "collector1"))
         control.start(arrivals)
         arrivals.wait("came", 2)
-        assert control.close(2.0)
+        assert control.close(20.0)
         assert not arrivals.of("lost")

@@ -77,8 +77,8 @@ def test_no_node_has_room(on_ray):
     assert name == "collector0"
     assert "it asks for CPU 1000, free are CPU 4" in text
     begin = time.monotonic()
-    assert control.close(3.0)
-    assert time.monotonic() - begin < 3.0
+    assert control.close(20.0)
+    assert time.monotonic() - begin < 15.0
 
 
 def test_another_address_than_that_of_the_process(ray_node, tmp_path):

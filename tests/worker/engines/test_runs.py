@@ -103,7 +103,7 @@ def test_ctrl_c_saves_and_another_run_goes_on(engine, capfd):
     with trains, pytest.raises(SystemExit) as ending:
         parallel_pipeline(configs, 0)
     assert ending.value.code == 130
-    assert time.monotonic() - begin[0] < 6.0
+    assert time.monotonic() - begin[0] < 15
     before = record()
     assert (before["status"], before["reason"]) == ("interrupted", "Ctrl-C")
     go_on_from_here(configs)

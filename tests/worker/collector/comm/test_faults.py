@@ -73,7 +73,7 @@ def test_an_env_that_hangs_fails_the_task_and_the_next_one_works(driver, monkeyp
 
 @pytest.mark.slow
 def test_a_hang_is_told_when_the_task_is_closed(driver, monkeypatch):
-    with _short_limits(monkeypatch, 1.5):
+    with _short_limits(monkeypatch, 2.5):
         driver.begin(env=env_cfg(hang_at=3))
         driver.ask("collector_data_task", wait=0.3)
         task = driver.task("collector_close_task")
@@ -105,7 +105,8 @@ def test_a_step_timeout_of_the_config_is_heeded(driver):
 def test_damaged_weights_are_told_and_do_not_stop_a_task(driver):
     driver.publish(0.0, 1)
     driver.begin(env=env_cfg(step_time=0.01), update_policy_second=0.05)
-    driver.ask("collector_data_task", wait=0.5)
+    while driver.ask("collector_data_task", wait=0.1)[-1]["policy_iter"] != 1:
+        pass
     with open(driver.policy.file("policy_a"), "wb") as stream:
         stream.write(b"nonsense")
     warnings, deadline = [], time.monotonic() + 20
@@ -343,12 +344,13 @@ class FullDisk:
 @pytest.mark.slow
 def test_a_full_disk_is_waited_for(driver, monkeypatch):
     monkeypatch.setattr(durations, "DISK_PAUSE", 0.3)
-    FullDisk(monkeypatch, tries=3)
+    disk = FullDisk(monkeypatch, tries=10**9)
     driver.publish()
     driver.begin()
-    seen = {driver.ask("collector_data_task", wait=0.1)[-1]["waiting"] for _ in range(5)}
+    while driver.ask("collector_data_task", wait=0.1)[-1]["waiting"] != "disk":
+        pass
+    disk.left = 0
     metadata, _ = driver.drain()
-    assert "disk" in seen
     assert sum(m["sample_num"] for m in metadata) == 20
 
 
@@ -358,10 +360,11 @@ def test_a_disk_that_stays_full_fails_the_task(driver, monkeypatch):
     monkeypatch.setattr(durations, "DISK_PATIENCE", 0.5)
     FullDisk(monkeypatch, tries=10**9)
     driver.publish()
+    begin = time.monotonic()
     driver.begin()
-    failure, seconds = driver.fail()
+    failure, _ = driver.fail()
     assert failure["type"] == "CheckpointWriteError"
-    assert 0.4 < seconds < 20
+    assert 0.5 < time.monotonic() - begin < 30
     monkeypatch.undo()
 
 

@@ -119,8 +119,7 @@ def test_says_what_it_waits_for(tmp_path):
     with Rig(tmp_path) as rig:
         rig.begin()
         until(lambda: rig.learn()["waiting"] == "data")
-        time.sleep(0.1)
-        assert rig.learn()["wait_share"] > 0.2
+        until(lambda: rig.learn()["wait_share"] > 0.2)
 
 
 def test_answers_with_the_next_demand_when_asked_to_wait(tmp_path):
@@ -188,12 +187,14 @@ def test_publishes_at_most_every_50_ms(tmp_path, monkeypatch):
     with Rig(tmp_path) as rig:
         start = time.monotonic()
         rig.begin()
-        rig.feed([rig.chunk()], batches=100)
+        chunk, fed = rig.chunk(), 0
+        while len(times) < 4:
+            rig.feed([chunk], batches=20)
+            fed += 20
         rig.close_task()
         # The last one is not put off.
-        assert 2 < len(times) <= (time.monotonic() - start) / 0.05 + 3
-        step = read_weights(rig.policy, "policy_1")[1]["policy_iter"]
-        assert step >= 100
+        assert len(times) <= (time.monotonic() - start) / 0.05 + 3
+        assert read_weights(rig.policy, "policy_1")[1]["policy_iter"] >= fed
 
 
 def test_newest_weights_go_out_while_data_is_missing(tmp_path):
