@@ -36,7 +36,7 @@ def test_serves_on_loopback_until_closed(folder):
             assert session.get(f"{server.url}api/runs", timeout=5).json()["runs"][0]["id"] == "run"
             start = time.monotonic()
             server.close()
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 15
     finally:
         server.close()
 
@@ -76,7 +76,7 @@ def test_command_serves_until_a_signal(folder, number):
             line = process.stdout.readline()
             assert folder in line
             url = re.search(r"http://\S+", line)[0]
-            for _ in range(100):
+            for _ in range(1000):
                 try:
                     answer = requests.get(f"{url}api/runs", timeout=5)
                     break

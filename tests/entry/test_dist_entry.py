@@ -91,7 +91,7 @@ def test_parts_in_any_order(parts, capsys):
         "converged"
     )
     for name, shown in (("learner", "learner0"), ("collector", "collector0")):
-        status, line = parts.end(name, 20)
+        status, line = parts.end(name)
         assert status == 0
         assert line.startswith(f"{shown}: converged: mean return")
     left = {path.name for path in Path("run").iterdir()}
@@ -117,7 +117,7 @@ def test_a_killed_coordinator_that_is_started_again_goes_on(parts):
     assert line.startswith("interrupted: SIGTERM")
     assert json.loads(Path("run/run.json").read_text())["envstep"] > 0
     for name in ("learner", "collector"):
-        assert parts.end(name, 20)[0] == 0
+        assert parts.end(name)[0] == 0
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_ctrl_c_to_a_worker(parts):
     wait_for(lambda: Path("run/run.key").exists() and Path("collector.txt").exists())
     parts.processes["collector"].join(1)  # it tries to join
     os.kill(parts.processes["collector"].pid, signal.SIGINT)
-    assert parts.end("collector", 10) == (130, "collector0: interrupted: Ctrl-C")
+    assert parts.end("collector") == (130, "collector0: interrupted: Ctrl-C")
 
 
 def test_a_port_that_is_taken(parts):
@@ -149,7 +149,7 @@ def test_another_key_is_refused(parts, monkeypatch):
     wait_for(lambda: Path("run/coordinator.json").exists())
     monkeypatch.setenv("DING_RUN_KEY", "not the key of this run")
     parts.start("collector", dist_launch_collector, path, 0, None)
-    status, line = parts.end("collector", 30)
+    status, line = parts.end("collector")
     assert status == 1
     assert "does not prove that it has the run's key" in line
 
@@ -172,7 +172,7 @@ def test_processes_that_learn_together_end_together(parts):
     wait_for(lambda: len(descendants(pid)) == 2)
     children = descendants(pid)
     os.kill(children[1], signal.SIGKILL)
-    status, line = parts.end("learner", 20)
+    status, line = parts.end("learner")
     assert status == 1
     assert "was killed by SIGKILL" in line
     wait_for(lambda: not any(map(is_alive, children)))
@@ -200,10 +200,10 @@ def test_a_worker_that_the_config_does_not_have(parts):
     parts.start("collector", dist_launch_collector, path, 0, None, name="collector7")
     wait_for(lambda: Path("run/metrics.jsonl").exists())
     os.kill(parts.processes["collector"].pid, signal.SIGTERM)
-    assert parts.end("collector", 10) == (143, "collector7: interrupted: SIGTERM")
+    assert parts.end("collector") == (143, "collector7: interrupted: SIGTERM")
     os.kill(parts.processes["coordinator"].pid, signal.SIGINT)
-    assert parts.end("coordinator", 10)[0] == 130
-    assert parts.end("learner", 20)[0] == 0
+    assert parts.end("coordinator")[0] == 130
+    assert parts.end("learner")[0] == 0
 
 
 # ---------------------------------------------------------------------- Kubernetes
@@ -271,7 +271,7 @@ def test_a_run_that_is_going_on_is_left_alone(parts):
         dist_launch_coordinator(path, 0, None, True)
     assert {"run.key", "coordinator.json", "data"} <= set(os.listdir("run"))
     os.kill(parts.processes["coordinator"].pid, signal.SIGINT)
-    assert parts.end("coordinator", 10)[0] == 130
+    assert parts.end("coordinator")[0] == 130
 
 
 def test_an_engine_that_starts_workers_itself_is_refused():

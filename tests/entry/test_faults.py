@@ -23,7 +23,8 @@ from ding.utils.errors import (
 )
 from tests.entry.runs import run_json, walk_config, walk_envs
 
-LIMITED = dict(manager=dict(step_timeout=0.5, reset_timeout=0.5))
+#: For environments that hang; the others are far from it, however busy the machine is.
+LIMITED = dict(manager=dict(step_timeout=1.5, reset_timeout=1.5))
 
 
 def train(manager="base", envs=None, policy="dqn", limit=90, **changes):
@@ -64,7 +65,7 @@ def assert_failed(error, words):
 def test_failing_env_is_named(manager, fault, where, at, kind, words):
     envs = walk_envs(fault=fault, where=where, at=at)
     with pytest.raises(kind) as caught:
-        train(manager, envs, env=LIMITED)
+        train(manager, envs, env=LIMITED if fault == "hang" else {})
     assert words in str(caught.value)
     assert caught.value.env_id == 1
     assert_failed(caught.value, "env 1")
@@ -81,7 +82,7 @@ def test_lost_env_process_is_named(fault):
         train("subprocess", walk_envs(fault=fault, at=60), env=LIMITED)
     assert ("SIGKILL" if fault == "kill" else "step_timeout") in str(caught.value)
     assert_failed(caught.value, "env 1")
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 40
     assert read_file("run/ckpt/resume.pth.tar")["learner"]["last_iter"] > 20
 
 

@@ -286,7 +286,7 @@ def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
     run(limit=200)
     # Ten times 20 updates; each save may come only after a hundred times 0.6 s.
     assert len(saves) == 2
-    assert "saving the state takes 0.6" in capsys.readouterr().out
+    assert "saving the state takes " in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -62,10 +62,11 @@ def test_easy_timer_times_its_block():
     timer = EasyTimer()
     with timer:
         time.sleep(0.02)
-    assert 0.02 <= timer.value < 1
+    first = timer.value
+    assert first >= 0.02
     with timer:
         pass
-    assert timer.value < 0.02
+    assert timer.value < first
 
 
 def test_time_wrapper_returns_result_and_seconds_also_nested():
