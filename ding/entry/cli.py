@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 
 from ding import __version__
 from ding.entry.cli_options import MODES, check_usage, parallel_options
-from ding.utils.errors import CallbackError, DingError, EnvError, RunError
+from ding.utils.errors import CallbackError, ConfigError, DingError, EnvError, RunError
 
 #: So that a slip does not start a million runs.
 MAX_SEEDS = 1000
@@ -79,7 +78,23 @@ _ARGS = "ding.args"
 
 
 class _Group(click.Group):
-    """Takes ``--exp_name`` for ``--exp-name``, for those who write it so."""
+    """Tells errors in words, and takes ``--exp_name`` for ``--exp-name``."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DingError as error:
+            if isinstance(error, RunError) and error.printed:
+                sys.exit(1)
+            if ctx.params["debug"]:
+                raise
+            is_code = isinstance(error, EnvError | CallbackError) and error.__cause__ is not None
+            hint = "\n(--debug shows where in its code)" if is_code else ""
+            click.echo(f"{click.style('error:', fg='red')} {error}{hint}", err=True)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            click.echo("Ctrl-C", err=True)
+            sys.exit(130)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = [_with_dashes(arg) for arg in args]
@@ -160,23 +175,8 @@ def main(
     if plain or quiet:
         os.environ["DING_CONSOLE"] = "quiet" if quiet else "plain"
     sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
-    try:
-        with _profiled(profile):
-            status = _run(options)
-    except DingError as error:
-        if isinstance(error, RunError) and error.printed:
-            sys.exit(1)
-        if debug:
-            raise
-        is_code = isinstance(error, EnvError | CallbackError) and error.__cause__ is not None
-        hint = "\n(--debug shows where in its code)" if is_code else ""
-        _fail(f"{error}{hint}")
-    except KeyboardInterrupt:
-        click.echo("Ctrl-C", err=True)
-        sys.exit(130)
-    except Exception:
-        traceback.print_exc()
-        sys.exit(1)
+    with _profiled(profile):
+        status = _run(options)
     sys.exit(status)
 
 
@@ -230,15 +230,10 @@ def evaluate(
     from ding.entry.cli_runs import evaluate_trained, list_zoo
 
     sys.path.insert(0, os.getcwd())
-    try:
-        if name == "zoo:":
-            list_zoo()
-        else:
-            evaluate_trained(name, seed, episodes, replay_path, settings)
-    except DingError as error:
-        _fail(str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    if name == "zoo:":
+        list_zoo()
+    else:
+        evaluate_trained(name, seed, episodes, replay_path, settings)
 
 
 @main.command()
@@ -248,10 +243,7 @@ def status(exp: str, as_json: bool) -> None:
     """Show how a parallel run is going, or how it ended."""
     from ding.entry.run_report import report
 
-    try:
-        click.echo(report(exp, as_json))
-    except DingError as error:
-        _fail(str(error))
+    click.echo(report(exp, as_json))
 
 
 @main.command()
@@ -263,10 +255,7 @@ def board(folder: str, host: str, port: int) -> None:
     from ding.board.server import BoardServer, serve_until_signal
     from ding.entry.ask_status import live_status
 
-    try:
-        server = BoardServer(folder, live_status, host, port)
-    except DingError as error:
-        _fail(str(error))
+    server = BoardServer(folder, live_status, host, port)
     click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")
     serve_until_signal(server)
 
@@ -284,12 +273,12 @@ def plot(runs: tuple[str, ...], output: str, x: Any) -> None:
     """
     from ding.plot import returns
 
+    found = returns([run for run in runs if os.path.isdir(run)], x)
+    click.echo(found.table())
     try:
-        found = returns([run for run in runs if os.path.isdir(run)], x)
-        click.echo(found.table())
         found.save(output)
-    except (DingError, OSError) as error:
-        _fail(str(error))
+    except OSError as error:
+        raise ConfigError(str(error)) from error
     click.echo(f"\n{os.path.abspath(output)}")
 
 
@@ -321,12 +310,7 @@ def sweep(
     args = ["-c", config, "--seed", str(seed)]
     for name, value in (("--train-iter", train_iter), ("--env-step", env_step)):
         args += [] if value is None else [name, str(value)]
-    try:
-        click.echo("\n" + sweep(read_space(space), args, folder, trials, jobs))
-    except DingError as error:
-        _fail(str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    click.echo("\n" + sweep(read_space(space), args, folder, trials, jobs))
 
 
 def _list_types(name: str) -> None:
@@ -377,11 +361,6 @@ def _env_rows() -> list[tuple[str, ...]]:
         what = (env.__doc__ or "").partition("\n")[0].replace("``", "")
         rows.append((key, needs, env.__module__, what))
     return rows
-
-
-def _fail(message: str) -> None:
-    click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
-    sys.exit(1)
 
 
 if __name__ == "__main__":

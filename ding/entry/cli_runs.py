@@ -21,25 +21,22 @@ from ding.config.parts import default_config, find_parts
 from ding.config.save import save_config_formatted
 from ding.config.source import plain
 from ding.entry.application_entry import evaluate
-from ding.entry.components import OFFLINE_MODES
 from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline, print_notes
 from ding.entry.quick_config import quick_config
 from ding.entry.seed_runs import train_in_turn, train_side_by_side
-from ding.entry.serial_entry import SerialPipeline, serial_pipeline
-from ding.entry.serial_entry_offline import (
-    CloningPipeline,
-    OfflinePipeline,
-    serial_pipeline_bc,
-    serial_pipeline_offline,
-)
-from ding.entry.serial_entry_onpolicy import OnPolicyPipeline, serial_pipeline_onpolicy
+from ding.entry.serial_entry import SerialPipeline
+from ding.entry.serial_entry_offline import CloningPipeline, OfflinePipeline
+from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
 from ding.entry.zoo import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
 
 #: ``main_config``, ``create_config``, and ``system_config`` in parallel mode.
 _Configs = list[dict[str, Any]]
+_PIPELINES: dict[str, type[SerialPipeline]] = {
+    one.mode: one for one in (SerialPipeline, OnPolicyPipeline, OfflinePipeline, CloningPipeline)
+}
 
 
 def run(options: Mapping[str, Any]) -> int:
@@ -67,45 +64,45 @@ def run(options: Mapping[str, Any]) -> int:
     _set_start(configs, config, load_path, options["resume"])
     if mode == "parallel":
         written |= choose_engine(configs[2], options["engine"], options["address"])
-    limits = _limits(mode, configs, options)
-    limits["strict"] = options["strict"] or written
+        _write_parallel(configs, options)
+    elif options["engine"] or options["address"]:
+        raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
+    elif options["env_step"] is not None and not _PIPELINES[mode].collects:
+        raise ConfigError("--env-step: a run from a data set takes no environment steps")
+    strict = options["strict"] or written
     if options["dry_run"]:
-        _print_config(mode, configs, seeds[0], limits["strict"])
+        _print_config(mode, configs, seeds[0], strict)
         return 0
+
+    def train(seed: int, folder: str | None = None) -> None:
+        own = configs
+        if folder is not None:
+            rename(own := copy.deepcopy(configs), folder)
+        if mode == "parallel":
+            logs = {name: options[name] for name in ("enable_total_log", "disable_flask_log")}
+            parallel_pipeline(own, seed, strict=strict, **logs)
+        else:
+            pipeline = _PIPELINES[mode](own[:2], seed, strict=strict)
+            pipeline.train(options["train_iter"], options["env_step"])
+
     if len(seeds) == 1:
-        _pipeline(mode)(configs, seeds[0], **limits)
+        train(seeds[0])
         return 0
     base = main.get("exp_name") or DEFAULT_EXP_NAME
     if options["jobs"] > 1:
         return train_side_by_side(base, seeds, options["jobs"], options["args"])
-
-    def train(seed: int, folder: str) -> None:
-        own = copy.deepcopy(configs)
-        rename(own, folder)
-        _pipeline(mode)(own, seed, **limits)
-
     return train_in_turn(base, seeds, bool(at(main, "policy.learn.resume_training")), train)
 
 
-def _limits(mode: str, configs: _Configs, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Further arguments of a mode's pipeline; what is none of these goes into the configs."""
-    train_iter, env_step = options["train_iter"], options["env_step"]
-    if mode == "parallel":
-        for path, value in (
-            ("policy.learn.learner.train_iterations", train_iter),
-            ("system_config.coordinator.host", options["coordinator_host"]),
-            ("system_config.coordinator.port", options["coordinator_port"]),
-        ):
-            if value is not None:
-                apply_overrides(configs, [f"{path}={value!r}"])
-        return {name: options[name] for name in ("enable_total_log", "disable_flask_log")}
-    if options["engine"] or options["address"]:
-        raise ConfigError(f"--engine and --address are for -m parallel, not -m {mode}")
-    if mode not in OFFLINE_MODES:
-        return {"max_train_iter": train_iter, "max_env_step": env_step}
-    if env_step is not None:
-        raise ConfigError("--env-step: a run from a data set takes no environment steps")
-    return {"max_iter" if mode == "serial_bc" else "max_train_iter": train_iter}
+def _write_parallel(configs: _Configs, options: Mapping[str, Any]) -> None:
+    """Write options into the configs of a parallel run."""
+    for path, name in (
+        ("policy.learn.learner.train_iterations", "train_iter"),
+        ("system_config.coordinator.host", "coordinator_host"),
+        ("system_config.coordinator.port", "coordinator_port"),
+    ):
+        if options[name] is not None:
+            apply_overrides(configs, [f"{path}={options[name]!r}"])
 
 
 def read_configs(path: str, with_system: bool = False) -> _Configs:
@@ -137,7 +134,7 @@ def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
     """The mode that the policy wants."""
     # Copies: types that are missing are filled in.
     parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), {"env": None})
-    if pipeline := getattr(parts.policy, "pipeline", ""):
+    if (pipeline := getattr(parts.policy, "pipeline", "")) in _PIPELINES:
         return pipeline
     on_policy = at(main, "policy.on_policy")
     if on_policy is None:
@@ -165,20 +162,6 @@ def _is_folder(main: dict[str, Any], folder: str) -> bool:
     return os.path.abspath(main.get("exp_name") or "") == folder
 
 
-#: By mode; what trains off-policy is the usual one. The classes compile a config and no more.
-_PIPELINES: dict[str, tuple[Any, type[SerialPipeline]]] = {
-    "serial_onpolicy": (serial_pipeline_onpolicy, OnPolicyPipeline),
-    "serial_offline": (serial_pipeline_offline, OfflinePipeline),
-    "serial_bc": (serial_pipeline_bc, CloningPipeline),
-}
-
-
-def _pipeline(mode: str) -> Any:
-    if mode == "parallel":
-        return parallel_pipeline
-    return _PIPELINES.get(mode, (serial_pipeline, SerialPipeline))[0]
-
-
 def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> None:
     """Print the whole config as a run would have it: a script that runs as it is."""
     if mode == "parallel":
@@ -186,8 +169,7 @@ def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> No
         notes = Notes()
         cfg = complete_parallel(main, create, system, seed, notes, strict)
     else:
-        _, pipeline = _PIPELINES.get(mode, (serial_pipeline, SerialPipeline))
-        compiled = pipeline((configs[0], configs[1]), seed, None, None, strict)
+        compiled = _PIPELINES[mode](configs[:2], seed, strict=strict)
         cfg, notes = compiled.cfg, compiled.notes
     with tempfile.TemporaryDirectory(prefix="ding-") as folder:
         path = os.path.join(folder, "config.py")

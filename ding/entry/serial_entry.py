@@ -89,9 +89,9 @@ class SerialPipeline:
         self,
         input_cfg: InputConfig,
         seed: int,
-        env_setting: list[Any] | None,
-        model: torch.nn.Module | None,
-        strict: Strict,
+        env_setting: list[Any] | None = None,
+        model: torch.nn.Module | None = None,
+        strict: Strict = False,
     ) -> None:
         self.notes = Notes()
         self.cfg = load_config(
