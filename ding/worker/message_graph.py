@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ding.worker.coordinator.base_parallel_commander import BaseCommander
+from ding.worker.coordinator.buffer_pace import BufferPace
+from ding.worker.coordinator.chunk_buffer import ChunkBuffer
+from ding.worker.coordinator.comm_coordinator import CommCoordinator
+from ding.worker.coordinator.learners_buffer import LearnersBuffer
+from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.engines.carrier import EndWorker
 from ding.worker.messages import (
     CloseTask,
@@ -24,13 +29,8 @@ from ding.worker.seams import (
     Arrivals,
     Artifacts,
     Control,
-    Events,
-    Outbox,
-    Pace,
-    RunBuffer,
     SampleStore,
     WeightStore,
-    Workers,
 )
 
 #: A method that is called, or a request that is asked.
@@ -55,8 +55,8 @@ def methods(seam: type) -> tuple[Message, ...]:
 #: Where each part that speaks is found, below ``ding.worker``.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "Coordinator": (
-        *("coordinator.coordinator", "coordinator.guarded_commander", "coordinator.run_files"),
-        *("coordinator.task_scheduler", "coordinator.best_policy"),
+        *("coordinator.coordinator", "coordinator.run", "coordinator.run_files"),
+        *("coordinator.task_scheduler", "coordinator.run_events"),
     ),
     "Buffers": (
         *("coordinator.chunk_buffer", "coordinator.chunk_store", "coordinator.run_buffers"),
@@ -70,18 +70,26 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 
 _OF_ALL_WORKERS: tuple[Message, ...] = (
-    *(Events.workers_changed, Events.worker_left, Events.warn, Events.fatal),
-    *(Events.deal_with_increase_collector, Events.deal_with_decrease_collector),
+    *(RunEvents.workers_changed, RunEvents.worker_left, RunEvents.warn, RunEvents.fatal),
+    *(RunEvents.deal_with_increase_collector, RunEvents.deal_with_decrease_collector),
 )
 _OF_ONE_WORKER = tuple(
     event
-    for event in methods(Events)
-    if event in (Events.warn, Events.fatal) or event not in _OF_ALL_WORKERS
+    for event in methods(RunEvents)
+    if event in (RunEvents.warn, RunEvents.fatal) or event not in _OF_ALL_WORKERS
 )
 
 GRAPH = (
     Arrow("Coordinator", "Commander", methods(BaseCommander)),
-    Arrow("Coordinator", "CommCoordinator", methods(Workers)),
+    Arrow(
+        "Coordinator",
+        "CommCoordinator",
+        (
+            *(CommCoordinator.start, CommCoordinator.send, CommCoordinator.free),
+            *(CommCoordinator.present, CommCoordinator.workers, CommCoordinator.worker_ended),
+            *(CommCoordinator.close_tasks, CommCoordinator.close),
+        ),
+    ),
     Arrow("CommCoordinator", "Control", methods(Control)),
     Arrow("Control", "CommCoordinator", methods(Arrivals)),
     Arrow("CommCoordinator", "Coordinator", _OF_ALL_WORKERS),
@@ -103,7 +111,12 @@ GRAPH = (
     Arrow(
         "WorkerSession",
         "Buffers",
-        (*methods(RunBuffer), *methods(Pace), *methods(Outbox)),
+        (
+            *(ChunkBuffer.wait, ChunkBuffer.sample, ChunkBuffer.release, ChunkBuffer.holds_learner),
+            *(BufferPace.wait_for_room, BufferPace.paces, BufferPace.grant),
+            *(LearnersBuffer.take_chunks, LearnersBuffer.received),
+            *(LearnersBuffer.take_back, LearnersBuffer.begin),
+        ),
     ),
     # Samples and weights go past all of them.
     Arrow("CollectorService", "SampleStore", (SampleStore.put, SampleStore.remove)),

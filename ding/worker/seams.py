@@ -2,7 +2,7 @@
 
 ::
 
-    commander -- tasks --> Coordinator (Events) <== sessions ==> Workers
+    commander -- tasks --> Coordinator <======= sessions ======> workers
                                                                     |  Control: spawn, call, drop
                                        CollectorService, LearnerService (WorkerService)
                                           |    Samples: put, get, remove
@@ -20,11 +20,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ding.data.chunks.chunk_file import Samples as Samples
-from ding.data.chunks.wire import BatchWire
-from ding.envs.running_statistics import Statistics
 from ding.utils.errors import DingError
-from ding.worker.messages import ChunkReport, Json, Kind, Request, Task
-from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
+from ding.worker.messages import Json, Kind, Request
 
 Answer = TypeVar("Answer")
 #: Nested mappings of tensors, arrays, numbers and texts.
@@ -289,177 +286,6 @@ class TaskFailure:
     task_id: str | None = None
     lost: bool = False
     by_worker: bool = False
-
-
-class Workers(Protocol):
-    """What a coordinator asks of those who look after its workers."""
-
-    def start(self) -> None:
-        """Begin to let workers come."""
-
-    def send_collector_task(self, collector_task: Task) -> bool:
-        """Give the task to a collector that is free; whether there is one."""
-
-    def send_learner_task(self, learner_task: Task) -> bool:
-        """Give the task to a learner that is free; whether there is one."""
-
-    def free(self, kind: Kind) -> int:
-        """How many workers of that kind have nothing to do."""
-
-    def present(self, kind: Kind) -> int:
-        """How many workers of that kind are there."""
-
-    def worker_ended(self, name: str, cause: str) -> bool:
-        """A worker's process has ended; whether its loss is still to be told."""
-
-    def close_tasks(self, timeout: float) -> bool:
-        """Let all open tasks end; whether they have within so many seconds."""
-
-    def close(self) -> None:
-        """Let all workers go."""
-
-
-class Pace(Protocol):
-    """What keeps collectors and the learner of a buffer together, and files within their space."""
-
-    def wait_for_room(self, timeout: float) -> bool:
-        """Wait until collectors may go on, which the learner is behind of; whether they may,
-        within so many seconds."""
-
-    def paces(self, worker: str) -> bool:
-        """Whether it is for the learner's sake, not for lack of space, if a collector may not write
-        more."""
-
-    def grant(self, worker: str, written: int, need: int = 0) -> int:
-        """Bytes that a collector may have written since it came; it has written so many, and a
-        chunk of ``need`` bytes waits for space."""
-
-
-class Outbox(Protocol):
-    """What has come for a buffer that the learner keeps."""
-
-    def take_chunks(self) -> Sequence[ChunkReport]:
-        """What the learner does not know of."""
-
-    def received(self, names: Sequence[str], rows: int) -> None:
-        """The learner has taken in these chunks, and its buffer has so many rows."""
-
-    def take_back(self) -> None:
-        """The learner's task has ended: what it has not taken in is for the next one."""
-
-    def begin(self, rows: int) -> int:
-        """A learner begins, with so many rows in its own buffer; how many are lost."""
-
-
-class RunBuffer(Protocol):
-    """The samples of a run's buffer, as the sessions of workers draw from it."""
-
-    @property
-    def pace(self) -> Pace: ...
-
-    @property
-    def outbox(self) -> Outbox | None:
-        """``None``: the buffer is not the learner's."""
-
-    def wait(self, batch_size: int, timeout: float) -> bool:
-        """Wait until `sample` may succeed; whether it may, within so many seconds."""
-
-    def sample(
-        self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
-    ) -> BatchWire | None:
-        """A batch as `WireBatch.wire`, if there is one now; its chunks stay until `release`.
-
-        Args:
-            train_iter: Update at which it will be trained on, if others are before it.
-        """
-
-    def release(self, batch: BatchWire | Sequence[Mapping[str, Json]]) -> None:
-        """A batch, or its rows, are not needed any more."""
-
-    def holds_learner(self, batch_size: int) -> bool:
-        """Whether a batch that is there may not be drawn until collectors have brought more."""
-
-
-class Events(Protocol):
-    """What the sessions of workers tell and ask the coordinator. Its methods are for any thread."""
-
-    # Collectors
-
-    def deal_with_collector_send_data(
-        self, task_id: str, buffer_id: str, data_id: str, data: ChunkMeta
-    ) -> None:
-        """A chunk of samples is in the sample store; ``data`` is its metadata."""
-
-    def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
-        """Whether the task shall end, by the progress that its collector tells."""
-
-    def deal_with_collector_finish_task(self, task_id: str, finished_task: CollectorReport) -> None:
-        """A collector's task is done; its report."""
-
-    def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
-        """Counts that a collector told."""
-
-    # Learners
-
-    def deal_with_learner_get_data(
-        self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
-    ) -> Sequence[Mapping[str, Json]] | None:
-        """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet."""
-
-    def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: LearnerNews) -> None:
-        """What a learner tells of its training."""
-
-    def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
-        """Whether the task shall end, by what its learner tells."""
-
-    def deal_with_learner_finish_task(self, task_id: str, finished_task: LearnerInfo) -> None:
-        """A learner's task is done; its report."""
-
-    # Data
-
-    def learner_buffer(self, buffer_id: str) -> RunBuffer | None:
-        """The buffer of that id, if there is one here."""
-
-    def envstep(self) -> int:
-        """Env steps of all collectors so far."""
-
-    def env_statistics(self) -> Statistics:
-        """What the normalising environments of all collectors have seen; another object when that
-        is news."""
-
-    # Tasks
-
-    def task_running(self, task_id: str, worker: str) -> None:
-        """A worker has begun it."""
-
-    def task_closing(self, task_id: str) -> None:
-        """Its worker is asked to end it."""
-
-    def task_failed(self, failure: TaskFailure) -> None:
-        """It has to be given out again."""
-
-    # Workers
-
-    def deal_with_increase_collector(self) -> None:
-        """There is a collector more than the config has."""
-
-    def deal_with_decrease_collector(self) -> None:
-        """One of those beyond the config has left."""
-
-    def workers_changed(self) -> None:
-        """A worker came, left, or became free."""
-
-    def failed_worker(self, failure: TaskFailure) -> None:
-        """A worker without a task was lost."""
-
-    def worker_left(self, worker: str) -> None:
-        """A worker is gone, or was replaced by another of its name."""
-
-    def warn(self, worker: str, text: str) -> None:
-        """Something that a worker wants to be known."""
-
-    def fatal(self, cause: str) -> None:
-        """The run cannot go on."""
 
 
 # ---------------------------------------------------------------------- engines

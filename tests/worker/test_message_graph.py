@@ -14,6 +14,7 @@ from ding.worker.coordinator.chunk_buffer import ChunkBuffer
 from ding.worker.coordinator.comm_coordinator import CommCoordinator
 from ding.worker.coordinator.coordinator import Coordinator
 from ding.worker.coordinator.learners_buffer import LearnersBuffer
+from ding.worker.coordinator.run_events import RunEvents
 from ding.worker.coordinator.solo_parallel_commander import SoloCommander
 from ding.worker.engines import carrier
 from ding.worker.engines.carrier import Carrier, CarrierWeights
@@ -26,15 +27,15 @@ from tests.entry.parallel_runs import small_configs
 
 pytestmark = pytest.mark.timeout(60)
 
-#: Who hears the methods of each interface.
+#: Who hears the methods of each interface; of a part itself, those that the graph names.
 HEARERS = {
     ("Commander", SoloCommander): BaseCommander,
-    ("Coordinator", Coordinator): seams.Events,
-    ("CommCoordinator", CommCoordinator): (seams.Workers, seams.Arrivals),
+    ("Coordinator", Coordinator): RunEvents,
+    ("CommCoordinator", CommCoordinator): (CommCoordinator, seams.Arrivals),
     ("Control", SpawnControl): seams.Control,
-    ("Buffers", ChunkBuffer): seams.RunBuffer,
-    ("Buffers", BufferPace): seams.Pace,
-    ("Buffers", LearnersBuffer): seams.Outbox,
+    ("Buffers", ChunkBuffer): ChunkBuffer,
+    ("Buffers", BufferPace): BufferPace,
+    ("Buffers", LearnersBuffer): LearnersBuffer,
     ("SampleStore", LocalCarrier): seams.SampleStore,
     ("WeightStore", CarrierWeights): seams.WeightStore,
     ("Artifacts", Carrier): seams.Artifacts,
@@ -74,10 +75,12 @@ def heard(monkeypatch):
 
         monkeypatch.setattr(cls, message.__name__, method)
 
+    named = {message for arrow in GRAPH for message in arrow.messages}
     for (target, cls), interfaces in HEARERS.items():
         for interface in interfaces if isinstance(interfaces, tuple) else (interfaces,):
             for message in methods(interface):
-                listen(cls, target, message)
+                if interface is not cls or message in named:
+                    listen(cls, target, message)
     real_call = LocalCarrier.call
 
     def call(self, handle, request, timeout):

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from ding.envs.running_statistics import Statistics
-from ding.worker.seams import RunBuffer
 
-#: Functions that a coordinator which has no `Events` object gives.
+from .chunk_buffer import ChunkBuffer
+
+#: Functions that a coordinator of another kind gives.
 CALLBACKS = (
     "deal_with_collector_send_data",
     "deal_with_collector_judge_finish",
@@ -21,7 +22,7 @@ Callbacks = Mapping[str, Callable[..., object]]
 
 
 class CallbackEvents:
-    """The methods of `Events`: the functions of `CALLBACKS`; other events are passed over.
+    """The methods of `RunEvents`: the functions of `CALLBACKS`; other events are passed over.
 
     Args:
         callbacks: The functions by their names, with the parameters of those methods.
@@ -36,7 +37,7 @@ class CallbackEvents:
             raise KeyError(f"callback_fn lacks {', '.join(missing)}")
         vars(self).update({name: callbacks[name] for name in CALLBACKS})
 
-    def learner_buffer(self, buffer_id: str) -> RunBuffer | None:
+    def learner_buffer(self, buffer_id: str) -> ChunkBuffer | None:
         return None
 
     def envstep(self) -> int:

@@ -4,13 +4,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ding.interaction.base.network import split_http_address
 from ding.utils import durations
 from ding.worker.engines.http_control import HttpControl
 from ding.worker.messages import Kind, Task
-from ding.worker.seams import Arrival, Awaited, Control, Events
+from ding.worker.seams import Arrival, Awaited, Control
 
 from ._commander_tasks import section
 from ._types import Config
@@ -18,9 +18,12 @@ from .callback_events import CallbackEvents, Callbacks
 from .resource_manager import NaiveResourceManager
 from .worker_session import Limit, WorkerSession
 
+if TYPE_CHECKING:
+    from .run_events import RunEvents
+
 
 class CommCoordinator:
-    """Gives tasks to the workers that its control lets come; implements `Workers`, `Arrivals`.
+    """Gives tasks to the workers that its control lets come; implements `Arrivals`.
 
     Args:
         cfg: The compiled config; ``cfg.system.coordinator`` has the spans in seconds that workers
@@ -38,15 +41,15 @@ class CommCoordinator:
     def __init__(
         self,
         cfg: Config,
-        callback_fn: Events | Callbacks,
+        callback_fn: "RunEvents | Callbacks",
         logger: logging.Logger,
         *,
         status: Callable[[], Mapping[str, object]] = dict,
         control: Control | None = None,
     ) -> None:
         own: Config = cfg["system"]["coordinator"]
-        self.events = (
-            cast(Events, CallbackEvents(callback_fn))
+        self.events: RunEvents = (
+            cast("RunEvents", CallbackEvents(callback_fn))
             if isinstance(callback_fn, Mapping)
             else callback_fn
         )
@@ -105,21 +108,19 @@ class CommCoordinator:
 
     def send_collector_task(self, collector_task: Task) -> bool:
         """Give the task to a collector that is free; whether there is one."""
-        while (chosen := self._resources.assign_collector(collector_task)) is not None:
-            if self._assign(chosen["collector_id"], collector_task):
-                return True
-        return False
+        return self.send("collector", collector_task)
 
     def send_learner_task(self, learner_task: Task) -> bool:
         """Give the task to a learner that is free; whether there is one."""
-        while (chosen := self._resources.assign_learner(learner_task)) is not None:
-            if self._assign(chosen["learner_id"], learner_task):
+        return self.send("learner", learner_task)
+
+    def send(self, kind: Kind, task: Task) -> bool:
+        """Give the task to a worker of that kind that is free; whether there is one."""
+        while (taken := self._resources.take(kind)) is not None:
+            session = self._sessions.get(taken[0])
+            if session is not None and session.assign(task):
                 return True
         return False
-
-    def _assign(self, name: str, task: Task) -> bool:
-        session = self._sessions.get(name)
-        return session is not None and session.assign(task)
 
     def close_tasks(self, timeout: float) -> bool:
         """Let all open tasks end; whether they have within so many seconds."""

@@ -4,13 +4,12 @@ import contextlib
 import logging
 import threading
 from collections.abc import Mapping
-from functools import partial
 
 from easydict import EasyDict
 
 from ding.interaction.base.own_address import joined
 from ding.utils import deep_merge_dicts, durations
-from ding.utils.callbacks import Callbacks
+from ding.utils.callbacks import Callbacks, RunStarted
 from ding.utils.class_config import Configurable
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
@@ -20,6 +19,7 @@ from ding.utils.run_log import RunLog
 from ding.utils.run_mark import RunMark
 from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import FlaskFsEngine
+from ding.worker.messages import Kind
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine
 
@@ -27,13 +27,14 @@ from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
-from .guarded_commander import GuardedCommander
 from .reported_values import as_number, error_line
+from .run import Run
 from .run_buffers import RunBuffers
 from .run_events import RunEvents
-from .run_files import BestPolicy, RunFiles
+from .run_files import RunFiles
 from .run_view import RunStatus, RunView, run_status, write_address
-from .task_scheduler import TaskScheduler, TaskState
+from .task_scheduler import TaskScheduler
+from .task_table import TaskState
 
 __all__ = ["Coordinator", "TaskState"]
 
@@ -94,38 +95,35 @@ class Coordinator(RunEvents, Configurable):
         self._main = cfg["main"]
         given = cfg["system"]["coordinator"]
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
-        self._exp_name = str(self._main.get("exp_name", "default_experiment"))
         self._resume = given.get("resume", cfg.get("resume_coordinator"))
-        view = RunView(console, _logger)
         commander = create_parallel_commander(self._main)
         if run_log is not None:
             commander.tb_logger = run_log.writer
+        self._exp_name = str(self._main.get("exp_name", "default_experiment"))
+        run = Run(
+            self._exp_name,
+            commander,
+            RunView(console, _logger),
+            Callbacks() if callbacks is None else callbacks,
+            run_log,
+        )
         system = {**cfg["system"], "coordinator": self._cfg}
         marks: Mapping[str, RunMark] = {}
         if engine is None:
             engine = folders = FlaskFsEngine(system, self._exp_name)
             marks = folders.marks
-        warn = partial(view.log, warning=True)
-        super().__init__(
-            GuardedCommander(commander, lambda cause: self.stop(cause, "failed")),
-            RunBuffers(
-                samples_of_comm_type(cfg["system"]) or engine.samples,
-                int(self._cfg.path_data_limit),
-                self._exp_name,
-                None if run_log is None else run_log.writer,
-                self._sample_ratio(),
-                at_learner=self._cfg.buffer == "learner",
-            ),
-            RunFiles(engine.weights, marks, warn),
-            BestPolicy(engine.artifacts, engine.weights),
-            view,
-            run_log,
-            int(self._cfg.max_task_retry),
-            Callbacks() if callbacks is None else callbacks,
+        buffers = RunBuffers(
+            samples_of_comm_type(cfg["system"]) or engine.samples,
+            int(self._cfg.path_data_limit),
             self._exp_name,
+            None if run_log is None else run_log.writer,
+            self._sample_ratio(),
+            at_learner=self._cfg.buffer == "learner",
         )
+        files = RunFiles(engine.artifacts, engine.weights, marks, run.warn)
+        super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
         self._state = CoordinatorState(
-            self._exp_name, self._main, float(self._cfg.save_state_second), warn
+            self._exp_name, self._main, float(self._cfg.save_state_second), run.warn
         )
         self._comm = CommCoordinator(
             {"main": self._main, "system": system},
@@ -134,20 +132,11 @@ class Coordinator(RunEvents, Configurable):
             status=self.status,
             control=engine.control,
         )
-        self._scheduler = TaskScheduler(
-            self._guard,
-            lambda: self._end.verdict is not None,
-            self._comm,
-            self._table,
-            self._buffers,
-            self._files,
-            self._exp_name,
-            {
-                "collector": float(self._cfg.collector_task_timeout),
-                "learner": float(self._cfg.learner_task_timeout),
-            },
-            warn,
-        )
+        limits: dict[Kind, float] = {
+            "collector": float(self._cfg.collector_task_timeout),
+            "learner": float(self._cfg.learner_task_timeout),
+        }
+        self._scheduler = TaskScheduler(run, self._comm, buffers, files, limits)
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
@@ -177,9 +166,9 @@ class Coordinator(RunEvents, Configurable):
             self._comm.start()
             if self._comm.address is not None:
                 self._address_file = write_address(self._exp_name, self._comm.address)
-                self._view.log(f"the run's page is http://{joined(*self._comm.address)}/")
-            self._callbacks.start(self._main)
-            loop = threading.Thread(target=self._run, name="coordinator", daemon=True)
+                self._run.view.log(f"the run's page is http://{joined(*self._comm.address)}/")
+            self._run.tell(Callbacks.start, RunStarted, config=self._main)
+            loop = threading.Thread(target=self._loop, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:
             self.stop(f"the coordinator could not start: {error_line(err)}", "failed")
@@ -203,19 +192,31 @@ class Coordinator(RunEvents, Configurable):
         """Where it listens, once it was started."""
         return self.address[1]
 
+    def stop(self, reason: str, status: str = "interrupted") -> None:
+        """End the run; does not wait. The first reason counts."""
+        self._run.stop(reason, status)
+
+    def info(self, s: str) -> None:
+        """Show a line to the operator."""
+        self._run.view.log(s)
+
+    def error(self, s: str) -> None:
+        """Show a line of something that went wrong."""
+        self._run.warn(s)
+
     @property
     def verdict(self) -> Ending | None:
         """How the run ended, if it has."""
-        return self._end.verdict
+        return self._run.verdict
 
     @property
     def system_shutdown_flag(self) -> bool:
         """Whether the run is over."""
-        return self._end.verdict is not None
+        return self._run.verdict is not None
 
     def wait(self, timeout: float | None = None) -> Ending | None:
         """How the run ended, ``None`` if it has not within so many seconds."""
-        return self._end.wait(timeout)
+        return self._run.wait(timeout)
 
     def close(self) -> None:
         """End the run, let the workers go, and remove data and weights files."""
@@ -232,20 +233,20 @@ class Coordinator(RunEvents, Configurable):
             if self._loop_thread is not None:
                 self._loop_thread.join(durations.LOOP_CLOSE)
                 self._close_tasks()
-            self._view.draw(self.status, at_end=True)
+            self._run.view.draw(self.status, at_end=True)
 
     def _note_end(self) -> None:
-        if self._run_log is not None and self._end.verdict is not None:
-            ending = self._end.verdict
-            self._run_log.finish(ending.status, ending.reason, **self._facts.summary())
+        if self._run.log is not None and self._run.verdict is not None:
+            ending = self._run.verdict
+            self._run.log.finish(ending.status, ending.reason, **self._run.facts.summary())
 
     def _tell_end(self) -> None:
-        assert self._end.verdict is not None
-        problem = self._callbacks.finished(self._end.verdict)
+        assert self._run.verdict is not None
+        problem = self._run.tell_end(self._run.verdict)
         if problem:
             self.error(problem)
-            if self._run_log is not None:
-                self._run_log.note(reason=f"{self._end.verdict.reason}; {problem}")
+            if self._run.log is not None:
+                self._run.log.note(reason=f"{self._run.verdict.reason}; {problem}")
 
     def _close_tasks(self) -> None:
         """Let the tasks end, and keep what is to be gone on from."""
@@ -259,7 +260,7 @@ class Coordinator(RunEvents, Configurable):
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have told of more meanwhile, and a learner's own state has it.
-        self._state.save(lambda: {**state, "facts": self._facts.state_dict()})
+        self._state.save(lambda: {**state, "facts": self._run.facts.state_dict()})
 
     def __del__(self) -> None:
         # The run is told to end; letting workers go and joining threads is for `close`.
@@ -277,24 +278,24 @@ class Coordinator(RunEvents, Configurable):
 
     def _other_weights(self) -> list[str]:
         """Names of weights that are not those of a task, such as a league's old players."""
-        return self._guard.ask(self.commander.weights_files) or []
+        return self._run.ask(self.commander.weights_files) or []
 
     @property
     def _at_goal(self) -> bool:
         """Whether there is nothing to go on with."""
-        return self._end.verdict is not None and self._end.verdict.status in AT_GOAL
+        return self._run.verdict is not None and self._run.verdict.status in AT_GOAL
 
     # ------------------------------------------------------------------ the loop
 
-    def _run(self) -> None:
+    def _loop(self) -> None:
         try:
-            while self._end.verdict is None:
+            while self._run.verdict is None:
                 self._scheduler.schedule()
                 self._files.note("weights", self._other_weights())
                 self._state.save_if_due(self.state_dict)
-                self._view.draw(self.status)
-                self._wake.wait(durations.COORDINATOR_TICK)
-                self._wake.clear()
+                self._run.view.draw(self.status)
+                self._run.wake.wait(durations.COORDINATOR_TICK)
+                self._run.wake.clear()
         except BaseException as err:  # whatever it was: nobody else hands out tasks
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
@@ -309,26 +310,19 @@ class Coordinator(RunEvents, Configurable):
 
     def status(self) -> RunStatus:
         """The facts that ``GET /status`` gives."""
-        return run_status(
-            self._exp_name,
-            self._end.verdict,
-            as_number(first_goal(self._main.get("env", {}).get("stop_value"))),
-            self._facts,
-            self._table,
-            self._comm,
-            self._buffers.all(),
-        )
+        goal = as_number(first_goal(self._main.get("env", {}).get("stop_value")))
+        return run_status(self._run, goal, self._comm.workers(), self._buffers.all())
 
     def state_dict(self) -> StateDict:
         """What another coordinator needs to go on: buffers, tasks and counters."""
-        with self._guard.lock:
+        with self._run.commander_lock:
             counted = {
                 "commander": self.commander.state_dict(),
-                "facts": self._facts.state_dict(),
+                "facts": self._run.facts.state_dict(),
             }
         return {
             **counted,
-            "tasks": self._table.state_dict(),
+            "tasks": self._run.table.state_dict(),
             "policy_ids": sorted(self._scheduler.policy_ids),
             "buffers": self._buffers.state_dict(),
         }
@@ -340,10 +334,10 @@ class Coordinator(RunEvents, Configurable):
         """
         if not state_dict:
             return
-        with self._guard.lock:
+        with self._run.commander_lock:
             self.commander.load_state_dict(state_dict["commander"])
-        self._table.load_state_dict(state_dict["tasks"])
-        self._facts.load_state_dict(state_dict["facts"])
+        self._run.table.load_state_dict(state_dict["tasks"])
+        self._run.facts.load_state_dict(state_dict["facts"])
         self._scheduler.policy_ids.update(state_dict["policy_ids"])
         self._files.note("weights", state_dict["policy_ids"])
         self._files.note("buffers", state_dict["buffers"])

@@ -28,13 +28,13 @@ class NaiveResourceManager:
 
     def assign_collector(self, collector_task: Task) -> Assigned | None:
         """A collector for the task; ``None`` if all of them work."""
-        if (taken := self._take("collector")) is None:
+        if (taken := self.take("collector")) is None:
             return None
         return {"collector_id": taken[0], "resource_info": taken[1]}
 
     def assign_learner(self, learner_task: Task) -> Assigned | None:
         """A learner for the task; ``None`` if all of them work."""
-        if (taken := self._take("learner")) is None:
+        if (taken := self.take("learner")) is None:
             return None
         return {"learner_id": taken[0], "resource_info": taken[1]}
 
@@ -61,7 +61,8 @@ class NaiveResourceManager:
         """How many workers of kind `name` wait for work."""
         return len(self._of_kind(self._free, name))
 
-    def _take(self, kind: str) -> tuple[str, _Resources] | None:
+    def take(self, kind: str) -> tuple[str, _Resources] | None:
+        """A worker of that kind, and what it has; ``None`` if all of them work."""
         with self._lock:
             worker_id = next(iter(self._free[kind]), None)
             if worker_id is None:

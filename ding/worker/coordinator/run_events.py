@@ -1,17 +1,16 @@
 """What the sessions of workers report, and what that changes in a run."""
 
 import logging
-import threading
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import cast
 
 from ding.envs.running_statistics import Statistics
-from ding.utils.callbacks import Callbacks
+from ding.utils.callbacks import Callbacks, CheckpointSaved, Collected, EpisodeDone, Evaluated
 from ding.utils.errors import RunError
-from ding.utils.run_log import RunLog
 from ding.worker.messages import Json, Kind
-from ding.worker.seams import Events, TaskFailure
+from ding.worker.seams import TaskFailure
 from ding.worker.tasks import (
     ChunkMeta,
     CollectorCounts,
@@ -22,76 +21,38 @@ from ding.worker.tasks import (
 )
 
 from .chunk_buffer import ChunkBuffer
-from .guarded_commander import GuardedCommander
-from .reported_values import as_count, as_number, mean_return, one_line
+from .reported_values import as_count, as_number, mean_return
+from .retry_limit import RetryLimit
+from .run import Run
 from .run_buffers import RunBuffers
-from .run_callbacks import RunCallbacks
-from .run_end import RetryLimit, RunEnd
-from .run_facts import RunFacts
-from .run_files import BEST_NAME, BestPolicy, RunFiles
-from .run_view import RunView
-from .task_scheduler import LIVE, TaskState, TaskTable
+from .run_files import BEST_NAME, RunFiles
+from .task_table import LIVE, TaskState
 
 _logger = logging.getLogger(__name__)
 
 
-class RunEvents(Events):
-    """Brings what is reported to the parts of a run. Its methods are for any thread.
+class RunEvents:
+    """What the sessions of workers tell and ask the coordinator. Its methods are for any thread.
 
     Args:
-        commander: Judges reports, and takes failed tasks back.
+        run: The run.
         buffers: Take in what collectors have stored.
-        files: Remove what nobody wants.
-        best: Makes the best checkpoint.
-        view: Shows what happens.
-        run_log: Where episodes are written.
+        files: Makes the best checkpoint, and removes what nobody wants.
         max_task_retry: Failures in a row without progress that are tried again.
-        callbacks: Are told of it.
-        exp_name: The run's folder.
     """
 
-    def __init__(
-        self,
-        commander: GuardedCommander,
-        buffers: RunBuffers,
-        files: RunFiles,
-        best: BestPolicy,
-        view: RunView,
-        run_log: RunLog | None,
-        max_task_retry: int,
-        callbacks: Callbacks,
-        exp_name: str,
-    ) -> None:
-        self.commander, self._guard = commander.commander, commander
-        self._buffers, self._files = buffers, files
-        self._best, self._view, self._run_log = best, view, run_log
-        self._table, self._facts = TaskTable(), RunFacts()
+    def __init__(self, run: Run, buffers: RunBuffers, files: RunFiles, max_task_retry: int) -> None:
+        self._run, self._buffers, self._files = run, buffers, files
+        self.commander = run.commander
         self._retries = RetryLimit(max_task_retry)
-        self._end = RunEnd()
-        self._callbacks = RunCallbacks(callbacks, exp_name, self._facts, self.stop)
-        #: Set when there may be tasks to give out.
-        self._wake = threading.Event()
-
-    def stop(self, reason: str, status: str = "interrupted") -> None:
-        """End the run; does not wait. The first reason counts."""
-        self._end.give(status, one_line(reason))
-        self._wake.set()
-
-    def info(self, s: str) -> None:
-        """Show a line to the operator."""
-        self._view.log(s)
-
-    def error(self, s: str) -> None:
-        """Show a line of something that went wrong."""
-        self._view.log(s, warning=True)
 
     # ------------------------------------------------------------------ collectors
 
     def deal_with_collector_send_data(
         self, task_id: str, buffer_id: str, data_id: str, data: ChunkMeta
     ) -> None:
-        """Take in the metadata of what a collector has written."""
-        state = self._known(task_id, "collector")
+        """A chunk of samples is in the sample store; ``data`` is its metadata."""
+        run, state = self._run, self._known(task_id, "collector")
         buffer = self._buffers.get(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
             _logger.debug("data %s of task %s has no buffer", data_id, task_id)
@@ -101,103 +62,99 @@ class RunEvents(Events):
         envstep = self._count_steps(state, data)
         meta = {name: value for name, value in data.items() if name != "env_statistics"}
         buffer.push({**meta, "data_id": data_id}, envstep)
-        self._facts.collected(state.worker, samples, as_count(data.get("size")))
+        run.facts.collected(state.worker, samples, as_count(data.get("size")))
         if "env_statistics" in data:
-            problem = self._facts.observed(data["env_statistics"])
+            problem = run.facts.observed(data["env_statistics"])
             if problem is not None:
-                self.error(problem)
+                run.warn(problem)
         if "policy_iter" in data:
             for policy_id in state.weights_names:
-                self._facts.used(policy_id, data["policy_iter"])
+                run.facts.used(policy_id, data["policy_iter"])
         self._retries.progress("collector")
-        self._callbacks.collected(samples)
+        run.tell(Callbacks.collected, Collected, sample_count=samples)
 
     def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
         """Whether a collector's task shall be closed, by the progress that it reports; an unknown
         one is left alone."""
         if self._known(task_id, "collector") is None:
             return False
-        return bool(self._guard.ask(self.commander.judge_collector_finish, task_id, data))
+        return bool(self._run.ask(self.commander.judge_collector_finish, task_id, data))
 
     def deal_with_collector_finish_task(self, task_id: str, finished_task: CollectorReport) -> None:
-        """Take in a collector's report."""
-        state = self._known(task_id, "collector")
+        """A collector's task is done; its report."""
+        run, state = self._run, self._known(task_id, "collector")
         if state is None or not self._done(state):
             return
-        with self._guard.lock:
-            is_best = self._facts.finished(task_id, state.is_eval, finished_task)
-            converged = self._guard.ask(
-                self.commander.finish_collector_task, task_id, finished_task
-            )
+        is_eval = state.is_eval
+        with run.commander_lock:
+            is_best = run.facts.finished(task_id, is_eval, finished_task)
+            converged = run.ask(self.commander.finish_collector_task, task_id, finished_task)
         if as_count(finished_task.get("real_episode_count")):
-            self._retries.progress("evaluation" if state.is_eval else "collector")
+            self._retries.progress("evaluation" if is_eval else "collector")
         returns = self._take_episodes(state, finished_task)
-        self._keep_best(finished_task, state.is_eval and is_best)
-        reward = mean_return(finished_task, state.is_eval)
-        if state.is_eval and reward is not None:
-            self._view.evaluated(reward)
-            self._callbacks.evaluated(reward, returns, is_best)
+        if self._files.take_evaluated(finished_task, is_eval and is_best):
+            path = os.path.join(run.exp_name, "ckpt", BEST_NAME)
+            run.tell(Callbacks.saved, CheckpointSaved, path=path)
+        reward = mean_return(finished_task, is_eval)
+        if is_eval and reward is not None:
+            run.view.evaluated(reward)
+            facts = {"result": reward, "returns": returns, "is_best": is_best}
+            run.tell(Callbacks.evaluated, Evaluated, **facts)
         if converged:
             reason = self.commander.converged_reason
-            self.stop(reason or f"the commander says so after task {task_id}", "converged")
-        self._stop_at_goal()
-
-    def _keep_best(self, info: CollectorReport, is_best: bool) -> None:
-        problem = self._best.take(info, is_best)
-        if problem is not None:
-            self.error(problem)
-        elif is_best and self._best.keeps(info):
-            self._callbacks.saved(BEST_NAME)
+            run.stop(reason or f"the commander says so after task {task_id}", "converged")
+        run.stop_at_goal()
 
     def _take_episodes(self, state: TaskState, info: CollectorReport) -> tuple[float, ...]:
         """Write the episodes of a report down; returns their returns."""
+        run = self._run
         returns: list[float] = []
-        counts = self._facts.envstep, self._facts.train_iter
         source = f"{state.worker}_eval" if state.is_eval else str(state.worker)
         episodes = info.get("episode_info")
         for entry in episodes if isinstance(episodes, list) else []:
             if isinstance(entry, list) and len(entry) == 3 and None not in map(as_number, entry):
                 env_id, episode_return, length = cast("list[int]", entry)
                 returns.append(float(episode_return))
-                if self._run_log is not None:
-                    self._run_log.episode(source, env_id, episode_return, length, *counts)
-                self._callbacks.episode(source, env_id, float(episode_return), length)
+                if run.log is not None:
+                    counts = run.facts.envstep, run.facts.train_iter
+                    run.log.episode(source, env_id, episode_return, length, *counts)
+                facts = {"env_id": env_id, "episode_return": returns[-1], "length": length}
+                run.tell(Callbacks.episode, EpisodeDone, source=source, **facts)
         return tuple(returns)
 
     def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
-        state = self._table.get(task_id, "collector")
-        if state is None or state.stage not in LIVE:
-            return
-        self._count_steps(state, info)
+        """Counts that a collector told."""
+        state = self._run.table.get(task_id, "collector")
+        if state is not None and state.stage in LIVE:
+            self._count_steps(state, info)
 
     def _count_steps(self, state: TaskState, info: CollectorCounts) -> int:
         """Count the env steps of a collector's task, in two books at once; returns the run's."""
-        with self._guard.lock:
-            self._guard.ask(self.commander.update_collect_progress, state.task_id, info)
+        run = self._run
+        with run.commander_lock:
+            run.ask(self.commander.update_collect_progress, state.task_id, info)
             if state.is_eval:
-                return self._facts.envstep
-            return self._facts.stepped(state.task_id, info.get("cur_step"))
+                return run.facts.envstep
+            return run.facts.stepped(state.task_id, info.get("cur_step"))
 
     # ------------------------------------------------------------------ learners
 
     def deal_with_learner_get_data(
         self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
-    ) -> list[dict[str, Json]] | None:
-        """Metadata of a batch, one dict for each sample; ``None`` if there is none yet.
+    ) -> Sequence[Mapping[str, Json]] | None:
+        """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet.
 
         Raises:
             RunError: There is no such task; as for all that learners do.
         """
         self._learner_task(task_id)
         buffer = self._buffers.get(buffer_id)
-        if buffer is None:
-            return None
-        return buffer.sample_rows(batch_size, cur_learner_iter)
+        return None if buffer is None else buffer.sample_rows(batch_size, cur_learner_iter)
 
     def deal_with_learner_send_info(self, task_id: str, buffer_id: str, info: LearnerNews) -> None:
-        """Take in what a learner reports of its training."""
-        state = self._learner_task(task_id)
-        buffer = self._buffers.get(buffer_id)
+        """What a learner tells of its training."""
+        run, state = self._run, self._learner_task(task_id)
+        worker, buffer = str(state.worker), self._buffers.get(buffer_id)
         if buffer is not None:
             # Learners tell of priorities whether or not the config wants them to be used.
             priorities = info.get("priority_info")
@@ -205,104 +162,120 @@ class RunEvents(Events):
                 buffer.update(priorities)
             for data_id, cause in info.get("bad_chunks", []):
                 count = buffer.drop_chunk(data_id, cause)
-                self.error(f"{state.worker}: {count} samples of {data_id} were dropped: {cause}")
+                self.warn(worker, f"{count} samples of {data_id} were dropped: {cause}")
         for warning in info.get("warnings", []):
-            self.warn(str(state.worker), warning)
-        trouble = self._facts.note_trouble(str(state.worker), info.get("trouble"))
+            self.warn(worker, warning)
+        trouble = run.facts.note_trouble(worker, info.get("trouble"))
         if trouble is not None:
-            self.warn(str(state.worker), trouble)
-        step = self._facts.trained(state.policy_id, info)
-        self._retries.trained(step)
-        self._guard.ask(self.commander.update_learner_info, task_id, info)
+            self.warn(worker, trouble)
+        self._retries.trained(run.facts.trained(state.policy_id, info))
+        run.ask(self.commander.update_learner_info, task_id, info)
 
     def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
         """Whether a learner's task shall be closed, by what it tells."""
         self._learner_task(task_id)
-        return bool(self._guard.ask(self.commander.judge_learner_finish, task_id, info))
+        return bool(self._run.ask(self.commander.judge_learner_finish, task_id, info))
 
     def deal_with_learner_finish_task(self, task_id: str, finished_task: LearnerInfo) -> None:
-        """Take in a learner's report, and close its buffer."""
-        state = self._learner_task(task_id)
+        """A learner's task is done; its report. Its buffer is closed."""
+        run, state = self._run, self._learner_task(task_id)
         if not self._done(state):
             return
         # An update may have come after the last that it told of while it trained.
-        self._facts.trained(state.policy_id, finished_task)
-        unused = self._guard.ask(self.commander.finish_learner_task, task_id, finished_task)
-        self._stop_at_goal()
+        run.facts.trained(state.policy_id, finished_task)
+        unused = run.ask(self.commander.finish_learner_task, task_id, finished_task)
+        run.stop_at_goal()
         buffer_id = unused or state.buffer_id
-        used = any(other.buffer_id == buffer_id for other in self._table.live("learner"))
-        if buffer_id and not used and self._end.verdict is None:
+        used = any(other.buffer_id == buffer_id for other in run.table.live("learner"))
+        if buffer_id and not used and run.verdict is None:
             self._buffers.close(buffer_id)
 
-    def envstep(self) -> int:
-        return self._facts.envstep
-
-    def env_statistics(self) -> Statistics:
-        return self._facts.env_statistics
+    # ------------------------------------------------------------------ data
 
     def learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
+        """The buffer of that id, if there is one here."""
         return self._buffers.get(buffer_id)
+
+    def envstep(self) -> int:
+        """Env steps of all collectors so far."""
+        return self._run.facts.envstep
+
+    def env_statistics(self) -> Statistics:
+        """What the normalising environments of all collectors have seen; another object when that
+        is news."""
+        return self._run.facts.env_statistics
+
+    # ------------------------------------------------------------------ tasks
+
+    def task_running(self, task_id: str, worker: str) -> None:
+        """A worker has begun it."""
+        state = self._run.table.get(task_id)
+        if self._run.table.move(task_id, "running", worker) and state is not None:
+            self._run.view.given(state.kind, worker)
+
+    def task_closing(self, task_id: str) -> None:
+        """Its worker is asked to end it."""
+        self._run.table.move(task_id, "closing")
+
+    def task_failed(self, failure: TaskFailure) -> None:
+        """It has to be given out again."""
+        run, task_id = self._run, failure.task_id or ""
+        state = run.table.get(task_id)
+        if state is None or not run.table.move(task_id, "failed", failure.worker, failure.cause):
+            return
+        run.facts.forget(task_id)
+        if run.verdict is None:
+            self._show_failure(state.kind, failure)
+            group = "evaluation" if state.is_eval else state.kind
+            reason = self._retries.failed(group, failure)
+            if reason is not None:
+                run.stop(run.facts.with_root(reason), "failed")
+        run.give_back(state.kind, state.task, failure.cause)
+        run.wake.set()
 
     # ------------------------------------------------------------------ workers
 
     def deal_with_increase_collector(self) -> None:
         """There is a collector more than the config has."""
-        self._guard.ask(self.commander.increase_collector_task_space)
-        self._wake.set()
+        self._run.ask(self.commander.increase_collector_task_space)
+        self._run.wake.set()
 
     def deal_with_decrease_collector(self) -> None:
         """One of the collectors beyond those of the config has left."""
-        self._guard.ask(self.commander.decrease_collector_task_space)
-
-    def task_running(self, task_id: str, worker: str) -> None:
-        state = self._table.get(task_id)
-        if self._table.move(task_id, "running", worker) and state is not None:
-            self._view.given(state.kind, worker)
-
-    def task_closing(self, task_id: str) -> None:
-        self._table.move(task_id, "closing")
-
-    def task_failed(self, failure: TaskFailure) -> None:
-        state = self._table.get(failure.task_id or "")
-        if state is None or not self._table.move(
-            state.task_id, "failed", failure.worker, failure.cause
-        ):
-            return
-        self._facts.forget(state.task_id)
-        if self._end.verdict is None:
-            group = "evaluation" if state.is_eval else state.kind
-            self._facts.failed(failure)
-            self._view.failed(state.kind, failure)
-            reason = self._retries.failed(group, failure)
-            if reason is not None:
-                self.stop(self._facts.with_root(reason), "failed")
-        self._guard.task_failed(state.kind, state.task, failure.cause)
-        self._wake.set()
-
-    def failed_worker(self, failure: TaskFailure) -> None:
-        if self._end.verdict is None:
-            self._facts.failed(failure)
-            self._view.failed("worker", failure)
-
-    def warn(self, worker: str, text: str) -> None:
-        self.error(f"{worker}: {text}")
-
-    def fatal(self, cause: str) -> None:
-        self.stop(cause, "failed")
+        self._run.ask(self.commander.decrease_collector_task_space)
 
     def workers_changed(self) -> None:
-        self._wake.set()
+        """A worker came, left, or became free."""
+        self._run.wake.set()
+
+    def failed_worker(self, failure: TaskFailure) -> None:
+        """A worker without a task was lost."""
+        if self._run.verdict is None:
+            self._show_failure("worker", failure)
 
     def worker_left(self, worker: str) -> None:
-        self._facts.forget_worker(worker)
+        """A worker is gone, or was replaced by another of its name."""
+        self._run.facts.forget_worker(worker)
         self._buffers.forget_worker(worker)
+
+    def warn(self, worker: str, text: str) -> None:
+        """Something that a worker wants to be known."""
+        self._run.warn(f"{worker}: {text}")
+
+    def fatal(self, cause: str) -> None:
+        """The run cannot go on."""
+        self._run.stop(cause, "failed")
 
     # ------------------------------------------------------------------ small things
 
+    def _show_failure(self, kind: str, failure: TaskFailure) -> None:
+        self._run.facts.failed(failure)
+        self._run.view.failed(kind, failure)
+
     def _known(self, task_id: str, kind: Kind) -> TaskState | None:
-        state = self._table.get(task_id, kind)
+        state = self._run.table.get(task_id, kind)
         if state is None:
-            self.error(f"there is no {kind} task {task_id!r}")
+            self._run.warn(f"there is no {kind} task {task_id!r}")
         return state
 
     def _learner_task(self, task_id: str) -> TaskState:
@@ -311,7 +284,7 @@ class RunEvents(Events):
         Raises:
             RunError: There is none of that id.
         """
-        state = self._table.get(task_id, "learner")
+        state = self._run.table.get(task_id, "learner")
         if state is None:
             raise RunError(
                 f"there is no learner task {task_id!r}; expected one that this coordinator has "
@@ -321,14 +294,7 @@ class RunEvents(Events):
 
     def _done(self, state: TaskState) -> bool:
         """Whether a task that has been reported done was open."""
-        self._table.move(state.task_id, "closing")
-        done = self._table.move(state.task_id, "done")
-        self._wake.set()
+        self._run.table.move(state.task_id, "closing")
+        done = self._run.table.move(state.task_id, "done")
+        self._run.wake.set()
         return done
-
-    def _stop_at_goal(self) -> None:
-        """End the run if the commander says that it has come to a good end."""
-        if self.commander.converged_reason is not None:
-            self.stop(self.commander.converged_reason, "converged")
-        elif self.commander.finished_reason is not None:
-            self.stop(self.commander.finished_reason, "finished")

@@ -5,12 +5,11 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from ding.utils import durations
 from ding.utils.console import Console
-from ding.utils.ending import Ending
 from ding.utils.errors import CheckpointWriteError
 from ding.utils.fact_file import write_facts
 from ding.utils.process_identity import process_identity
@@ -20,11 +19,12 @@ from ding.worker.seams import Awaited, TaskFailure
 
 from .buffer_pace import RatioStatus
 from .chunk_buffer import ChunkBuffer
-from .comm_coordinator import CommCoordinator
 from .reported_values import as_number, one_line
 from .run_facts import DataRate, FailureStatus, PolicyStatus, RunFacts
-from .task_scheduler import TaskTable
 from .worker_session import WorkerSession
+
+if TYPE_CHECKING:
+    from .run import Run
 
 #: Lines for workers that the live display has room for.
 MAX_LINES = 12
@@ -95,38 +95,33 @@ class RunStatus(TypedDict):
     failures: list[FailureStatus]
 
 
-def worker_status(session: WorkerSession, facts: RunFacts) -> WorkerStatus:
-    """One worker's state, task and rate."""
-    job, state = session.job, session.state
+def worker_status(worker: WorkerSession | Awaited, facts: RunFacts) -> WorkerStatus:
+    """One worker's state, task and rate; of one that is not there, where it should be."""
     status: WorkerStatus = {
-        "kind": session.kind,
-        "state": state,
-        "address": session.arrival.where,
-        "pid": session.arrival.pid,
-        "task_id": None if job is None else job.task_id,
-        "since_s": round(time.monotonic() - session.since, 1),
-        "waits_for": "task" if state == "idle" else None if job is None else job.waits_for,
-    }
-    if session.kind == "collector":
-        status["samples_per_s"] = _rounded(facts.rate_of(session.name))
-        status["is_eval"] = job is not None and job.is_eval
-    else:
-        status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
-        status["wait_share"] = as_number(job and job.info.get("wait_share"))
-    return status
-
-
-def awaited_status(worker: Awaited) -> WorkerStatus:
-    """The same of a worker that is not there."""
-    return {
         "kind": worker.kind,
         "state": "connecting",
-        "address": worker.where,
+        "address": "",
         "pid": None,
         "task_id": None,
         "since_s": None,
         "waits_for": None,
     }
+    if isinstance(worker, Awaited):
+        return {**status, "address": worker.where}
+    job, arrival = worker.job, worker.arrival
+    status["state"], status["address"], status["pid"] = worker.state, arrival.where, arrival.pid
+    status["since_s"] = round(time.monotonic() - worker.since, 1)
+    if job is not None:
+        status["task_id"], status["waits_for"] = job.task_id, job.waits_for
+    if status["state"] == "idle":
+        status["waits_for"] = "task"
+    if worker.kind == "collector":
+        status["samples_per_s"] = _rounded(facts.rate_of(worker.name))
+        status["is_eval"] = job is not None and job.is_eval
+    else:
+        status["iters_per_s"] = _rounded(job and job.info.get("iters_per_second"))
+        status["wait_share"] = as_number(job and job.info.get("wait_share"))
+    return status
 
 
 def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
@@ -171,23 +166,16 @@ _WHAT = {
 
 
 def run_status(
-    exp_name: str,
-    ending: Ending | None,
+    run: "Run",
     stop_value: float | None,
-    facts: RunFacts,
-    table: TaskTable,
-    comm: CommCoordinator,
+    all_workers: Sequence[WorkerSession | Awaited],
     buffers: Mapping[str, ChunkBuffer],
 ) -> RunStatus:
     """What is known of a run now."""
-    workers = {
-        worker.name: awaited_status(worker)
-        if isinstance(worker, Awaited)
-        else worker_status(worker, facts)
-        for worker in comm.workers()
-    }
+    facts, ending = run.facts, run.verdict
+    workers = {worker.name: worker_status(worker, facts) for worker in all_workers}
     return {
-        "exp_name": exp_name,
+        "exp_name": run.exp_name,
         "state": "running" if ending is None else ending.status,
         "reason": None if ending is None else ending.reason,
         "stop_value": stop_value,
@@ -202,7 +190,7 @@ def run_status(
         "data_rate": facts.data_rate(),
         "policy": facts.policies(),
         "workers": workers,
-        "tasks": table.counts(),
+        "tasks": run.table.counts(),
         "waits": who_waits(workers) if ending is None else "the run is over",
         "troubles": dict(facts.troubles),
         "failures": list(facts.failures),

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from ding.data.chunks.wire import BatchWire
 from ding.envs.running_statistics import Statistics, plain
@@ -18,8 +18,6 @@ from ding.worker.messages import (
     DemandRequest,
     Json,
     Kind,
-    Request,
-    Resources,
     SamplesRequest,
     StartTask,
     Task,
@@ -28,14 +26,18 @@ from ding.worker.messages import (
     TrainRequest,
     WireBatch,
 )
-from ding.worker.seams import Events, NonsenseAnswer, Outbox, RunBuffer, WorkerFailed
+from ding.worker.seams import NonsenseAnswer, WorkerFailed
 from ding.worker.tasks import ChunkMeta, CollectorInfo, CollectorReport, LearnerInfo, LearnerNews
 
+from .chunk_buffer import ChunkBuffer
+from .learners_buffer import LearnersBuffer
 from .reported_values import one_line
+
+if TYPE_CHECKING:
+    from .worker_session import WorkerSession
 
 _logger = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
 #: A batch as it came from the buffer, or its rows.
 _Drawn = BatchWire | Sequence[Mapping[str, Json]]
 #: Answers for other tasks that are passed over, one after another.
@@ -46,32 +48,6 @@ _COUNTS = {
     "cur_sample": "sample_count",
     "cur_step": "step_count",
 }
-
-
-class TaskWorker(Protocol):
-    """The worker that does a job, as its session offers it.
-
-    Attributes:
-        reported_bytes: Size of all chunks that it has reported since it came.
-    """
-
-    name: str
-    resources: Resources
-    reported_bytes: int
-
-    @property
-    def events(self) -> Events:
-        """The coordinator."""
-
-    @property
-    def gather(self) -> float:
-        """Seconds for which a collector's news is to wait for more."""
-
-    def ask(self, request: Request[Answer]) -> Answer:
-        """Put a request to it; raises `WorkerFailed` if there is no answer."""
-
-    def pause(self, seconds: float) -> bool:
-        """Wait, less if the task shall end; whether it shall."""
 
 
 class Job(ABC):
@@ -86,7 +62,7 @@ class Job(ABC):
     kind: Kind
     is_eval = False
 
-    def __init__(self, task: Task, worker: TaskWorker) -> None:
+    def __init__(self, task: Task, worker: "WorkerSession") -> None:
         self.task, self._worker, self._events = task, worker, worker.events
         self.task_id = str(task["task_id"])
         self.buffer_id = str(task.get("buffer_id") or "")
@@ -149,7 +125,7 @@ class CollectorJob(Job):
 
     kind = "collector"
 
-    def __init__(self, task: Task, worker: TaskWorker) -> None:
+    def __init__(self, task: Task, worker: "WorkerSession") -> None:
         super().__init__(task, worker)
         cfg = task.get("collector_cfg")
         self.is_eval = isinstance(cfg, Mapping) and bool(cfg.get("eval_flag"))
@@ -257,7 +233,7 @@ class LearnerJob(Job):
 
     kind = "learner"
 
-    def __init__(self, task: Task, worker: TaskWorker) -> None:
+    def __init__(self, task: Task, worker: "WorkerSession") -> None:
         super().__init__(task, worker)
         self._held: deque[_Drawn] = deque()
         self._demand: Demand | None = None
@@ -332,7 +308,7 @@ class LearnerJob(Job):
             text = f"it begins without the {lost} samples that were in the learner's own buffer"
             self._events.warn(self._worker.name, text)
 
-    def _references(self, buffer: RunBuffer | None, demand: Demand) -> TrainRequest | None:
+    def _references(self, buffer: ChunkBuffer | None, demand: Demand) -> TrainRequest | None:
         """As many batches as are wanted and there, by reference; and what is for its own buffer."""
         wanted = demand.batch_num or 0
         if buffer is None:
@@ -390,7 +366,7 @@ class LearnerJob(Job):
         if outbox is not None:
             outbox.take_back()
 
-    def _outbox(self, buffer_id: str) -> Outbox | None:
+    def _outbox(self, buffer_id: str) -> LearnersBuffer | None:
         buffer = self._events.learner_buffer(buffer_id)
         return None if buffer is None else buffer.outbox
 

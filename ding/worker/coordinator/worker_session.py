@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from ding.utils import durations
 from ding.utils.errors import ConfigError
@@ -20,7 +20,6 @@ from ding.worker.messages import (
 )
 from ding.worker.seams import (
     Arrival,
-    Events,
     NonsenseAnswer,
     TaskFailure,
     WorkerBusy,
@@ -30,6 +29,10 @@ from ding.worker.seams import (
 
 from .reported_values import error_line
 from .worker_jobs import CollectorJob, Job, LearnerJob
+
+if TYPE_CHECKING:
+    from .comm_coordinator import CommCoordinator
+    from .run_events import RunEvents
 
 _logger = logging.getLogger(__name__)
 
@@ -47,35 +50,6 @@ class SideFailed(WorkerFailed):
     """The coordinator itself could not go on with a worker's task."""
 
 
-class Hub(Protocol):
-    """What a session needs of those who look after all sessions."""
-
-    @property
-    def events(self) -> Events:
-        """The coordinator."""
-
-    @property
-    def limits(self) -> Mapping[Limit, float]:
-        """Seconds that a worker has for its answers."""
-
-    @property
-    def gather(self) -> float:
-        """Seconds for which a collector's news is to wait for more."""
-
-    def arrived(self, session: "WorkerSession") -> None:
-        """Its worker has reported its resources."""
-
-    def ready(self, session: "WorkerSession") -> None:
-        """Its worker is free."""
-
-    def left(self, session: "WorkerSession", cause: str | None) -> None:
-        """Its worker is not there any more.
-
-        Args:
-            cause: Why it is to be let go; ``None`` if the session was ended.
-        """
-
-
 class WorkerSession:
     """Gives a worker tasks from its arrival to its end.
 
@@ -89,7 +63,7 @@ class WorkerSession:
         job: The task that is open.
     """
 
-    def __init__(self, arrival: Arrival, hub: Hub) -> None:
+    def __init__(self, arrival: Arrival, hub: "CommCoordinator") -> None:
         self.arrival, self.name, self.kind = arrival, arrival.name, arrival.kind
         self.resources = Resources()
         self.reported_bytes = 0
@@ -156,11 +130,13 @@ class WorkerSession:
     # ------------------------------------------------------------------ for its job
 
     @property
-    def events(self) -> Events:
+    def events(self) -> "RunEvents":
+        """The coordinator."""
         return self._hub.events
 
     @property
     def gather(self) -> float:
+        """Seconds for which a collector's news is to wait for more."""
         return self._hub.gather
 
     def ask(self, request: Request[Answer]) -> Answer:

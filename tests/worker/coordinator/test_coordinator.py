@@ -652,9 +652,11 @@ def test_best_evaluation_becomes_a_checkpoint():
         return {**told, "episode_info": [[0, reward, 5], ["x", None, 1], 3]}
 
     collector.on["close"] = close
-    run = Run({"c": collector, "l": FakeLearner(iterations=1e9)}, commander={"eval": True})
-    with run, RunLog("exp", quiet=True) as log:
-        run.coordinator._run_log = log
+    workers = {"c": collector, "l": FakeLearner(iterations=1e9)}
+    with (
+        RunLog("exp", quiet=True) as log,
+        Run(workers, run_log=log, commander={"eval": True}) as run,
+    ):
         eventually(lambda: len(run.commander.finished["collector"]) >= 4)
         best = read_file("exp/ckpt/ckpt_best.pth.tar")
         assert best["model"]["w"].tolist() == [9.0, 9.0]

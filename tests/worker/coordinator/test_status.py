@@ -7,7 +7,7 @@ import pytest
 
 from ding.utils import durations
 from ding.utils.console import Console
-from ding.worker.coordinator.run_end import SAME_CAUSE_LIMIT, RetryLimit
+from ding.worker.coordinator.retry_limit import SAME_CAUSE_LIMIT, RetryLimit
 from ding.worker.coordinator.run_facts import RunFacts
 from ding.worker.coordinator.run_view import (
     MAX_LINES,

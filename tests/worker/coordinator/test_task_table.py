@@ -2,7 +2,7 @@
 
 import pytest
 
-from ding.worker.coordinator.task_scheduler import LIVE, MEMORY, MOVES, STAGES, TaskState, TaskTable
+from ding.worker.coordinator.task_table import LIVE, MEMORY, MOVES, STAGES, TaskState, TaskTable
 
 WAYS = {
     "queued": [],

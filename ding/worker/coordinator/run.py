@@ -1,0 +1,140 @@
+"""A parallel run as its parts share it: commander, tasks, counters, callbacks and verdict."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+from ding.utils.callbacks import Callbacks, RunFinished, RunMoment
+from ding.utils.ending import Ending
+from ding.utils.errors import CallbackError
+from ding.utils.run_log import RunLog
+from ding.worker.messages import Kind, Task
+from ding.worker.tasks import FailedTask
+
+from .base_parallel_commander import BaseCommander
+from .reported_values import error_line, one_line
+from .run_facts import RunFacts
+from .run_view import RunView
+from .task_table import TaskTable
+
+_logger = logging.getLogger(__name__)
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class Run:
+    """What the parts of a run share. Threads may share it.
+
+    Args:
+        exp_name: The run's folder.
+        commander: Decides which tasks there are.
+        view: Shows what happens.
+        callbacks: Are told of it, and may end the run.
+        log: Where episodes are written.
+
+    Attributes:
+        verdict: How it ended; ``None`` while it goes on.
+        table: Where each task is.
+        facts: Counters and rates.
+        commander_lock: Is held while the commander works; who counts what the commander counts,
+            too, holds it around both, so that a saved state has both or neither.
+        wake: Set when there may be tasks to give out.
+    """
+
+    def __init__(
+        self,
+        exp_name: str,
+        commander: BaseCommander,
+        view: RunView,
+        callbacks: Callbacks,
+        log: RunLog | None,
+    ) -> None:
+        self.exp_name, self.commander, self.view = exp_name, commander, view
+        self.callbacks, self.log = callbacks, log
+        self.verdict: Ending | None = None
+        self.table, self.facts = TaskTable(), RunFacts()
+        self.commander_lock = threading.RLock()
+        self.wake = threading.Event()
+        self._verdict_lock, self._over = threading.Lock(), threading.Event()
+
+    # ------------------------------------------------------------------ its end
+
+    def stop(self, reason: str, status: str) -> None:
+        """End the run; does not wait. The first reason counts."""
+        with self._verdict_lock:
+            if self.verdict is None:
+                self.verdict = Ending(status, one_line(reason))
+        self._over.set()
+        self.wake.set()
+
+    def stop_at_goal(self) -> None:
+        """End the run if the commander says that it has come to a good end."""
+        if self.commander.converged_reason is not None:
+            self.stop(self.commander.converged_reason, "converged")
+        elif self.commander.finished_reason is not None:
+            self.stop(self.commander.finished_reason, "finished")
+
+    def wait(self, timeout: float | None) -> Ending | None:
+        """The verdict, if there is one within so many seconds."""
+        self._over.wait(timeout)
+        return self.verdict
+
+    # ------------------------------------------------------------------ its commander
+
+    def ask(
+        self,
+        method: Callable[Parameters, Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result | None:
+        """What a method of the commander returns; ``None`` if it raises, which ends the run."""
+        with self.commander_lock:
+            try:
+                return method(*args, **kwargs)
+            except Exception as err:
+                name = getattr(method, "__name__", "method")
+                self.stop(f"the commander's {name}: {error_line(err)}", "failed")
+                _logger.exception("the commander failed")
+                return None
+
+    def give_back(self, kind: Kind, task: Task, cause: str) -> None:
+        """Tell the commander that a task has to be made anew."""
+        notify = self.commander.notify_fail_learner_task
+        if kind == "collector":
+            notify = self.commander.notify_fail_collector_task
+        self.ask(notify, cast(FailedTask, {**task, "message": cause}))
+
+    # ------------------------------------------------------------------ its watchers
+
+    def warn(self, text: str) -> None:
+        """Show a line of something that went wrong."""
+        self.view.log(text, warning=True)
+
+    def tell(
+        self, call: Callable[..., None], moment: Callable[..., RunMoment], **facts: object
+    ) -> None:
+        """Call the callbacks; the run ends if they ask for that, or raise.
+
+        Args:
+            call: A method of `Callbacks`.
+            moment: What it takes; made of where the run is, and ``facts``.
+        """
+        if not self.callbacks:
+            return
+        try:
+            call(self.callbacks, moment(*self._now(), **facts))
+        except CallbackError as error:
+            self.stop(f"{type(error).__name__}: {error}", "failed")
+        if self.callbacks.request:
+            self.stop(self.callbacks.request, "finished")
+
+    def tell_end(self, ending: Ending) -> str:
+        """Tell the callbacks that the run is over; returns what they raised."""
+        if not self.callbacks:
+            return ""
+        return self.callbacks.end(RunFinished(*self._now(), *ending, self.facts.best_return))
+
+    def _now(self) -> tuple[str, int, int]:
+        return self.exp_name, self.facts.envstep, self.facts.train_iter

@@ -1,0 +1,177 @@
+"""The tasks of a run, and where each of them is."""
+
+import threading
+import time
+from collections.abc import Mapping
+
+from ding.worker.messages import Kind, Task
+
+from ._types import Config, StateDict
+
+#: The moves that a task may make.
+MOVES = {
+    "queued": ("assigned", "timed_out", "failed"),
+    "assigned": ("running", "queued", "failed"),
+    "running": ("closing", "failed"),
+    "closing": ("done", "failed"),
+    "done": (),
+    "failed": (),
+    "timed_out": (),
+}
+STAGES = tuple(MOVES)
+#: A task in one of these has not ended.
+LIVE = ("queued", "assigned", "running", "closing")
+#: Ended tasks that are remembered, to know answers that come late.
+MEMORY = 1000
+
+
+class TaskState:
+    """One task.
+
+    Args:
+        task_id: Its name in all messages.
+        kind: ``collector`` or ``learner``.
+        task: What the worker is given.
+
+    Attributes:
+        stage: One of `STAGES`.
+        created: When it was queued first, seconds of the monotonic clock.
+        since: When it came where it is.
+        worker: Who works on it, or did last.
+        cause: Why it failed last.
+    """
+
+    def __init__(self, task_id: str, kind: Kind = "collector", task: Task | None = None) -> None:
+        self.task_id, self.kind = task_id, kind
+        self.task: Task = {"task_id": task_id} if task is None else task
+        self.stage = "queued"
+        self.created = self.since = time.monotonic()
+        self.worker: str | None = None
+        self.cause: str | None = None
+
+    @property
+    def buffer_id(self) -> str | None:
+        buffer_id = self.task.get("buffer_id")
+        return buffer_id if isinstance(buffer_id, str) else None
+
+    @property
+    def policy_id(self) -> str:
+        """What a learner publishes its weights as."""
+        return str(self.task.get("policy_id", ""))
+
+    @property
+    def has_priorities(self) -> bool:
+        """Whether the policy wants samples to be drawn by priority."""
+        return bool(self._part("policy").get("priority"))
+
+    @property
+    def is_eval(self) -> bool:
+        """Whether a collector evaluates instead of collecting."""
+        return bool(self._part("collector_cfg").get("eval_flag", False))
+
+    @property
+    def weights_names(self) -> list[str]:
+        """The weights that a collector plays with."""
+        names = self._part("collector_cfg").get("policy_update_path")
+        return [names] if isinstance(names, str) else list(names or [])
+
+    def _part(self, key: str) -> Config:
+        part = self.task.get(key)
+        return part if isinstance(part, Mapping) else {}
+
+
+class TaskTable:
+    """All tasks of a run. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._live: dict[str, TaskState] = {}
+        self._ended: dict[str, TaskState] = {}
+        self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
+
+    def add(self, kind: Kind, task: Task) -> TaskState:
+        """Queue a task.
+
+        Raises:
+            ValueError: It has no id, or the id of a task that has not ended.
+        """
+        task_id = task.get("task_id")
+        if not isinstance(task_id, str) or not task_id:
+            raise ValueError(
+                f"the commander gave a {kind} task with task_id {task_id!r}, expected a string"
+            )
+        with self._lock:
+            if task_id in self._live:
+                stage = self._live[task_id].stage
+                raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
+            self._ended.pop(task_id, None)
+            state = self._live[task_id] = TaskState(task_id, kind, task)
+            return state
+
+    def get(self, task_id: str, kind: Kind | None = None) -> TaskState | None:
+        """A task of that kind, also one that has ended lately."""
+        with self._lock:
+            state = self._find(task_id)
+        return state if state is not None and kind in (None, state.kind) else None
+
+    def move(
+        self, task_id: str, stage: str, worker: str | None = None, cause: str | None = None
+    ) -> bool:
+        """Whether the task was where that move is allowed; only then it is made."""
+        with self._lock:
+            state = self._find(task_id)
+            if state is None or stage not in MOVES[state.stage]:
+                return False
+            state.stage, state.since = stage, time.monotonic()
+            if worker is not None:
+                state.worker = worker
+            if cause is not None:
+                state.cause = cause
+            if stage == "queued":
+                state.worker = None
+            elif stage in self._totals:
+                self._totals[stage] += 1
+                self._ended[task_id] = self._live.pop(task_id)
+                if len(self._ended) > MEMORY:
+                    del self._ended[next(iter(self._ended))]
+            return True
+
+    def live(self, kind: Kind | None = None, stage: str | None = None) -> list[TaskState]:
+        """The tasks that have not ended, oldest first."""
+        with self._lock:
+            return [
+                state
+                for state in self._live.values()
+                if kind in (None, state.kind) and stage in (None, state.stage)
+            ]
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks are in each stage; of those that ended, how many ever came there."""
+        with self._lock:
+            counts = dict.fromkeys(LIVE, 0) | self._totals
+            for state in self._live.values():
+                counts[state.stage] += 1
+            return counts
+
+    def state_dict(self) -> StateDict:
+        with self._lock:
+            live = [
+                {"task_id": state.task_id, "kind": state.kind, "buffer_id": state.buffer_id or ""}
+                for state in self._live.values()
+            ]
+            return {"live": live, "totals": dict(self._totals)}
+
+    def load_state_dict(self, state_dict: StateDict) -> None:
+        """Tasks that were open when the state was taken have failed: their answers are stale."""
+        with self._lock:
+            self._live.clear()
+            self._ended.clear()
+            self._totals.update(state_dict["totals"])
+            for saved in state_dict["live"]:
+                self.add(saved["kind"], {k: saved[k] for k in ("task_id", "buffer_id")})
+                self.move(saved["task_id"], "failed", cause="the coordinator was started again")
+
+    def _find(self, task_id: object) -> TaskState | None:
+        if not isinstance(task_id, str):
+            return None
+        return self._live.get(task_id) or self._ended.get(task_id)
