@@ -3,15 +3,15 @@
 import contextlib
 import math
 import time
+from collections.abc import Mapping
 from functools import partial
 
 from easydict import EasyDict
 
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of, rank_of, worker_names
-from ding.entry.part_process import Stop
 from ding.entry.part_runs import output_path, rank_environ, run_worker
-from ding.entry.processes import Died, Processes, Said, wait_for_ends
+from ding.entry.processes import Died, Processes
 from ding.entry.run_files import recorded_ending
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
@@ -38,12 +38,6 @@ def run_ranks(
     if port:
         for offset, one in enumerate(names):
             system[one].port = port + offset
-    deaths: list[Died] = []
-
-    def take(event: Said | Died) -> None:
-        if isinstance(event, Died):
-            deaths.append(event)
-
     processes = Processes({one: output_path(exp_name, one) for one in names})
     meeting = ReservedPort(LOOPBACK)
     with StopSignal() as stop, contextlib.closing(meeting), contextlib.closing(processes):
@@ -53,23 +47,23 @@ def run_ranks(
                 environ = rank_environ(one, system, meeting.port)
                 main = partial(run_worker, config=config, name=one, key=key, environ=environ)
                 processes.start(one, main)
+            deaths: dict[str, Died] = {}
             while stop.number is None and not deaths:
-                for event in processes.wait(math.inf):
-                    take(event)
+                events = processes.wait(math.inf)
+                deaths = {one: news for one, news in events if isinstance(news, Died)}
             ending = stop.ending or _how_they_ended(exp_name, deaths)
             for one in names:
-                processes.send(one, Stop(ending))
-            deadline = time.monotonic() + durations.PART_STOP
-            wait_for_ends(processes, names, deadline, stop, take)
+                processes.send(one, ending)
+            processes.wait_for_ends(names, time.monotonic() + durations.PART_STOP, stop)
         except StopNow as signalled:
             return signalled.ending
     return ending
 
 
-def _how_they_ended(exp_name: str, deaths: list[Died]) -> Ending:
-    for death in deaths:
+def _how_they_ended(exp_name: str, deaths: Mapping[str, Died]) -> Ending:
+    for name, death in deaths.items():
         if death.status:
-            return Ending("failed", f"{death.name} {death.how}")
+            return Ending("failed", f"{name} {death.how}")
     return recorded_ending(exp_name)
 
 

@@ -39,28 +39,10 @@ class Up:
     where: Any = None
 
 
-@dataclass(frozen=True)
-class Failed:
-    """What it fails of, in one line."""
-
-    cause: str
-
-
-@dataclass(frozen=True)
-class RunEnded:
-    """The coordinator's verdict; what comes now is its own end."""
-
-    ending: Ending
-
+#: An ending is how it ends; the coordinator's, the run's verdict, comes before its own end.
+PartMessage = Up | Ending
 
 # ---------------------------------------------------------------------- messages of its parent
-
-
-@dataclass(frozen=True)
-class Stop:
-    """It is to end, for this reason."""
-
-    ending: Ending
 
 
 @dataclass(frozen=True)
@@ -83,8 +65,8 @@ class WorkerEnded:
     cause: str
 
 
-PartMessage = Up | Failed | RunEnded
-ParentMessage = Stop | WorkerStarted | WorkerEnded
+#: An ending is why it is to end.
+ParentMessage = Ending | WorkerStarted | WorkerEnded
 
 
 # ---------------------------------------------------------------------- the process
@@ -148,8 +130,8 @@ class PartHandle:
 
     def take(self, message: ParentMessage) -> None:
         """Take a message of the supervisor."""
-        if isinstance(message, Stop):
-            self.ask_to_stop(message.ending)
+        if isinstance(message, Ending):
+            self.ask_to_stop(message)
         elif isinstance(message, WorkerEnded):
             self._on_worker_ended(message.name, message.cause)
         else:
@@ -198,12 +180,12 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
             ended.append(run(handle))
         except BaseException as error:  # the edge of the thread: reported onward
             ended.append(Ending("failed", _one_line(error)))
-            handle.send(Failed(_one_line(error)))
             if not isinstance(error, DingError):
                 say("".join(traceback.format_exception(error)).rstrip(), to_stderr=True)
             elif link is not None:
                 say(f"error: {error}", to_stderr=True)
         finally:
+            handle.send(ended[0])
             os.write(done_write, b".")
 
     # The supervisor decides otherwise; when a closed terminal ends it, there is time to clean up.

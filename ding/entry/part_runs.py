@@ -11,7 +11,7 @@ from easydict import EasyDict
 from ding.config.check import at
 from ding.config.hosts import LOOPBACK
 from ding.config.system import kind_of, processes_per_learner, rank_of
-from ding.entry.part_process import Failed, PartHandle, RunEnded, Up
+from ding.entry.part_process import PartHandle, Up
 from ding.entry.run_folders import RunFolders
 from ding.envs import env_seeds
 from ding.utils import set_pkg_seed
@@ -75,7 +75,7 @@ def run_coordinator(
             handle.send(Up(coordinator.address[1]))
             verdict = coordinator.wait() or ("failed", "no verdict")
             ending = Ending(*verdict, handle.stopping.signal if handle.stopping else None)
-            handle.send(RunEnded(ending))
+            handle.send(ending)
         finally:
             coordinator.close()
     return ending
@@ -114,7 +114,6 @@ def run_worker(
     asked, failed = handle.stopping, worker.failed
     if asked is None and failed:
         asked = Ending("failed", str(failed))
-        handle.send(Failed(asked.reason))
         say(f"{name}: {failed}", to_stderr=True)
     return asked or RELEASED
 

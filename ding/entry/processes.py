@@ -10,21 +10,14 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ding.entry.part_process import Failed, ParentMessage, PartMain, PartMessage, run_part
+from ding.entry.part_process import ParentMessage, PartMain, PartMessage, run_part
 from ding.entry.part_runs import last_error_line
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations
 from ding.utils.child_process import ChildProcess, close_inherited_ends, how_it_ended
+from ding.utils.ending import Ending
 from ding.utils.log_file import drop_pending, flush_all, redirect_output
 from ding.utils.process_identity import process_identity
-
-
-@dataclass(frozen=True)
-class Said:
-    """A process has sent a message."""
-
-    name: str
-    message: PartMessage
 
 
 @dataclass(frozen=True)
@@ -37,10 +30,13 @@ class Died:
         how: Status in words, with the cause, or the last line of its output.
     """
 
-    name: str
     status: int
     cause: str
     how: str
+
+
+#: What a part has sent, or that it has died, with its name.
+Event = tuple[str, PartMessage | Died]
 
 
 class Processes:
@@ -58,7 +54,7 @@ class Processes:
     def __init__(self, outputs: Mapping[str, str | None]) -> None:
         self._outputs = outputs
         self._children: dict[str, ChildProcess] = {}
-        self._causes: dict[str, str] = {}
+        self._endings: dict[str, Ending] = {}  # as they have told them
         self._method = start_method()
         is_fork = self._method == "fork"
         self.start_limit = durations.FORK_START if is_fork else durations.SPAWN_START
@@ -82,7 +78,7 @@ class Processes:
             with contextlib.suppress(OSError):
                 child.link.send(message)
 
-    def wait(self, until: float) -> list[Said | Died]:
+    def wait(self, until: float) -> list[Event]:
         """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
         sources = [self._alarm]
         for child in self._children.values():
@@ -90,16 +86,15 @@ class Processes:
         left = None if until == math.inf else max(0.0, until - time.monotonic())
         if self._alarm in wait(sources, left):
             os.read(self._alarm, 64)
-        events: list[Said | Died] = []
+        events: list[Event] = []
         for name, child in list(self._children.items()):
             is_dead = not child.is_alive  # before its last messages are read
             for message in _messages(child.link):
-                if isinstance(message, Failed):
-                    self._causes[name] = message.cause
-                else:
-                    events.append(Said(name, message))
+                if isinstance(message, Ending):
+                    self._endings[name] = message
+                events.append((name, message))
             if is_dead:
-                events.append(self._forget(name))
+                events.append((name, self._forget(name)))
         return events
 
     def is_alive(self, name: str) -> bool:
@@ -119,37 +114,36 @@ class Processes:
             self._forget(name)
         self._open.close()
 
+    def wait_for_ends(
+        self,
+        names: Collection[str],
+        deadline: float,
+        stop: StopSignal,
+        on_event: Callable[[Event], object] = lambda event: None,
+    ) -> None:
+        """Wait until these have ended, or the deadline; a signal that comes brings that nearer.
+
+        Args:
+            on_event: Told what happens meanwhile.
+        """
+        number = stop.number
+        while any(map(self.is_alive, names)) and time.monotonic() < deadline:
+            for event in self.wait(deadline):
+                on_event(event)
+            if stop.number != number:
+                number = stop.number
+                deadline = min(deadline, time.monotonic() + durations.PART_STOP)
+
     def _forget(self, name: str) -> Died:
         child = self._children.pop(name)
         status = child.end_status(durations.KILLED_GONE) or 0
         child.link.close()
         child.process.close()
         how, output = how_it_ended(status), self._outputs[name]
-        cause = self._causes.pop(name, "")
+        told = self._endings.pop(name, None)
+        cause = told.reason if told is not None and told.status == "failed" else ""
         because = cause or (last_error_line(output) if output else "")
-        return Died(name, status, cause, f"{how}: {because}" if because and status > 0 else how)
-
-
-def wait_for_ends(
-    processes: Processes,
-    names: Collection[str],
-    deadline: float,
-    stop: StopSignal,
-    on_event: Callable[[Said | Died], object],
-) -> None:
-    """Wait until these have ended, or the deadline; a signal that comes brings that nearer.
-
-    Args:
-        names: Of the processes.
-        on_event: Told what happens meanwhile.
-    """
-    number = stop.number
-    while any(map(processes.is_alive, names)) and time.monotonic() < deadline:
-        for event in processes.wait(deadline):
-            on_event(event)
-        if stop.number != number:
-            number = stop.number
-            deadline = min(deadline, time.monotonic() + durations.PART_STOP)
+        return Died(status, cause, f"{how}: {because}" if because and status > 0 else how)
 
 
 def start_method() -> str:

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,9 +14,9 @@ from ding.config.system import (
     kind_of,
     worker_names,
 )
-from ding.entry.part_process import RunEnded, Stop, Up, WorkerEnded, WorkerStarted
+from ding.entry.part_process import Up, WorkerEnded, WorkerStarted
 from ding.entry.part_runs import output_path, rank_environ, run_coordinator, run_worker
-from ding.entry.processes import Died, Processes, Said, wait_for_ends
+from ding.entry.processes import Died, Event, Processes
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import say
@@ -146,15 +145,16 @@ class Supervisor:
             return None
         return part.started + self._processes.start_limit
 
-    def _take(self, event: Said | Died) -> None:
-        part = self._parts[event.name]
-        if isinstance(event, Died):
-            self._on_death(part, event)
-        elif isinstance(event.message, Up):
+    def _take(self, event: Event) -> None:
+        name, news = event
+        part = self._parts[name]
+        if isinstance(news, Died):
+            self._on_death(part, news)
+        elif isinstance(news, Up):
             part.is_up = True
-            self._start_dependents(part, event.message.where)
-        elif isinstance(event.message, RunEnded):
-            self._verdict = event.message.ending
+            self._start_dependents(part, news.where)
+        elif part is self._coordinator and part.is_up:
+            self._verdict = self._verdict or news
 
     def _start_dependents(self, part: _Part, where: Any) -> None:
         """Start those who wait for this one; it keeps its port when it is started again."""
@@ -238,18 +238,15 @@ class Supervisor:
             self._cause = stop.ending
         alone, everybody = _time_to_end(in_haste=self._cause is not None)
         if self._cause is not None:
-            self._processes.send(_COORDINATOR, Stop(self._cause))
+            self._processes.send(_COORDINATOR, self._cause)
         begin = time.monotonic()
-        self._await([_COORDINATOR], begin + alone, stop)
+        self._processes.wait_for_ends([_COORDINATOR], begin + alone, stop, self._take)
         if stop.number != number:  # a signal that came in between
             alone, everybody = _time_to_end(in_haste=True)
             begin = time.monotonic() - alone
         for name in self._workers:
-            self._processes.send(name, Stop(self._conclusion()))
-        self._await(self._parts, begin + everybody, stop)
-
-    def _await(self, names: Collection[str], deadline: float, stop: StopSignal) -> None:
-        wait_for_ends(self._processes, names, deadline, stop, self._take)
+            self._processes.send(name, self._conclusion())
+        self._processes.wait_for_ends(self._parts, begin + everybody, stop, self._take)
 
     def _conclusion(self) -> Ending:
         cause = self._cause
