@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +48,7 @@ class RayWorker:
     def __init__(self) -> None:
         # What lies in the object store cannot be written to, and nobody here tries.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        self._samples, self._weights = WorkerSamples(), WorkerWeights()
+        self._store = WorkerStore()
 
     @ray.method(concurrency_group="other")
     def build(self, spec: WorkerSpec, run: str) -> tuple[Life, ErrorReport | None]:
@@ -67,7 +68,7 @@ class RayWorker:
         try:
             service = spec.build(
                 dataclasses.replace(spec, entry=entry),
-                Stores(self._samples, self._weights, artifacts),
+                Stores(self._store, self._store, artifacts),
             )
             self._service, self._worker = service, Worker(service)
         except Exception as error:  # the edge of the actor: reported onward
@@ -85,26 +86,25 @@ class RayWorker:
     def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, np.ndarray], list[FileChange]]:
         """Answer a request; see `ding.worker.engines.ray_messages`."""
         self._folder.put(parcel.files)
-        self._samples.note(parcel.chunks, parcel.gone)
-        self._weights.note(parcel.weights, parcel.gone)
+        self._store.note(parcel)
         answer, failure = None, None
         try:
             answer = self._worker.answer(self._settled(parcel.request))
         except TaskFail as fail:
             failure = ErrorReport.from_detail(fail.result, str(fail))
-        chunks, weights = self._samples.take(), self._weights.take()
+        new = self._store.take()
         # The last answers of a task carry what it has left.
         files = self._folder.changes(at_once=isinstance(parcel.request, CloseTask))
         reply = Reply(
             answer,
             failure,
-            {name: packed.size for name, packed in chunks.items()},
-            tuple(weights),
-            (*self._samples.take_removed(), *self._weights.take_removed()),
-            self._weights.take_kept(),
+            {name: packed.size for name, packed in new.samples.items()},
+            tuple(new.weights),
+            tuple(new.removed),
+            new.kept,
             bool(files),
         )
-        return reply, {**chunks, **weights}, files
+        return reply, {**new.samples, **new.weights}, files
 
     def _settled(self, request: Request[Answer]) -> Request[Answer]:
         """A request whose task has paths in this worker's run folder."""
@@ -124,28 +124,32 @@ class RayWorker:
         return files
 
 
-class WorkerSamples:
-    """The sample store of a worker. Its own samples leave with its next answer, which may tell of
-    them."""
+class WorkerStore:
+    """Samples and weights as a worker sees them.
+
+    What it puts and publishes leaves with its next answer, which may tell of it. It reads what the
+    driver has told it of.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._own: dict[str, np.ndarray] = {}
-        self._removed: list[str] = []
-        self._places: dict[str, Location] = {}
+        self._own = Delivery()
+        self._places: dict[str, tuple[int, Location]] = {}
         self._new: list[ray.ObjectRef] = []
         self._mapped: OrderedDict[ray.ObjectRef, Mapping[str, np.ndarray]] = OrderedDict()
         self._deadline = 0.0
 
+    # What the service calls
+
     def put(self, name: str, samples: Samples) -> int:
         packed = pack_samples(name, samples)
         with self._lock:
-            self._own[name] = packed
+            self._own.samples[name] = packed
         return packed.size
 
     def get(self, name: str) -> Samples:
         with self._lock:
-            place, new = self._places.get(name), self._new
+            place, new = self._place(name), self._new
             self._new = []
         if place is None:
             raise ChunkError(name, "nobody has told this worker where it is")
@@ -164,65 +168,16 @@ class WorkerSamples:
         return unpack_samples(name, found[place.key])
 
     def size(self, name: str) -> int | None:
-        packed = self._own.get(name)
+        packed = self._own.samples.get(name)
         return None if packed is None else packed.size
-
-    def remove(self, name: str) -> None:
-        with self._lock:
-            if self._own.pop(name, None) is None:
-                self._removed.append(name)  # it has left already
-
-    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        with self._lock:
-            names = [name for name in self._own if pattern.fullmatch(name) and name not in keep]
-        for name in names:
-            self.remove(name)
-        return names
-
-    def take(self) -> dict[str, np.ndarray]:
-        """What was put since the last call."""
-        with self._lock:
-            own, self._own = self._own, {}
-        return own
-
-    def take_removed(self) -> list[str]:
-        """What was removed since the last call and had left before."""
-        with self._lock:
-            removed, self._removed = self._removed, []
-        return removed
-
-    def note(self, places: Mapping[str, Location], gone: tuple[str, ...]) -> None:
-        """What the driver tells of the samples of others; what is needed has to be there in time
-        for the answer."""
-        self._deadline = time.monotonic() + durations.RAY_FETCH
-        with self._lock:
-            self._places.update(places)
-            self._new += dict.fromkeys(place.ref for place in places.values())
-            for name in gone:
-                place = self._places.pop(name, None)
-                if place is not None:
-                    self._mapped.pop(place.ref, None)
-
-
-class WorkerWeights:
-    """The weight store of a worker. What it publishes leaves with its next answer."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._published: dict[str, np.ndarray] = {}
-        self._newest: dict[str, tuple[int, Location]] = {}
-        self._second: dict[str, Location] = {}
-        self._kept: dict[str, Location] = {}
-        self._removed: list[str] = []
 
     def publish(self, name: str, weights: Weights) -> None:
         packed = pack_weights(weights)
         with self._lock:
-            self._published[name] = packed
+            self._own.weights[name] = packed
 
     def newest(self, name: str) -> Weights:
-        with self._lock:
-            place = self._second.get(name) or self._newest.get(name, (0, None))[1]
+        place = self._place(name)
         if place is None:
             raise CheckpointNotFoundError(f"no weights {name!r} were published")
         try:
@@ -231,52 +186,66 @@ class WorkerWeights:
             raise CheckpointError(f"the weights {name!r} cannot be read: {error}") from error
 
     def version(self, name: str) -> int | None:
-        with self._lock:
-            found = self._newest.get(name)
+        found = self._places.get(name)
         return None if found is None else found[0]
 
     def keep(self, name: str, as_name: str) -> bool:
         with self._lock:
-            found = self._newest.get(name)
+            found = self._places.get(name)
             if found is not None:
-                self._second[as_name] = self._kept[as_name] = found[1]
+                self._places[as_name] = found
+                self._own.kept[as_name] = found[1]
         return found is not None
 
     def remove(self, name: str) -> None:
         with self._lock:
-            if self._second.pop(name, None) is not None and self._kept.pop(name, None) is None:
-                self._removed.append(name)
+            own = self._own
+            if not any(of.pop(name, None) is not None for of in (own.samples, own.kept)):
+                own.removed.append(name)  # it has left already
+            self._places.pop(name, None)
 
-    def clear(self, pattern: re.Pattern[str]) -> list[str]:
-        names = [name for name in [*self._second] if pattern.fullmatch(name)]
-        for name in names:
-            self.remove(name)
-        return names
+    def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
+        return []  # the driver knows which there are
 
-    def note(self, weights: Mapping[str, tuple[int, Location]], gone: tuple[str, ...]) -> None:
-        """What the driver tells of newer versions."""
+    def _place(self, name: str) -> Location | None:
+        return self._places.get(name, (0, None))[1]
+
+    # What the actor calls
+
+    def take(self) -> "Delivery":
+        """What is new since the last call."""
         with self._lock:
-            self._newest.update(weights)
-            for name in gone:
-                self._newest.pop(name, None)
+            own, self._own = self._own, Delivery()
+        return own
 
-    def take(self) -> dict[str, np.ndarray]:
-        """What was published since the last call."""
+    def note(self, parcel: Parcel) -> None:
+        """What the driver tells; what is needed has to be there in time for the answer."""
+        self._deadline = time.monotonic() + durations.RAY_FETCH
         with self._lock:
-            published, self._published = self._published, {}
-        return published
+            for name in parcel.gone:
+                place = self._places.pop(name, (0, None))[1]
+                if place is not None:
+                    self._mapped.pop(place.ref, None)
+            self._places.update(parcel.weights)
+            self._places.update({name: (0, place) for name, place in parcel.chunks.items()})
+            self._new += dict.fromkeys(place.ref for place in parcel.chunks.values())
 
-    def take_removed(self) -> list[str]:
-        """Second names that were removed since the last call, and that the driver knows."""
-        with self._lock:
-            removed, self._removed = self._removed, []
-        return removed
 
-    def take_kept(self) -> dict[str, Location]:
-        """Second names that were given since the last call."""
-        with self._lock:
-            kept, self._kept = self._kept, {}
-        return kept
+@dataclass
+class Delivery:
+    """What a worker has done to samples and weights, for the driver.
+
+    Attributes:
+        samples: What was put.
+        weights: What was published.
+        kept: Second names of weights.
+        removed: Names of what the driver has, or will have.
+    """
+
+    samples: dict[str, np.ndarray] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    kept: dict[str, Location] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
 
 
 def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:
