@@ -85,7 +85,7 @@ class PolicyCommander(TaskCommander):
             if trainee not in self._current:
                 self._current.append(trainee)
             if self._next_eval is None:
-                self._next_eval = self._clock()
+                self._next_eval = self.clock()
                 if not self._begins_with_eval:
                     self._next_eval += self._own.eval_interval
             return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id)
@@ -123,12 +123,12 @@ class PolicyCommander(TaskCommander):
                 return None
             if self._is_eval_due():
                 job = self._make_job(is_eval=True)
-                self._next_eval = self._clock() + self._own.eval_interval
+                self._next_eval = self.clock() + self._own.eval_interval
             elif self._is_trained_out:
                 return None
             else:
                 job = self._make_job(is_eval=False)
-            job.since, job.is_last = self._clock(), self._is_trained_out
+            job.since, job.is_last = self.clock(), self._is_trained_out
             job.is_greedy = not job.is_eval and self._wants_greedy(job.trainee)
             facts = {**job.trainee.facts(), "greedy": job.is_greedy}
             task_id = self._collectors.open(job)
@@ -188,7 +188,7 @@ class PolicyCommander(TaskCommander):
     def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
         """Whether this is the longest running job and an evaluation needs its collector, or its
         settings are older than ``eval_interval``."""
-        if self._is_eval_due(self._clock() - durations.EVAL_GRACE):
+        if self._is_eval_due(self.clock() - durations.EVAL_GRACE):
             jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
@@ -218,7 +218,7 @@ class PolicyCommander(TaskCommander):
     def _is_eval_due(self, now: float | None = None) -> bool:
         if any(job.is_eval for job in self._collectors.opened.values()) or self._is_over:
             return False
-        now = self._clock() if now is None else now
+        now = self.clock() if now is None else now
         return self._next_eval is not None and (self._is_trained_out or now >= self._next_eval)
 
     def _judge_evaluation(self, job: OpenTask | None, info: CollectorReport) -> bool:
@@ -229,7 +229,7 @@ class PolicyCommander(TaskCommander):
             return False
         self._eval_failures = 0
         if job is not None and self._next_eval is not None:
-            self._next_eval = min(self._next_eval, self._clock() + self._rest(job))
+            self._next_eval = min(self._next_eval, self.clock() + self._rest(job))
         # Those that are foreign do not tell how old the weights were.
         is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):
@@ -245,12 +245,12 @@ class PolicyCommander(TaskCommander):
         share = float(self._own.eval_share * self._own.collector_task_space)
         if not share or math.isinf(self._stop_value):
             return math.inf
-        took = self._clock() - job.since
+        took = self.clock() - job.since
         return took * max(1 / share - 1, 0.0)
 
     def _retry_evaluation(self, cause: str) -> None:
         self._eval_failures += 1
-        self._next_eval = self._clock() + min(durations.EVAL_RETRY, self._own.eval_interval)
+        self._next_eval = self.clock() + min(durations.EVAL_RETRY, self._own.eval_interval)
         if self._is_trained_out and self._eval_failures >= _LAST_EVAL_TRIES:
             self._finish(f"the last evaluation failed: {cause}")
 
@@ -295,7 +295,7 @@ class PolicyCommander(TaskCommander):
                 "trainees": [asdict(trainee) for trainee in self._current],
                 "till_eval": None
                 if self._next_eval is None
-                else max(0.0, self._next_eval - self._clock()),
+                else max(0.0, self._next_eval - self.clock()),
                 "issued": [self._learners.issued, self._collectors.issued],
             }
 
@@ -310,7 +310,7 @@ class PolicyCommander(TaskCommander):
             if self._waiting:
                 self.finished_reason = None  # training may be longer now
             wait = state_dict["till_eval"]
-            self._next_eval = None if wait is None else self._clock() + wait
+            self._next_eval = None if wait is None else self.clock() + wait
             self._learners.opened.clear()
             self._collectors.opened.clear()
             self._learners.issued, self._collectors.issued = state_dict["issued"]

@@ -126,7 +126,7 @@ class TaskCommander(BaseCommander):
         self._cfg = cfg
         self._own = commander_section(cfg, type(self))
         self._lock = threading.RLock()
-        self._clock = time.monotonic
+        self.clock = time.monotonic
         self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
         self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
 
@@ -153,7 +153,7 @@ class TaskCommander(BaseCommander):
     def _has_old_settings(self, job: OpenTask) -> bool:
         """Whether a task that would go on for ever was given out ``eval_interval`` ago."""
         is_endless = not section(self._cfg, "env").get("collector_episode_num")
-        return is_endless and self._clock() - job.since >= self._own.eval_interval
+        return is_endless and self.clock() - job.since >= self._own.eval_interval
 
 
 @COMMANDER_REGISTRY.register("naive")
@@ -190,7 +190,7 @@ class NaiveCommander(TaskCommander):
             if not self._collectors.has_room:
                 return None
             task_id = self._collectors.open(
-                OpenTask(self._trainee, is_eval=False, since=self._clock())
+                OpenTask(self._trainee, is_eval=False, since=self.clock())
             )
             settings: dict[str, object] = {
                 "eval_flag": False,

@@ -29,8 +29,7 @@ class RatioStatus(TypedDict):
 class BufferPace:
     """Says how much collectors may write, and whether a batch may be drawn.
 
-    What it says to the sessions of collectors is in `ding.worker.seams.Pace`; these methods and
-    those that begin with ``forget`` take the lock themselves.
+    What collectors' sessions ask, and `forget_worker`, take the lock themselves.
 
     Args:
         name: Of the buffer, in errors.
@@ -84,6 +83,8 @@ class BufferPace:
     # ------------------------------------------------------------------ for collectors
 
     def wait_for_room(self, timeout: float) -> bool:
+        """Wait until collectors may go on, which the learner is behind of; whether they may,
+        within so many seconds."""
         limiter = self._limiter
         if limiter is None:
             return True
@@ -93,6 +94,8 @@ class BufferPace:
             return limiter.room >= least
 
     def paces(self, worker: str) -> bool:
+        """Whether it is for the learner's sake, not for lack of space, if a collector may not write
+        more."""
         with self._lock:
             return worker in self._paced
 

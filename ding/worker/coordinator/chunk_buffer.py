@@ -47,8 +47,7 @@ class _Drawn(NamedTuple):
 class ChunkBuffer:
     """Samples by reference: a buffer of ``(chunk, row)``, and the chunks that rows refer to.
 
-    A chunk is removed when its last row has left the buffer and no batch on the way needs it. What
-    the sessions of workers ask of it is said in `ding.worker.seams.RunBuffer`.
+    A chunk is removed when its last row has left the buffer and no batch on the way needs it.
 
     Args:
         cfg: Config of the replay buffer; ``type`` names any registered one.
@@ -89,9 +88,11 @@ class ChunkBuffer:
         self.buffer: Any = self.outbox or _build(cfg, exp_name, name, tb_logger)
         #: The same, with what a user's own class may lack.
         self._rows: Any = self.buffer
-        if not isinstance(self.buffer, RingBuffer | LearnersBuffer):
-            self._rows = UsersBuffer(self.buffer, capacity)
-        self._rows.on_leave = self._rows_left
+        self._is_ring = isinstance(self.buffer, RingBuffer)
+        if self._is_ring:
+            self.buffer.on_leave = self._rows_left
+        elif self.outbox is None:
+            self._rows = UsersBuffer(self.buffer, capacity, self._chunks)
         self._is_advanced = isinstance(self.buffer, AdvancedReplayBuffer)
         controller = cfg.get("thruput_controller") or {}
         # With which part of a batch the buffer begins to serve.
@@ -121,7 +122,7 @@ class ChunkBuffer:
         """
         data_id, rows, columns = parse_meta(meta)
         size = self._chunks.size_of(data_id, meta.get("size", 0))
-        if isinstance(self.buffer, RingBuffer) and not self._is_advanced:
+        if self._is_ring and not self._is_advanced:
             # They would take it for a further column, which some rows lack.
             columns.pop("priority", None)
         try:
@@ -153,7 +154,11 @@ class ChunkBuffer:
     def sample(
         self, batch_size: int, cur_learner_iter: int, train_iter: int | None = None
     ) -> BatchWire | None:
-        """Draw a batch: plain JSON, for a ``ChunkCache``; None if the buffer cannot serve now.
+        """Draw a batch: plain JSON, for a ``ChunkCache``; None if the buffer cannot serve now. Its
+        chunks stay until `release`.
+
+        Args:
+            train_iter: Update at which it will be trained on, if others are before it.
 
         Raises:
             ConfigError: The byte limit leaves room for fewer samples than a batch has.
@@ -231,6 +236,7 @@ class ChunkBuffer:
             )
 
     def release(self, batch: BatchWire | Sequence[Mapping[str, Json]]) -> None:
+        """A batch, or its rows, are not needed any more."""
         if isinstance(batch, Mapping):
             batch_id: Json = batch["id"]
         else:
@@ -243,6 +249,8 @@ class ChunkBuffer:
         self._chunks.remove_unused()
 
     def wait(self, batch_size: int, timeout: float) -> bool:
+        """Wait until `sample` may succeed; whether it may, within so many seconds."""
+
         def ready() -> bool:
             if self._is_starved(batch_size):
                 return True
@@ -257,6 +265,7 @@ class ChunkBuffer:
             return not self._closed and ready()
 
     def holds_learner(self, batch_size: int) -> bool:
+        """Whether a batch that is there may not be drawn until collectors have brought more."""
         with self._lock:
             return self._has_enough(batch_size) and not self.pace.may_draw(batch_size)
 
@@ -303,28 +312,34 @@ class ChunkBuffer:
         return rows
 
     def _drop(self, chunks: Sequence[Chunk]) -> None:
+        """Let the rows of chunks leave."""
+        if not self._is_ring:
+            for chunk in chunks:
+                self._chunks.unref(chunk, chunk.refs)
+            return
         numbers = [chunk.number for chunk in chunks]
 
         def is_of_them(items: Items) -> np.ndarray:
             columns = columns_of(items) or {}
             return np.isin(np.asarray(columns["chunk"], np.int64), numbers)
 
-        if isinstance(self._rows, RingBuffer):
-            self._rows.remove_if(is_of_them)
-        else:
-            self._rows.remove_chunks(numbers)
+        self.buffer.remove_if(is_of_them)
 
     def evict(self, n_bytes: int) -> None:
         """Let the oldest samples leave, until their files make up so many bytes."""
         with self._lock:
             fit, first, before = self._samples_that_fit(), not self._evicted, self.count()
-            rows = 0
+            oldest = []
             for chunk in self._chunks.by_age():
                 if n_bytes <= 0:
                     break
-                n_bytes -= chunk.size
-                rows += chunk.refs
-            self._rows.drop_oldest(rows)
+                if not chunk.is_sent:
+                    n_bytes -= chunk.size
+                    oldest.append(chunk)
+            if self._is_ring:
+                self.buffer.drop_oldest(sum(chunk.refs for chunk in oldest))
+            else:
+                self._drop(oldest)
             rows = before - self.count()
             self._evicted += rows
             self._evicted_unseen += rows
@@ -419,7 +434,8 @@ class ChunkBuffer:
             if self._closed:
                 return
             self._closed = True
-            self._rows.on_leave = None  # rows that leave now are still of use to whoever goes on
+            if self._is_ring:
+                self.buffer.on_leave = None  # rows that leave now are of use to whoever goes on
             self._rows.close()
             self.pace.close()
         if remove_files:

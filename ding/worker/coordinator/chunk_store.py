@@ -28,6 +28,7 @@ class Chunk:
         facts: What a learner has to be told of it, beside its name.
         refs: Rows in the buffer that refer to it.
         pins: Batches on the way that need it.
+        is_sent: Whether a learner that keeps the buffer was told of it.
     """
 
     data_id: str
@@ -37,6 +38,7 @@ class Chunk:
     facts: dict[str, Json]
     refs: int
     pins: int = 0
+    is_sent: bool = False
 
 
 class StoreState(TypedDict):
@@ -91,6 +93,10 @@ class ChunkStore:
     def find(self, data_id: str) -> Chunk | None:
         """The chunk of that name, if there is one."""
         return self._by_id.get(data_id)
+
+    def refs(self, number: int) -> int:
+        """Rows that refer to a chunk; 0 if there is none of that number."""
+        return self._chunks[number].refs if number in self._chunks else 0
 
     def by_age(self) -> list[Chunk]:
         """The chunks, the oldest first."""

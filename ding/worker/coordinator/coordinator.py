@@ -25,6 +25,7 @@ from ding.worker.seams import Engine
 
 from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
+from .chunk_buffer import ChunkBuffer
 from .comm_coordinator import CommCoordinator
 from .coordinator_state import CoordinatorState
 from .reported_values import as_number, error_line
@@ -33,6 +34,7 @@ from .run_buffers import RunBuffers
 from .run_events import RunEvents
 from .run_files import RunFiles
 from .run_view import RunStatus, RunView, run_status, write_address
+from .space_quota import SpaceQuota
 from .task_scheduler import TaskScheduler
 from .task_table import TaskState
 
@@ -112,14 +114,17 @@ class Coordinator(RunEvents, Configurable):
         if engine is None:
             engine = folders = FlaskFsEngine(system, self._exp_name)
             marks = folders.marks
-        buffers = RunBuffers(
-            samples_of_comm_type(cfg["system"]) or engine.samples,
-            int(self._cfg.path_data_limit),
-            self._exp_name,
-            None if run_log is None else run_log.writer,
-            self._sample_ratio(),
-            at_learner=self._cfg.buffer == "learner",
-        )
+        samples = samples_of_comm_type(cfg["system"]) or engine.samples
+        space, writer = SpaceQuota(int(self._cfg.path_data_limit)), run_log and run_log.writer
+        ratio, at_learner = self._sample_ratio(), self._cfg.buffer == "learner"
+
+        def make(buffer_cfg: Config, name: str) -> ChunkBuffer:
+            exp_name = self._exp_name
+            return ChunkBuffer(
+                buffer_cfg, samples, space, exp_name, name, writer, ratio, at_learner
+            )
+
+        buffers = RunBuffers(make, samples)
         files = RunFiles(engine.artifacts, engine.weights, marks, run.warn)
         super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
         self._state = CoordinatorState(

@@ -1,64 +1,64 @@
 """Stands for a replay buffer that the learner keeps: chunks are passed on to it, and counted."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ding.data.columns import Columns
-from ding.data.kinds import Items, State
+from ding.data.kinds import State
 from ding.worker.messages import ChunkReport, Json
 
-from .chunk_store import Chunk, ChunkStore
+from .chunk_store import ChunkStore
 
 
 class LearnersBuffer:
     """Has the methods of a registered buffer; its rows are those of chunks on their way.
 
     A chunk's rows leave when the learner has taken its samples into its own buffer. A batch that is
-    drawn here names no rows: the learner draws them when it trains. Only the methods of
-    `ding.worker.seams.Outbox` take the lock themselves.
+    drawn here names no rows: the learner draws them when it trains. The methods that its session
+    calls take the lock themselves.
 
     Args:
         capacity: Rows that fit into the learner's buffer.
-        chunks: Those that its rows are of.
+        chunks: Those that its rows are of; all that are referred to are on their way.
         lock: What guards both.
-
-    Attributes:
-        on_leave: Is told of rows that have left: ``Columns`` with ``chunk``.
     """
 
     def __init__(self, capacity: int, chunks: ChunkStore, lock: threading.Condition) -> None:
         self.replay_buffer_size = capacity
-        self.on_leave: Callable[[Items], None] | None = None
         self._chunks, self._lock = chunks, lock
-        self._waiting: dict[int, Chunk] = {}  # the oldest first
-        self._sent: set[int] = set()  # those of them that the learner was told of
         self._taken_in = 0  # rows that the learner has, as it said last
 
     # ------------------------------------------------------------------ for the learner's session
 
     def take_chunks(self) -> tuple[ChunkReport, ...]:
+        """What the learner does not know of."""
         with self._lock:
-            unsent = [chunk for chunk in self._waiting.values() if chunk.number not in self._sent]
-            self._sent.update(chunk.number for chunk in unsent)
+            unsent = [chunk for chunk in self._chunks.by_age() if chunk.refs and not chunk.is_sent]
+            for chunk in unsent:
+                chunk.is_sent = True
         return tuple(ChunkReport(c.data_id, None, None, c.size, c.facts) for c in unsent)
 
     def received(self, names: Sequence[str], rows: int) -> None:
+        """The learner has taken in these chunks, and its buffer has so many rows."""
         with self._lock:
             self._taken_in = rows
-            found = filter(None, map(self._chunks.find, names))
-            self.remove_chunks([chunk.number for chunk in found])
+            for chunk in filter(None, map(self._chunks.find, names)):
+                self._chunks.unref(chunk, chunk.refs)
         self._chunks.remove_unused()
 
     def begin(self, rows: int) -> int:
+        """A learner begins, with so many rows in its own buffer; how many are lost."""
         with self._lock:
             lost, self._taken_in = max(0, self._taken_in - rows), rows
         return lost
 
     def take_back(self) -> None:
+        """The learner's task has ended: what it has not taken in is for the next one."""
         with self._lock:
-            self._sent.clear()
+            for chunk in self._chunks.by_age():
+                chunk.is_sent = False
 
     # ------------------------------------------------------------------ as a buffer
 
@@ -70,7 +70,6 @@ class LearnersBuffer:
         for name in ("collect_iter", "priority"):
             if name in found:
                 chunk.facts[name] = _json(found[name])
-        self._waiting[chunk.number] = chunk
 
     def sample(self, size: int, cur_learner_iter: int) -> Columns:
         """A batch without rows."""
@@ -81,41 +80,19 @@ class LearnersBuffer:
 
     def count(self) -> int:
         """Rows that can be drawn, those on their way included."""
-        on_the_way = sum(chunk.refs for chunk in self._waiting.values())
+        on_the_way = sum(chunk.refs for chunk in self._chunks.by_age())
         return min(self._taken_in + on_the_way, self.replay_buffer_size)
 
-    def drop_oldest(self, n: int) -> None:
-        """Pass over the oldest chunks that were not sent, of at least n rows."""
-        for chunk in list(self._waiting.values()):
-            if n <= 0:
-                break
-            if chunk.number not in self._sent:
-                n -= chunk.refs
-                self.remove_chunks([chunk.number])
-
-    def remove_chunks(self, numbers: Iterable[int]) -> None:
-        """Pass over chunks."""
-        for number in numbers:
-            chunk = self._waiting.pop(number, None)
-            self._sent.discard(number)
-            if chunk is not None and self.on_leave is not None:
-                self.on_leave(Columns({"chunk": np.full(chunk.refs, number)}))
-
-    # ------------------------------------------------------------------ state and end
-
     def state_dict(self) -> State:
-        """Chunks that no learner has taken in."""
-        return {"taken_in": self._taken_in, "waiting": list(self._waiting)}
+        """What the learner has; chunks that it has not taken in are in their owner's state."""
+        return {"taken_in": self._taken_in}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where another one stood; the chunks are loaded by their owner."""
+        """Go on where another one stood."""
         self._taken_in = int(state["taken_in"])
-        self._waiting = {number: self._chunks[number] for number in state["waiting"]}
-        self._sent.clear()
 
     def close(self) -> None:
-        """Pass on nothing more."""
-        self._waiting.clear()
+        """Nothing is open."""
 
 
 def _json(column: np.ndarray) -> Json:

@@ -1,40 +1,24 @@
 """The buffers of a parallel run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ding.worker.messages import Json
-from ding.worker.replay_buffer.rate_limiter import SampleRatio
 from ding.worker.seams import SampleStore
 
 from ._types import Config, StateDict
 from .chunk_buffer import ChunkBuffer
-from .space_quota import SpaceQuota
 
 
 class RunBuffers:
     """One buffer for each id that learners' tasks name. Threads may share it.
 
     Args:
+        make: Makes a `ChunkBuffer` of a config and a name.
         store: Where collectors put samples; ``None``: not where the coordinator can see it.
-        limit: Bytes that the data of all buffers together may take.
-        exp_name: The run's folder.
-        tb_logger: Where buffers write scalars.
-        ratio: Of samples drawn to samples put in, for each of them; None for no limit.
-        at_learner: Whether learners keep the buffers, see `ChunkBuffer`.
     """
 
-    def __init__(
-        self,
-        store: SampleStore | None,
-        limit: int,
-        exp_name: str,
-        tb_logger: object = None,
-        ratio: SampleRatio | None = None,
-        at_learner: bool = False,
-    ) -> None:
-        self._at_learner = at_learner
-        self._store, self._space = store, SpaceQuota(limit)
-        self._exp_name, self._tb_logger, self._ratio = exp_name, tb_logger, ratio
+    def __init__(self, make: Callable[[Config, str], ChunkBuffer], store: SampleStore | None):
+        self._make, self._store = make, store
         self._buffers: dict[str, ChunkBuffer] = {}
         self._cfgs: dict[str, Json] = {}
 
@@ -49,16 +33,7 @@ class RunBuffers:
         if buffer_id in self._buffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
-        self._buffers[buffer_id] = ChunkBuffer(
-            cfg,
-            self._store,
-            self._space,
-            self._exp_name,
-            buffer_id,
-            self._tb_logger,
-            self._ratio,
-            self._at_learner,
-        )
+        self._buffers[buffer_id] = self._make(cfg, buffer_id)
 
     def close(self, buffer_id: str | None = None) -> None:
         """Close a buffer, or all of them, and remove their files."""

@@ -1,6 +1,6 @@
 """A user's buffer class, with what a buffer of references needs beyond `IBuffer`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,30 +10,29 @@ from ding.data.columns import Columns
 from ding.data.id_column import IdColumn
 from ding.data.kinds import Items, State
 
+from .chunk_store import ChunkStore
+
 #: Draws after which a batch is filled with what they gave.
 _ATTEMPTS = 16
 
 
 class UsersBuffer:
-    """Tells of rows that leave a buffer which does not tell, and never draws those that should.
+    """Sees which rows leave a buffer that does not tell, and never draws those of dropped chunks.
 
-    A class without ``on_leave`` is taken to let its oldest items leave first. Rows that are to
-    leave stay in it and are passed over.
+    A class without ``on_leave`` is taken to let its oldest items leave first. Rows of chunks that
+    nothing refers to any more stay in it and are passed over.
 
     Args:
         buffer: Its items are rows with ``chunk``, the number of a chunk.
         capacity: Rows that fit, if it does not tell ``replay_buffer_size``.
-
-    Attributes:
-        on_leave: Is told of rows that have left: ``Columns`` with ``chunk``.
+        chunks: Told of rows that have left.
     """
 
-    def __init__(self, buffer: Any, capacity: int) -> None:
+    def __init__(self, buffer: Any, capacity: int, chunks: ChunkStore) -> None:
         self.buffer = buffer
         self.replay_buffer_size = int(getattr(buffer, "replay_buffer_size", capacity))
-        self.on_leave: Any = None
+        self._chunks = chunks
         self._rows: dict[int, int] = {}  # in the buffer, of each chunk; the oldest first
-        self._gone: set[int] = set()  # chunks whose rows count as left
         self._tells = hasattr(buffer, "on_leave")
         if self._tells:
             buffer.on_leave = self._note_left
@@ -50,8 +49,8 @@ class UsersBuffer:
         self._look_who_left()
 
     def sample(self, size: int, cur_learner_iter: int) -> Columns | None:
-        """Rows that have not left; ``None`` if the buffer refuses."""
-        numbers = self._numbers()
+        """Rows of chunks that are referred to; ``None`` if the buffer refuses."""
+        numbers = [number for number in self._rows if self._chunks.refs(number)]
         kept: list[Columns] = []
         have = 0
         for _ in range(_ATTEMPTS):
@@ -77,36 +76,14 @@ class UsersBuffer:
 
     def count(self) -> int:
         """Rows that can be drawn."""
-        return int(self.buffer.count()) - sum(self._rows[number] for number in self._gone)
-
-    def drop_oldest(self, n: int) -> None:
-        """Let the rows of the oldest chunks leave, at least n."""
-        for number in self._numbers():
-            if n <= 0:
-                break
-            n -= self._rows[number]
-            self.remove_chunks([number])
-
-    def remove_chunks(self, numbers: Iterable[int]) -> None:
-        """Let the rows of chunks leave."""
-        for number in numbers:
-            if number in self._rows and number not in self._gone:
-                self._gone.add(number)
-                self._tell(number, self._rows[number])
-
-    def _numbers(self) -> list[int]:
-        return [number for number in self._rows if number not in self._gone]
-
-    def _tell(self, number: int, rows: int) -> None:
-        if self.on_leave is not None:
-            self.on_leave(Columns({"chunk": np.full(rows, number)}))
+        gone = sum(rows for number, rows in self._rows.items() if not self._chunks.refs(number))
+        return int(self.buffer.count()) - gone
 
     def _note_left(self, items: Items) -> None:
         columns = columns_of(items)
         if columns is not None:
-            found, counts = np.unique(np.asarray(columns["chunk"], np.int64), return_counts=True)
-            for number, rows in zip(found.tolist(), counts.tolist()):
-                self._take_out(number, rows)
+            for number in np.asarray(columns["chunk"], np.int64).tolist():
+                self._take_out(number, 1)
 
     def _look_who_left(self) -> None:
         if self._tells:
@@ -122,23 +99,20 @@ class UsersBuffer:
         rows = min(rows, self._rows.get(number, 0))
         if not rows:
             return
-        if number not in self._gone:
-            self._tell(number, rows)
+        if self._chunks.refs(number):
+            self._chunks.unref(self._chunks[number], rows)
         self._rows[number] -= rows
         if not self._rows[number]:
             del self._rows[number]
-            self._gone.discard(number)
 
     def state_dict(self) -> State:
         """The buffer's state, and which chunks its rows are of."""
-        rows = [list(entry) for entry in self._rows.items()]
-        return {"buffer": self.buffer.state_dict(), "rows": rows, "gone": sorted(self._gone)}
+        return {"buffer": self.buffer.state_dict(), "rows": list(map(list, self._rows.items()))}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where another one stood."""
+        """Go on where another one stood; the chunks are loaded by their owner."""
         self.buffer.load_state_dict(state["buffer"])
         self._rows = dict(state["rows"])
-        self._gone = set(state["gone"])
 
     def close(self) -> None:
         """Close the buffer, if it can be; of what leaves now nothing is told."""

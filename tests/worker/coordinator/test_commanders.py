@@ -67,7 +67,7 @@ def config(commander=None, env=None, **policy):
 def made(first_eval=False, **kwargs):
     """A commander; without its first evaluation, which has a test of its own, by default."""
     commander = create_parallel_commander(config(**kwargs))
-    commander._clock = Clock()
+    commander.clock = Clock()
     if not first_eval:
         commander._begins_with_eval = False
     return commander
@@ -80,7 +80,7 @@ def commander():
 
 def evaluation(commander):
     """The next evaluation."""
-    commander._clock.now += INTERVAL
+    commander.clock.now += INTERVAL
     task = commander.get_collector_task()
     assert task["collector_cfg"]["eval_flag"]
     return task
@@ -204,9 +204,9 @@ def test_naive_tells_how_much_to_explore():
 def test_naive_gives_endless_tasks_new_settings_now_and_then(episodes, closed):
     commander = made(commander={"type": "naive"}, env={"collector_episode_num": episodes})
     task = commander.get_collector_task()
-    commander._clock.now += INTERVAL - 1
+    commander.clock.now += INTERVAL - 1
     assert not commander.judge_collector_finish(task.task_id, {})
-    commander._clock.now += 1
+    commander.clock.now += 1
     assert commander.judge_collector_finish(task.task_id, {}) is closed
     assert commander.judge_collector_finish(task.task_id, {"collector_done": True})
     assert not commander.judge_collector_finish("unknown", {})
@@ -345,11 +345,11 @@ def test_cheap_evaluations_come_sooner():
     commander = made(commander=dict(eval_share=0.1))
     commander.get_learner_task()
     task = evaluation(commander)
-    commander._clock.now += 0.2  # of two collectors' time, a tenth in all
+    commander.clock.now += 0.2  # of two collectors' time, a tenth in all
     commander.finish_collector_task(task["task_id"], {"reward_mean": 9.0, "policy_iter": 1})
-    commander._clock.now += 0.79
+    commander.clock.now += 0.79
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
-    commander._clock.now += 0.02
+    commander.clock.now += 0.02
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
@@ -360,11 +360,11 @@ def test_others_come_at_their_interval(took, share, goal):
     commander = made(commander=dict(eval_share=share), env=dict(stop_value=goal))
     commander.get_learner_task()
     task = evaluation(commander)
-    commander._clock.now += took
+    commander.clock.now += took
     commander.finish_collector_task(task["task_id"], {"reward_mean": 9.0, "policy_iter": 1})
-    commander._clock.now += INTERVAL - took - 0.1
+    commander.clock.now += INTERVAL - took - 0.1
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
-    commander._clock.now += 0.2
+    commander.clock.now += 0.2
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
@@ -441,15 +441,15 @@ def test_the_first_task_of_a_collector_is_an_evaluation():
     assert not second.collector_cfg.eval_flag
     info = {"eval_flag": True, "reward_mean": 500.0, "policy_iter": 0}
     assert commander.finish_collector_task(first.task_id, info) is False  # nothing was trained
-    commander._clock.now += INTERVAL - 1
+    commander.clock.now += INTERVAL - 1
     assert not commander.get_collector_task().collector_cfg.eval_flag
 
 
 def test_one_evaluation_per_interval(commander):
     commander.get_learner_task()
-    commander._clock.now += INTERVAL - 1
+    commander.clock.now += INTERVAL - 1
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
-    commander._clock.now += 1
+    commander.clock.now += 1
     task = commander.get_collector_task()
     own = task["collector_cfg"]
     assert own["eval_flag"] is True
@@ -458,7 +458,7 @@ def test_one_evaluation_per_interval(commander):
     assert own["env"]["n_evaluator_episode"] == 5
     assert own["env"]["manager"]["episode_num"] == 3
     commander.increase_collector_task_space()
-    commander._clock.now += INTERVAL
+    commander.clock.now += INTERVAL
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]  # never two at once
     commander.finish_collector_task(task["task_id"], {"reward_mean": 10.0, "eval_flag": True})
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
@@ -514,7 +514,7 @@ def test_an_evaluation_without_a_return_is_repeated(commander, reward):
     commander.get_learner_task()
     assert finish_evaluation(commander, reward) is False
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
-    commander._clock.now += 1
+    commander.clock.now += 1
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
@@ -522,7 +522,7 @@ def test_a_failed_evaluation_is_repeated(commander):
     commander.get_learner_task()
     commander.notify_fail_collector_task(evaluation(commander))
     assert not commander.get_collector_task()["collector_cfg"]["eval_flag"]
-    commander._clock.now += 1
+    commander.clock.now += 1
     assert commander.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
@@ -530,13 +530,13 @@ def test_an_evaluation_gets_the_collector_that_works_longest():
     commander = made(env={"collector_episode_num": None})
     commander.get_learner_task()
     first = commander.get_collector_task()["task_id"]
-    commander._clock.now += 1
+    commander.clock.now += 1
     second = commander.get_collector_task()["task_id"]
     assert not commander.judge_collector_finish(first, {})
-    commander._clock.now += INTERVAL - 1
+    commander.clock.now += INTERVAL - 1
     # One that is idle would have been asked at once.
     assert not commander.judge_collector_finish(second, {})
-    commander._clock.now += 0.6
+    commander.clock.now += 0.6
     assert not commander.judge_collector_finish(second, {})
     assert commander.judge_collector_finish(first, {})
     assert not commander.judge_collector_finish(second, {})
@@ -544,7 +544,7 @@ def test_an_evaluation_gets_the_collector_that_works_longest():
     commander.finish_collector_task(first, {})
     task = commander.get_collector_task()
     assert task["collector_cfg"]["eval_flag"]
-    commander._clock.now += 10 * INTERVAL
+    commander.clock.now += 10 * INTERVAL
     assert not commander.judge_collector_finish(task["task_id"], {"cur_step": 3})
 
 
@@ -553,7 +553,7 @@ def test_an_endless_collection_takes_up_new_settings_now_and_then():
     commander.get_learner_task()
     task = commander.get_collector_task()
     assert task["collector_cfg"]["env"]["manager"]["episode_num"] == math.inf
-    commander._clock.now += INTERVAL
+    commander.clock.now += INTERVAL
     commander.get_collector_task()  # the evaluation
     assert commander.judge_collector_finish(task["task_id"], {"cur_step": 10})
 
@@ -688,7 +688,7 @@ def test_goes_on_from_its_state(commander):
     open_task = commander.get_collector_task()
     commander.update_collect_progress(open_task["task_id"], {"cur_step": 500})
     finish_evaluation(commander, 50.0)
-    commander._clock.now += 2
+    commander.clock.now += 2
     state = json.loads(json.dumps(commander.state_dict()))
 
     other = made()
@@ -703,10 +703,10 @@ def test_goes_on_from_its_state(commander):
     again = other.get_learner_task()
     assert {**again, "task_id": ""} == {**learner_task, "task_id": ""}
     assert other.get_learner_task() is None
-    other._clock.now += INTERVAL - 2.1
+    other.clock.now += INTERVAL - 2.1
     assert not other.get_collector_task()["collector_cfg"]["eval_flag"]
     other.finish_collector_task(task["task_id"], {})
-    other._clock.now += 0.2
+    other.clock.now += 0.2
     assert other.get_collector_task()["collector_cfg"]["eval_flag"]
 
 
@@ -776,7 +776,7 @@ def test_a_commander_that_differs_in_one_decision():
             return reached
 
     commander = PatientCommander(config())
-    commander._clock = Clock()
+    commander.clock = Clock()
     commander.get_learner_task()
     assert not finish_evaluation(commander, 200.0)
     assert commander.get_collector_task()

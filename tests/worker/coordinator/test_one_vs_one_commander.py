@@ -42,7 +42,7 @@ def made(tmp_path, league_cfg=None, **commander):
     cfg = dict(exp_name="run", env=env, policy=deep_merge_dicts(DQNPolicy.default_config(), policy))
     commander = create_parallel_commander(EasyDict(cfg))
     commander.clock_now = 0.0
-    commander._clock = lambda: commander.clock_now
+    commander.clock = lambda: commander.clock_now
     return commander
 
 
