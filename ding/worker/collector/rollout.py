@@ -1,21 +1,32 @@
 """The acting loop: one for collectors and evaluators, serial or parallel, of any number of players.
 
-A `Rollout` lets policies act and keeps account of trajectories and episodes. How a step is
-taken and how transitions are kept is an adapter's job: `ColumnSteps` works on arrays, `RowSteps` on
-dicts of environments, for policies and managers that only know those. Evaluation is a rollout that
-keeps no transitions. What differs between collectors, when to stop and how trajectories are packed,
-is theirs.
+A `Rollout` lets policies act, keeps account of trajectories and episodes, and writes transitions
+into one `StepLog`. It works on arrays; where a policy or an env manager only knows dicts of
+environments, `RowSteps` takes the steps and a transition is an object in one column. Evaluation is
+a rollout without a log. What differs between collectors, when to stop and how trajectories are
+packed, is theirs.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ding.envs import VectorStep
-from ding.utils.errors import ConfigError
-from ding.worker.collector.column_steps import ColumnSteps
-from ding.worker.collector.row_steps import RowSteps
-from ding.worker.collector.steps import Envs, Harvest, Info, Mode, Player, RowOptions
+from ding.data import Columns, tree_take
+from ding.envs import PlayerActions, VectorStep, composite_actions
+from ding.policy import as_train_columns
+from ding.utils.errors import ConfigError, DataError
+from ding.worker.collector.row_steps import ROW_OPTIONS, RowSteps
+from ding.worker.collector.step_log import Ended, StepLog
+from ding.worker.collector.steps import (
+    NO_SEED,
+    Config,
+    Envs,
+    Harvest,
+    Info,
+    Mode,
+    Player,
+    Tree,
+)
 from ding.worker.collector.tally import Episode, Tally
 
 INF = float("inf")
@@ -26,12 +37,14 @@ class Rollout:
 
     Args:
         envs: A launched env manager.
-        players: One per player, in the order of the environments' observations.
+        players: One per player, in the order of the environments' observations; their arguments
+            and iterations may change between steps.
         battle: Whether observations, rewards and infos have a leading dimension of players.
         traj_len: Transitions after which a trajectory is complete although its episode goes on;
             infinite for whole episodes.
         keeps: Whether transitions are kept, to be harvested; without, this is an evaluation.
-        options: What asks for rows where both sides know columns.
+        options: Config of a collector, which may set some of `ROW_OPTIONS`: these ask for rows
+            where both sides know columns.
 
     Attributes:
         waiting: Transitions of each player, in complete trajectories, that were not harvested.
@@ -48,27 +61,29 @@ class Rollout:
         battle: bool = False,
         traj_len: float = INF,
         keeps: bool = True,
-        options: RowOptions = RowOptions(),
+        options: Config = {},
     ) -> None:
-        _refuse_shared_memory([player.mode for player in players])
+        modes = [player.mode for player in players]
+        _refuse_shared_memory(modes)
         self.players = players
         self.traj_len = traj_len
         self.waiting = 0
-        self._envs = envs
+        self._envs, self._battle = envs, battle
+        self._log = StepLog(envs.env_num, len(players)) if keeps else None
+        self._has_seeds = False
         # The batched core of an eval mode takes no arguments.
         takes_kwargs = keeps or not any(player.kwargs for player in players)
-        in_columns = takes_kwargs and not options and _know_columns(envs, players)
-        self._steps = (
-            ColumnSteps(envs, players, battle, keeps)
-            if in_columns
-            else RowSteps(envs, players, battle, keeps, options)
-        )
-        self._to_reset = [p.mode for p in players if not in_columns or p.mode.batched.resets]
+        in_columns = takes_kwargs and not any(map(options.get, ROW_OPTIONS))
+        in_columns = in_columns and _know_columns(envs, modes)
+        self._rows = None if in_columns else RowSteps(envs, players, battle, keeps, options)
+        self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
         self._resets = getattr(envs, "reset_count", 0)
         # Steps of each environment's running trajectory and of its episode.
         self._lengths = np.zeros((2, envs.env_num), np.int64)
         self._traj_lengths, self._episode_lengths = self._lengths
         self._longest = 0  # no running trajectory has more steps
+
+    # ------------------------------------------------------------------ acting
 
     def step(self, tally: Tally, active: np.ndarray | None = None) -> list[Episode]:
         """Act once in all ready environments.
@@ -85,8 +100,10 @@ class Rollout:
             # Somebody has begun new episodes: what ran has no end that anybody knows.
             tally.dropped += self.drop_running() * len(self.players)
             self._resets = resets
-        step = self._steps.take(active)
+        step, columns = (self._act if self._rows is None else self._rows.act)(active)
         env_ids = step.env_ids
+        if self._log is not None:
+            self._log.append(env_ids, columns)
         tally.envsteps += len(env_ids)
         all_env_ids = len(env_ids) == self._lengths.shape[1]
         self._lengths[:, slice(None) if all_env_ids else env_ids] += 1
@@ -94,6 +111,59 @@ class Rollout:
         if not step.infos and step.abnormal is None and self._longest < self.traj_len:
             return []
         return self._end_trajectories(tally, step)
+
+    def _act(self, active: np.ndarray | None) -> tuple[VectorStep, list[dict[str, Tree]]]:
+        """One call of each policy and of the env manager; what is to be kept of each player."""
+        env_ids, obs = self._envs.ready_columns()
+        if active is not None and not active[env_ids].all():
+            acts = active[env_ids]
+            env_ids, obs = env_ids[acts], tree_take(obs, acts)
+        seen = self._of_players(obs)
+        actions, kept = [], []
+        for player, own in zip(self.players, seen):
+            batched, kwargs = player.mode.batched, player.kwargs
+            if batched.recurrent:
+                kwargs = {**kwargs, "env_ids": env_ids.tolist()}
+            output = batched.forward(own, **kwargs)
+            action = _arrays(output["action"])
+            actions.append(composite_actions(action) if isinstance(action, dict) else action)
+            if len(actions[-1]) != len(env_ids):
+                raise DataError(
+                    f"the policy returned {len(actions[-1])} actions for {len(env_ids)} "
+                    "environments"
+                )
+            if self._log is not None:
+                # The observation still holds: managers write the next but one step there.
+                columns = {"action": action, "obs": own, "collect_iter": player.train_iter}
+                for name in batched.transition_outputs:
+                    columns[name] = _arrays(output[name])
+                kept.append(columns)
+        joined = np.stack(actions, axis=1).view(PlayerActions) if self._battle else actions[0]
+        step: VectorStep = self._envs.step_columns(joined, env_ids)
+        for index, columns in enumerate(kept):
+            columns["reward"] = step.reward[:, index] if self._battle else step.reward
+            columns["done"] = step.done & ~step.truncated if step.infos else step.done
+            level_seeds = self.players[index].level_seeds
+            if level_seeds is not None or self._has_seeds:
+                columns["seed"] = self._seeds(step.env_ids, level_seeds)
+        return step, kept
+
+    def _seeds(self, env_ids: np.ndarray, level_seeds: Sequence[int] | None) -> Tree:
+        if level_seeds is None:
+            return NO_SEED
+        seeds = np.asarray(level_seeds)[env_ids]
+        if self._log is not None:
+            self._log.add_missing("seed", seeds, NO_SEED)
+        self._has_seeds = True
+        return seeds
+
+    def _of_players(self, tree: Tree) -> list[Tree]:
+        """Of each player's own, ``[n, ...]``; without a battle there is no dimension of players."""
+        if not self._battle:
+            return [tree]
+        return [tree_take(tree, (slice(None), i)) for i in range(len(self.players))]
+
+    # ------------------------------------------------------------------ ends
 
     def _end_trajectories(self, tally: Tally, step: VectorStep) -> list[Episode]:
         env_ids, done = step.env_ids, step.done
@@ -105,12 +175,14 @@ class Rollout:
             failed = env_ids[step.abnormal]
             complete, done = complete & ~step.abnormal, done & ~step.abnormal
             tally.envsteps -= len(failed)
-            self._steps.forget(failed)
+            if self._log is not None:
+                self._log.forget(failed)
             self._lengths[:, failed] = 0
             self._reset_policies(failed.tolist())
         ids = env_ids[complete]
         if len(ids):
-            self._steps.complete(ids, step, complete)
+            if self._log is not None:
+                self._log.end(ids, self._of_players(tree_take(step.obs, complete)))
             self.waiting += int(self._traj_lengths[ids].sum())
             self._traj_lengths[ids] = 0
         if are_long:
@@ -135,6 +207,18 @@ class Rollout:
             for env_id in env_ids:
                 mode.reset([env_id])
 
+    def drop_running(self) -> int:
+        """Forget trajectories that are not complete; returns how many transitions of each player
+        those were."""
+        dropped = int(self._traj_lengths.sum())
+        if self._log is not None:
+            self._log.forget(slice(None))
+        self._traj_lengths[:] = 0
+        self._longest = 0
+        return dropped
+
+    # ------------------------------------------------------------------ harvest
+
     def harvest(self, train_samples: bool) -> list[Harvest]:
         """Take the completed trajectories; of players whose data nobody wants there are none.
 
@@ -146,16 +230,35 @@ class Rollout:
             them belong to each trajectory.
         """
         self.waiting = 0
-        return self._steps.harvest(train_samples)
+        ended = None if self._log is None else self._log.ended()
+        if self._log is None or ended is None:
+            return [([], []) for _ in self.players]
+        take = self._samples if self._rows is None else self._rows.samples
+        harvests = [
+            take(self._log, index, ended, train_samples) if player.wanted else ([], [])
+            for index, player in enumerate(self.players)
+        ]
+        self._log.drop_ended()
+        return harvests
 
-    def drop_running(self) -> int:
-        """Forget trajectories that are not complete; returns how many transitions of each player
-        those were."""
-        dropped = int(self._traj_lengths.sum())
-        self._steps.forget(np.arange(len(self._traj_lengths)))
-        self._traj_lengths[:] = 0
-        self._longest = 0
-        return dropped
+    def _samples(self, log: StepLog, index: int, ended: Ended, train_samples: bool) -> Harvest:
+        batched = self.players[index].mode.batched
+        lengths = ended.lengths
+        columns = log.transitions(index, ended, not train_samples or batched.takes_indexed)
+        if train_samples:
+            columns = batched.get_train_columns(columns, lengths)
+            lengths = batched.count_samples(lengths)
+        else:
+            columns["reward"] = columns["reward"][:, None]
+        return Columns(as_train_columns(columns)), lengths.tolist()
+
+
+def _arrays(value: Tree) -> Tree:
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Mapping):
+        return {name: _arrays(part) for name, part in value.items()}
+    return value.numpy()
 
 
 def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
@@ -166,12 +269,12 @@ def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
     return Episode(env_id, returns, length, infos)
 
 
-def _know_columns(envs: Envs, players: Sequence[Player]) -> bool:
+def _know_columns(envs: Envs, modes: Sequence[Mode]) -> bool:
     # Where a step answers for others than it was given, rows pair what belongs together by id.
     return (
         getattr(envs, "in_lockstep", True)
         and getattr(envs, "supports_columns", False)
-        and all(getattr(player.mode, "batched", None) is not None for player in players)
+        and all(getattr(mode, "batched", None) is not None for mode in modes)
     )
 
 

@@ -11,19 +11,23 @@ from ding.envs import BaseEnvTimestep, VectorStep, WholeAction
 from ding.torch_utils import to_ndarray, to_tensor
 from ding.utils.errors import DataError
 from ding.worker.collector.base_serial_collector import to_tensor_transitions
+from ding.worker.collector.step_log import Ended, StepLog
 from ding.worker.collector.steps import (
     NO_SEED,
+    Config,
     Envs,
     Harvest,
     Info,
-    Mode,
     Player,
-    RowOptions,
     Samples,
     Tree,
 )
 
-Transition: TypeAlias = dict[str, Tree]
+#: What a collector's config may ask for that is done to transitions one by one: tensors of
+#: observations before the policy sees them, copies of observations, and rewards of each finished
+#: trajectory that the env manager rewrites.
+ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
+
 #: By env id; observations are of one player, or of all.
 ByEnv: TypeAlias = Mapping[int, Any]
 #: For each player what it saw, its output, and the iteration of its policy.
@@ -31,47 +35,62 @@ Acted: TypeAlias = Sequence[tuple[Tree, Info, int]]
 
 
 class RowSteps:
-    """`ColumnSteps` whose transitions go, as dicts, into one list per environment and player.
-
-    Of the steps that it takes, ``obs`` and ``reward`` are empty.
+    """Takes the steps of a `Rollout`; of each player a transition is a dict in the column ``row``.
 
     Args:
-        options: What is done to transitions one by one.
+        envs: A launched env manager.
+        players: Their policies, arguments and iterations, which may change between steps.
+        battle: Whether observations, rewards and infos have a leading dimension of players.
+        keeps: Whether transitions are kept at all.
+        options: Which of `ROW_OPTIONS` are set.
     """
 
     def __init__(
-        self,
-        envs: Envs,
-        players: Sequence[Player],
-        battle: bool,
-        keeps: bool,
-        options: RowOptions,
+        self, envs: Envs, players: Sequence[Player], battle: bool, keeps: bool, options: Config
     ) -> None:
         self._envs, self._players = envs, players
         self._battle, self._keeps = battle, keeps
-        self._options = options
+        self._transforms, self._copies, self._shapes = map(options.get, ROW_OPTIONS)
         self._knows_seeds = False
         # By env id, until the environment answers.
         self._acted: dict[int, Acted] = {}
-        self._running = [self._new_trajectories() for _ in range(envs.env_num)]
-        self._completed: list[list[Sequence[Transition]]] = [[] for _ in players]
 
-    # ------------------------------------------------------------------ acting
+    def act(self, active: np.ndarray | None) -> tuple[VectorStep, list[dict[str, Tree]]]:
+        """Act in all ready environments, or those `active`.
 
-    def take(self, active: np.ndarray | None) -> VectorStep:
+        Returns:
+            The step, without observations and rewards, and the transitions of each player.
+        """
         obs = _ready_rows(self._envs)
         if active is not None:
             obs = {env_id: value for env_id, value in obs.items() if active[env_id]}
-        if self._options.deepcopy_obs or (
-            self._keeps and getattr(self._envs, "ready_obs_changes", False)
-        ):
+        if self._copies or (self._keeps and getattr(self._envs, "ready_obs_changes", False)):
             obs = copy.deepcopy(obs)
-        if self._options.transform_obs:
+        if self._transforms:
             obs = to_tensor(obs, dtype=None)
-        actions = self._act(obs)
-        return self._vector_step(_step_rows(self._envs, actions))
+        timesteps = _step_rows(self._envs, self._actions(obs))
+        env_ids = np.fromiter(timesteps, np.int64)
+        done, abnormal = np.zeros((2, len(env_ids)), bool)
+        rows = np.empty((len(self._players), len(env_ids)), object)
+        infos = {}
+        for position, (env_id, timestep) in enumerate(timesteps.items()):
+            acted = self._acted.pop(env_id, None)
+            # Without: the answer to an action from before a reset.
+            abnormal[position] = acted is None or _is_abnormal(timestep)
+            if acted is None or abnormal[position]:
+                continue
+            done[position] = np.all(timestep.done)
+            if done[position]:
+                infos[env_id] = timestep.info
+            if self._keeps:
+                for own, transition in zip(rows, self._transitions(env_id, timestep, acted)):
+                    own[position] = transition
+        nothing = np.zeros(0)
+        failed = abnormal if abnormal.any() else None
+        step = VectorStep(env_ids, {}, nothing, done, ~done, failed, infos)
+        return step, [{"obs": {}, "row": own} for own in rows]
 
-    def _act(self, obs: ByEnv) -> ByEnv:
+    def _actions(self, obs: ByEnv) -> ByEnv:
         seen = [self._of_player(obs, index) for index in range(len(self._players))]
         # None may be ready: then the answers to earlier actions are waited for.
         outputs = [
@@ -93,32 +112,14 @@ class RowSteps:
             return {i: [_row_action(output[i]["action"]) for output in outputs] for i in obs}
         return {i: _row_action(outputs[0][i]["action"]) for i in obs}
 
-    def _vector_step(self, timesteps: ByEnv) -> VectorStep:
-        """What `timesteps` say, in columns; transitions of those that count are kept."""
-        env_ids = np.fromiter(timesteps, np.int64)
-        done, abnormal = np.zeros((2, len(env_ids)), bool)
-        infos = {}
-        for position, (env_id, timestep) in enumerate(timesteps.items()):
-            acted = self._acted.pop(env_id, None)
-            # Without: the answer to an action from before a reset.
-            abnormal[position] = acted is None or _is_abnormal(timestep)
-            if acted is None or abnormal[position]:
-                continue
-            done[position] = np.all(timestep.done)
-            if done[position]:
-                infos[env_id] = timestep.info
-            if self._keeps:
-                self._keep(env_id, timestep, acted)
-        nothing = np.zeros(0)
-        failed = abnormal if abnormal.any() else None
-        return VectorStep(env_ids, nothing, nothing, done, ~done, failed, infos)
-
     def _of_player(self, obs: ByEnv, index: int) -> ByEnv:
         return {i: value[index] for i, value in obs.items()} if self._battle else obs
 
-    # ------------------------------------------------------------------ trajectories
-
-    def _keep(self, env_id: int, timestep: BaseEnvTimestep, acted: Acted) -> None:
+    def _transitions(
+        self, env_id: int, timestep: BaseEnvTimestep, acted: Acted
+    ) -> list[dict[str, Tree]]:
+        """What has become of an action, for each player."""
+        transitions = []
         for index, (player, (own, output, train_iter)) in enumerate(zip(self._players, acted)):
             own_timestep = _of_one(timestep, index) if self._battle else timestep
             transition = player.mode.process_transition(own, output, own_timestep)
@@ -126,43 +127,28 @@ class RowSteps:
             if player.level_seeds is not None:
                 self._knows_seeds = True
                 transition["seed"] = player.level_seeds[env_id]
-            self._running[env_id][index].append(transition)
+            transitions.append(transition)
+        return transitions
 
-    def complete(self, env_ids: np.ndarray, step: VectorStep, which: np.ndarray) -> None:
-        for env_id in env_ids.tolist() if self._keeps else ():
-            for completed, trajectory in zip(self._completed, self._running[env_id]):
-                for transition in trajectory if self._knows_seeds else ():
-                    transition.setdefault("seed", NO_SEED)
-                rows = to_tensor_transitions(trajectory, not self._options.deepcopy_obs)
-                if self._options.reward_shaping:
-                    rows = self._envs.reward_shaping(env_id, rows)
-                completed.append(rows)
-            self._running[env_id] = self._new_trajectories()
-
-    def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
-        for env_id in env_ids:
-            self._running[env_id] = self._new_trajectories()
-
-    def _new_trajectories(self) -> list[list[Transition]]:
-        return [[] for _ in self._players]
-
-    def harvest(self, train_samples: bool) -> list[Harvest]:
-        completed, self._completed = self._completed, [[] for _ in self._players]
-        return [
-            _joined(own, player.mode if train_samples else None) if player.wanted else ([], [])
-            for player, own in zip(self._players, completed)
-        ]
-
-
-def _joined(trajectories: Sequence[Sequence[Transition]], mode: Mode | None) -> Harvest:
-    """Transitions, or the training samples that a policy's mode makes of them."""
-    samples: Samples = []
-    lengths = []
-    for trajectory in trajectories:
-        rows = trajectory if mode is None else mode.get_train_sample(trajectory)
-        samples.extend(rows)
-        lengths.append(len(rows))
-    return samples, lengths
+    def samples(self, log: StepLog, index: int, ended: Ended, train_samples: bool) -> Harvest:
+        """Transitions of a player's trajectories, or the samples that its policy makes of them."""
+        transitions = log.transitions(index, ended)["row"].tolist()
+        mode, stop = self._players[index].mode, 0
+        samples: Samples = []
+        counts = []
+        for env_id, length in zip(ended.env_ids.tolist(), ended.lengths.tolist()):
+            start, stop = stop, stop + length
+            trajectory = transitions[start:stop]
+            for transition in trajectory if self._knows_seeds else ():
+                transition.setdefault("seed", NO_SEED)
+            rows = to_tensor_transitions(trajectory, not self._copies)
+            if self._shapes:
+                rows = self._envs.reward_shaping(env_id, rows)
+            if train_samples:
+                rows = mode.get_train_sample(rows)
+            samples.extend(rows)
+            counts.append(len(rows))
+        return samples, counts
 
 
 def _of_one(timestep: BaseEnvTimestep, index: int) -> BaseEnvTimestep:

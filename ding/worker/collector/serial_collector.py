@@ -24,7 +24,6 @@ from ding.worker.collector.steps import (
     Player,
     PlayersKwargs,
     Result,
-    RowOptions,
     Samples,
     State,
 )
@@ -172,8 +171,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._began = time.monotonic()
         if self._rollout is None:
             players = [Player(mode) for mode in self._policies]
-            options = RowOptions.of(self._cfg)
-            self._rollout = Rollout(self._env, players, battle=self.battle, options=options)
+            self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)
             self._statistics = RunStatistics.of(self._env, self._policies)
         if self._statistics is not None:
             self._statistics.take_up()

@@ -1,15 +1,32 @@
 """What environments did, step by step, in preallocated columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ding.data import tree_map
+from ding.data import IndexedColumn, tree_map
 from ding.utils.errors import DataError
 from ding.worker.collector.steps import Tree
 
 #: Steps of all environments that are kept before their room is needed.
 _MIN_ROWS = 24
+
+
+class Ended(NamedTuple):
+    """Trajectories that ended, in the order in which they did.
+
+    Attributes:
+        cells: Of their transitions, one trajectory after the other, int64 ``[N]``.
+        following: Those of the next observations, int64 ``[N]``.
+        lengths: Transitions of each trajectory, int64 ``[M]``.
+        env_ids: Environment of each trajectory, int64 ``[M]``.
+    """
+
+    cells: np.ndarray
+    following: np.ndarray
+    lengths: np.ndarray
+    env_ids: np.ndarray
 
 
 class StepLog:
@@ -83,7 +100,7 @@ class StepLog:
         self._ended.append((env_ids, self._starts[env_ids], finals, self._rows))
         self._starts[env_ids] = self._rows
 
-    def forget(self, env_ids: Sequence[int] | np.ndarray) -> None:
+    def forget(self, env_ids: np.ndarray | slice) -> None:
         """Forget the running trajectories of environments."""
         self._starts[env_ids] = self._rows
 
@@ -102,48 +119,51 @@ class StepLog:
 
     # ------------------------------------------------------------------ out
 
-    def ended(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """The transitions of trajectories that ended, in the order in which they did.
-
-        Returns:
-            Cells of the transitions, those of the next observations, int64 ``[N]`` each, and the
-            lengths of the trajectories, int64 ``[M]``; ``None`` if none has ended.
-        """
+    def ended(self) -> Ended | None:
+        """The trajectories that ended since `drop_ended`; ``None`` if there are none."""
         if not self._ended:
             return None
         *parts, stops = zip(*self._ended)
-        env_ids, starts, finals = (np.concatenate(part) for part in parts)
-        rows = np.repeat(stops, [len(part) for part in parts[0]]) - starts
-        ends = rows.cumsum()
+        env_ids, starts, finals = map(np.concatenate, parts)
+        lengths = np.repeat(stops, list(map(len, parts[0]))) - starts
+        ends = lengths.cumsum()
         place = np.arange(ends[-1])
         place *= self._env_num
-        place += np.repeat((starts - (ends - rows)) * self._env_num + env_ids, rows)
-        cells, lengths = self._grid.reshape(-1).take(place), rows
+        place += np.repeat((starts - (ends - lengths)) * self._env_num + env_ids, lengths)
+        cells = self._grid.reshape(-1).take(place)
         if cells.min() < 0:  # some have paused
             acted = cells >= 0
-            lengths = np.add.reduceat(acted, ends - rows, dtype=np.int64)
+            lengths = np.add.reduceat(acted, ends - lengths, dtype=np.int64)
             cells, ends = cells[acted], lengths.cumsum()
         following = np.empty_like(cells)
         following[:-1] = cells[1:]
         following[ends - 1] = finals
-        return cells, following, lengths
+        return Ended(cells, following, lengths, env_ids)
 
-    def columns(self, player: int) -> dict[str, Tree]:
-        """Views of a player's columns, nested or not: ``[cells, ...]``."""
-        used = self._used
-        return {
-            name: tree_map(lambda leaf: leaf[:used], col)
-            for name, col in self._players[player].items()
-        }
-
-    def drop_ended(self, given: Iterable[int] = ()) -> None:
-        """Forget all trajectories but the running ones.
+    def transitions(self, player: int, ended: Ended, indexed: bool = False) -> dict[str, Tree]:
+        """A player's columns of trajectories that ended, ``[N, ...]``, with ``next_obs``.
 
         Args:
-            given: Players whose observations others have now: they stay as they are.
+            indexed: Give both observations as `IndexedColumn`, over memory that is not written to
+                any more.
         """
+        columns = dict(self._players[player])
+        obs = columns.pop("obs")
+        columns = tree_map(lambda leaf: leaf.take(ended.cells, axis=0), columns)
+
+        def at(cells: np.ndarray) -> Tree:
+            if not indexed:
+                return tree_map(lambda leaf: leaf.take(cells, axis=0), obs)
+            return tree_map(lambda leaf: IndexedColumn(leaf[: self._used], cells), obs)
+
+        columns["obs"], columns["next_obs"] = at(ended.cells), at(ended.following)
+        if indexed:
+            self._given.add(player)
+        return columns
+
+    def drop_ended(self) -> None:
+        """Forget all trajectories but the running ones."""
         self._ended = []
-        self._given.update(given)
         # As many are moved as came since then, at most.
         if self._used > 2 * self._kept + _MIN_ROWS * self._env_num:
             self._compact()
@@ -169,6 +189,8 @@ class StepLog:
                 def moved(leaf: np.ndarray, is_given: bool = is_given) -> np.ndarray:
                     to = np.empty_like(leaf) if is_given else leaf
                     to[: len(cells)] = leaf.take(cells, axis=0)
+                    if leaf.dtype == object:  # rows that nobody else may need
+                        to[len(cells) :] = None
                     return to
 
                 stored[name] = tree_map(moved, column)

@@ -60,26 +60,3 @@ class Player:
     train_iter: int = 0
     level_seeds: Sequence[int] | None = None
     wanted: bool = True
-
-
-@dataclass(frozen=True)
-class RowOptions:
-    """What is done to transitions one by one, and so asks for rows.
-
-    Attributes:
-        transform_obs: Make tensors of observations before the policy sees them.
-        deepcopy_obs: Copy observations when they come from the environments.
-        reward_shaping: Let the env manager rewrite the rewards of each finished trajectory.
-    """
-
-    transform_obs: bool = False
-    deepcopy_obs: bool = False
-    reward_shaping: bool = False
-
-    @classmethod
-    def of(cls, cfg: Config) -> "RowOptions":
-        """Those that a collector's config sets."""
-        return cls(**{name: bool(cfg.get(name, False)) for name in cls.__dataclass_fields__})
-
-    def __bool__(self) -> bool:
-        return self.transform_obs or self.deepcopy_obs or self.reward_shaping

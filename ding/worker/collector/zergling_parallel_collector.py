@@ -20,7 +20,7 @@ from ding.worker.collector.parts_cache import LentPolicy
 from ding.worker.collector.rollout import INF, Rollout
 from ding.worker.collector.run_statistics import RunStatistics, freeze_statistics
 from ding.worker.collector.serial_collector import attribute, trajectory_length
-from ding.worker.collector.steps import Config, Mode, Player, RowOptions, State
+from ding.worker.collector.steps import Config, Mode, Player, State
 from ding.worker.collector.tally import Tally
 
 #: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
@@ -165,7 +165,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             battle=len(modes) > 1,
             traj_len=traj_len,
             keeps=not self._evaluate,
-            options=RowOptions.of({} if self._evaluate else self._cfg),
+            options={} if self._evaluate else self._cfg,
         )
 
     # ------------------------------------------------------------------ step

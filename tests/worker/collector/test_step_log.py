@@ -9,7 +9,16 @@ EVERYONE = np.arange(2)
 
 
 def put(log, *players, env_ids=EVERYONE):
-    log.append(env_ids, players)
+    log.append(env_ids, [{"obs": np.zeros(len(env_ids)), **own} for own in players])
+
+
+def ended(log, player=0, **kwargs):
+    """What there is of all trajectories, ended now or before, one after the other."""
+    return log.transitions(player, log.ended(), **kwargs)
+
+
+def end(log, *finals, env_ids=EVERYONE):
+    log.end(env_ids, finals or [np.zeros(len(env_ids))])
 
 
 @pytest.mark.parametrize(
@@ -25,10 +34,11 @@ def put(log, *players, env_ids=EVERYONE):
 def test_a_column_becomes_as_wide_as_its_values_need(first, later, nested):
     log = StepLog(2)
     for values in (first, later, first):
-        put(log, {"obs": {"x": values} if nested else values, "other": np.zeros(2)})
-    found = log.columns(0)["obs"]
+        put(log, {"a": {"x": values} if nested else values, "other": np.zeros(2)})
+    end(log)
+    found = ended(log)["a"]
     found = found["x"] if nested else found
-    np.testing.assert_array_equal(found, [*first, *later, *first])
+    np.testing.assert_array_equal(found.reshape(2, 3).T, [first, later, first])
 
 
 def test_steps_from_before_a_column_came_get_what_stands_for_missing():
@@ -37,25 +47,30 @@ def test_steps_from_before_a_column_came_get_what_stands_for_missing():
     seeds = np.array([7, 8])
     log.add_missing("seed", seeds, -1)
     put(log, {"a": np.ones(2), "seed": seeds})
-    assert log.columns(0)["seed"].tolist() == [-1, -1, 7, 8]
+    end(log)
+    assert ended(log)["seed"].tolist() == [-1, 7, -1, 8]
 
 
 def test_columns_that_come_and_go_are_refused():
     log = StepLog(2)
     put(log, {"a": np.zeros(2), "b": np.zeros(2)})
-    with pytest.raises(DataError, match="columns a, c came after 2 transitions of a, b"):
+    with pytest.raises(DataError, match="columns obs, a, c came after 2 transitions of obs, a, b"):
         put(log, {"a": np.zeros(2), "c": np.zeros(2)})
-    with pytest.raises(DataError, match="columns a came after 2 transitions of a, b"):
+    with pytest.raises(DataError, match="columns obs, a came after 2 transitions of obs, a, b"):
         put(log, {"a": np.zeros(2)})
     put(log, {"a": np.ones(2), "b": np.ones(2)})
-    assert log.columns(0)["b"].tolist() == [0, 0, 1, 1]
+    end(log)
+    assert ended(log)["b"].tolist() == [0, 1, 0, 1]
 
 
 def test_players_have_columns_of_their_own():
     log = StepLog(2, players=2)
     put(log, {"obs": np.array([1, 2])}, {"obs": np.array([3.5, 4.5]), "logit": np.zeros((2, 3))})
-    assert [list(log.columns(player)) for player in (0, 1)] == [["obs"], ["obs", "logit"]]
-    assert log.columns(1)["obs"].tolist() == [3.5, 4.5]
+    end(log, np.array([5, 6]), np.array([7.5, 8.5]))
+    own, other = ended(log, 0), ended(log, 1)
+    assert set(own) == {"obs", "next_obs"}
+    assert set(other) == {"obs", "next_obs", "logit"}
+    assert (other["obs"].tolist(), other["next_obs"].tolist()) == ([3.5, 4.5], [7.5, 8.5])
 
 
 def test_observations_that_were_given_away_stay_as_they_are():
@@ -63,19 +78,17 @@ def test_observations_that_were_given_away_stay_as_they_are():
     given_away = []
     for now in begun:
         put(log, {"obs": np.array([now, -now])})
-        log.end(np.array([0]), [np.array([now + 1])])
-        at, following, lengths = log.ended()
-        obs = log.columns(0)["obs"]
-        given_away.append((obs, at, following))
-        log.drop_ended(given=[0])
-    for now, (obs, at, following) in zip(begun, given_away):
-        assert (obs[at].tolist(), obs[following].tolist()) == ([now], [now + 1])
-    log.end(np.array([1]), [np.array([-100.0])])
-    at, following, lengths = log.ended()
-    obs = log.columns(0)["obs"]
-    assert obs[at].tolist() == (-begun).tolist()
-    assert obs[following].tolist() == (-begun - 1).tolist()
-    assert lengths.tolist() == [100]
+        end(log, np.array([now + 1]), env_ids=EVERYONE[:1])
+        found = ended(log, indexed=True)
+        given_away.append((found["obs"], found["next_obs"]))
+        log.drop_ended()
+    for now, pair in zip(begun, given_away):
+        assert [column.gathered().tolist() for column in pair] == [[now], [now + 1]]
+    end(log, np.array([-100.0]), env_ids=EVERYONE[1:])
+    found = ended(log)
+    assert found["obs"].tolist() == (-begun).tolist()
+    assert found["next_obs"].tolist() == (-begun - 1).tolist()
+    assert log.ended().lengths.tolist() == [100]
 
 
 def test_there_is_room_for_no_more_than_what_runs():
@@ -84,8 +97,9 @@ def test_there_is_room_for_no_more_than_what_runs():
     for _ in range(1000):
         log.append(np.arange(8), [{"obs": np.zeros((8, 100))}])
         log.end(np.arange(1, 8), [np.zeros((7, 100))])
-        log.drop_ended(given=[0])
-    assert log.columns(0)["obs"].base.nbytes < 8 * 1000 * 100 * 8 * 3 / 4
+        source = ended(log, indexed=True)["obs"].source
+        log.drop_ended()
+    assert source.base.nbytes < 8 * 1000 * 100 * 8 * 3 / 4
 
 
 class Reference:
@@ -126,24 +140,28 @@ def test_whoever_acts_and_ends_trajectories_are_whole(data, env_num, steps):
             expected.running[i] = []
             expected.obs[i] = (i, expected.obs[i][1] + 1, 0)
         if data.draw(st.booleans()) and (found := log.ended()) is not None:
-            cells, following, lengths = found
-            columns = log.columns(0)
-            pairs = zip(columns["obs"][cells].tolist(), columns["obs"][following].tolist())
+            indexed = data.draw(st.booleans())
+            columns = log.transitions(0, found, indexed)
+            both = [columns[name] for name in ("obs", "next_obs")]
+            both = [column.gathered() if indexed else column for column in both]
+            pairs = zip(*(column.tolist() for column in both))
             steps_of = [step for one in expected.ended for step in one]
             assert [(tuple(a), tuple(b)) for a, b in pairs] == steps_of
-            assert lengths.tolist() == [len(one) for one in expected.ended]
+            assert found.lengths.tolist() == [len(one) for one in expected.ended]
+            assert found.env_ids.tolist() == [one[0][0][0] for one in expected.ended]
             rewards = [before[0] * 1.5 for before, _ in steps_of]
-            assert columns["reward"][cells].tolist() == rewards
-            log.drop_ended(given=[0] if data.draw(st.booleans()) else [])
+            assert columns["reward"].tolist() == rewards
+            log.drop_ended()
             expected.ended = []
 
 
 def test_whoever_stays_away_keeps_nothing():
     log = StepLog(2)
-    put(log, {"obs": np.zeros(2)})
-    log.end(EVERYONE, [np.zeros(2)])
+    put(log, {})
+    end(log)
     for _ in range(500):
-        put(log, {"obs": np.zeros(1)}, env_ids=np.array([0]))
-        log.end(np.array([0]), [np.zeros(1)])
+        put(log, {}, env_ids=EVERYONE[:1])
+        end(log, env_ids=EVERYONE[:1])
+        source = ended(log, indexed=True)["obs"].source
         log.drop_ended()
-        assert len(log.columns(0)["obs"]) < 100
+        assert len(source) < 100
