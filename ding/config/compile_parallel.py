@@ -31,7 +31,7 @@ from ding.config.notes import Notes
 from ding.config.parts import find_parts
 from ding.config.save import save_run_config
 from ding.config.shapes import settle_model
-from ding.config.system import complete_system
+from ding.config.system import complete_system, kind_of
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
@@ -204,6 +204,6 @@ def _give_ports(system: EasyDict, coordinator: Any, learner: Any, collector: Any
     if coordinator is not None:
         system.coordinator.port = coordinator
     for kind, first in (("learner", learner), ("collector", collector)):
-        names = [name for name in system if name.rstrip("0123456789") == kind and name != kind]
+        names = [name for name in system if kind_of(name) == kind != name]
         for offset, name in enumerate(names if first is not None else []):
             system[name].port = first + offset if first else first

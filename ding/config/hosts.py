@@ -10,7 +10,6 @@ from easydict import EasyDict
 from ding.config.slurm_nodes import job_nodes
 from ding.config.system import aggregator_of, kind_of, worker_entry, worker_names
 from ding.utils import find_free_port, find_free_port_slurm, node_to_host
-from ding.utils.errors import ConfigError
 from ding.utils.k8s_helper import (
     DEFAULT_K8S_AGGREGATOR_MASTER_PORT,
     DEFAULT_K8S_AGGREGATOR_SLAVE_PORT,
@@ -27,6 +26,8 @@ _LOCAL = ("", "localhost", LOOPBACK, _EVERYWHERE)
 OPEN_PORTS = ("auto", 0, None)
 
 Hosts = str | Sequence[str] | None
+#: A host to a port there, or to ``auto``.
+_ChoosePort = Callable[[str], int | str]
 
 
 def set_system_cfg(cfg: EasyDict) -> EasyDict:
@@ -54,12 +55,7 @@ def set_host_port(
         learner_host: Those of the learners, in turn: a list, or separated by commas.
         collector_host: Those of the collectors, likewise.
     """
-    taken: set[int] = set()
-
-    def free(host: str) -> int | str:
-        return _free_port(host, taken) if is_local(host) else "auto"
-
-    return _place(cfg, coordinator_host, learner_host, collector_host, free)
+    return _place(cfg, coordinator_host, learner_host, collector_host, _free_port)
 
 
 def set_host_port_slurm(
@@ -73,20 +69,17 @@ def set_host_port_slurm(
         learner_node: Nodes of the learners, in turn.
         collector_node: Nodes of the collectors, in turn.
     """
-    nodes = {}
-    for node in [*_listed(learner_node), *_listed(collector_node)]:
-        nodes[node_to_host(node)] = node
-    taken: set[int] = set()
+    nodes = {node_to_host(n): n for n in [*_listed(learner_node), *_listed(collector_node)]}
 
-    def free(host: str) -> int | str:
-        if is_local(host):
-            return _free_port(host, taken)
-        return find_free_port_slurm(nodes[host]) if host in nodes else "auto"
+    def free_port(host: str) -> int | str:
+        if host in nodes and not is_local(host):
+            return find_free_port_slurm(nodes[host])
+        return _free_port(host)
 
     learners, collectors = (
         [node_to_host(node) for node in _listed(given)] for given in (learner_node, collector_node)
     )
-    return _place(cfg, coordinator_host, learners, collectors, free)
+    return _place(cfg, coordinator_host, learners, collectors, free_port)
 
 
 def set_host_port_k8s(
@@ -199,12 +192,10 @@ def reachable(host: str | None) -> str:
 
 
 def _transform(cfg: dict, place: Callable[..., EasyDict], *where: Any) -> EasyDict:
-    done = EasyDict(cfg)
-    set_system_cfg(done)
+    done = set_system_cfg(EasyDict(cfg))
     place(done, *where)
     fill_tables(done)
-    if isinstance(cfg, dict):
-        cfg.update(done)
+    cfg.update(done)
     return done
 
 
@@ -228,27 +219,18 @@ def place_joining(
         coordinator_host = coordinator_host or get_ip()
         nodes = _nodes_for(cfg, _listed(learner_host), _listed(collector_host))
         learner_host, collector_host = ([node_to_host(node) for node in each] for each in nodes)
-    _place(cfg, coordinator_host, learner_host, collector_host, lambda host: "auto")
-    taken: set[int] = set()
-    for entry in (
-        cfg.system.coordinator,
-        *(cfg.system[name].master for name in _workers(cfg, "learner_aggregator")),
-    ):
-        if entry.port in OPEN_PORTS:
-            local = is_local(entry.host)
-            entry.port = _free_port(entry.host, taken) if local else DEFAULT_K8S_COORDINATOR_PORT
+
+    def joined_port(host: str) -> int | str:
+        return find_free_port(host) if is_local(host) else DEFAULT_K8S_COORDINATOR_PORT
+
+    hosts = coordinator_host, learner_host, collector_host
+    _place(cfg, *hosts, lambda host: "auto", joined_port)
     fill_tables(cfg)
 
 
 def fill_tables(cfg: EasyDict) -> None:
-    """Tell the coordinator of the workers, or these of the coordinator, in place."""
-    point_workers(cfg)
-    set_learner_interaction_for_coordinator(cfg)
-    set_collector_interaction_for_coordinator(cfg)
-
-
-def point_workers(cfg: EasyDict) -> None:
-    """Tell the workers where to join: those whose own port nobody knows beforehand."""
+    """Tell the coordinator of the workers, and those whose own port nobody knows beforehand where
+    to join, in place."""
     system = cfg.system
     for name in _workers(cfg):
         aggregator = aggregator_of(name, system)
@@ -256,6 +238,8 @@ def point_workers(cfg: EasyDict) -> None:
         port = master.get("port")
         if system[name].port in OPEN_PORTS and port not in OPEN_PORTS:
             system[name].coordinator = [reachable(master.host), port]
+    set_learner_interaction_for_coordinator(cfg)
+    set_collector_interaction_for_coordinator(cfg)
 
 
 def _place(
@@ -263,37 +247,40 @@ def _place(
     coordinator_host: Hosts,
     learner_host: Hosts,
     collector_host: Hosts,
-    free_port: Callable[[str], int | str],
+    free_port: _ChoosePort,
+    joined_port: _ChoosePort | None = None,
 ) -> EasyDict:
+    """Give each part the next of its hosts, and a port if it has none.
+
+    Args:
+        free_port: Chooses the port of a worker at a host.
+        joined_port: That of a coordinator or aggregator, if it is another.
+    """
     system = cfg.system
-    coordinator = system.coordinator
-    hosts = _listed(coordinator_host)
-    coordinator.host = hosts[0] if hosts else coordinator.host or LOOPBACK
-    if coordinator.port in OPEN_PORTS:
-        coordinator.port = free_port(coordinator.host)
+
+    def place(entry: EasyDict, host: str | None, choose: _ChoosePort) -> None:
+        entry.host = host or entry.get("host") or LOOPBACK
+        if entry.get("port", "auto") in OPEN_PORTS:
+            entry.port = choose(entry.host)
+
+    place(system.coordinator, next(iter(_listed(coordinator_host)), None), joined_port or free_port)
     for kind, given in (
         *(("learner", learner_host), ("learner_aggregator", learner_host)),
         ("collector", collector_host),
     ):
         turn = itertools.cycle(_listed(given) or [None])
         for name in _workers(cfg, kind):
-            entry, host = system[name], next(turn)
-            entry.host = host or entry.host or LOOPBACK
-            if entry.port in OPEN_PORTS:
-                entry.port = free_port(entry.host)
-            if kind == "learner_aggregator" and "master" not in entry:
-                entry.master = EasyDict(host=entry.host, port=free_port(entry.host))
+            entry = system[name]
+            place(entry, next(turn), free_port)
+            if kind == "learner_aggregator":
+                master = entry.setdefault("master", EasyDict(host=entry.host))
+                place(master, None, joined_port or free_port)
     return cfg
 
 
-def _free_port(host: str, taken: set[int]) -> int:
-    """A free port that was not given out before."""
-    for _ in range(100):
-        port = find_free_port(host)
-        if port not in taken:
-            taken.add(port)
-            return port
-    raise ConfigError(f"found no free port on {host}")
+def _free_port(host: str) -> int | str:
+    """A free port of this machine; on others they are chosen when a part starts."""
+    return find_free_port(host) if is_local(host) else "auto"
 
 
 def _table(cfg: EasyDict, names: list[str]) -> EasyDict:
