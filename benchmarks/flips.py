@@ -36,7 +36,7 @@ from ding.torch_utils import read_weights, write_weights
 from ding.torch_utils.tensor_file import write_tensors
 from ding.utils import read_file, save_file
 from ding.utils.errors import DingError
-from ding.utils.fact_file import read_facts, write_facts
+from ding.utils.file_helper import read_facts, write_facts
 from ding.utils.shared_folder import SharedFolder
 from ding.worker.coordinator.coordinator_state import CoordinatorState
 from ding.worker.replay_buffer import AdvancedReplayBuffer
@@ -127,7 +127,7 @@ def _in(folder_and_name: Callable[[SharedFolder, str], Any]) -> Callable[[str], 
 
 def _facts(path: str) -> Any:
     heard = _Heard()
-    logger = logging.getLogger("ding.utils.fact_file")
+    logger = logging.getLogger("ding.utils.file_helper")
     logger.addHandler(heard)
     try:
         found = read_facts(path)

@@ -6,8 +6,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import at
-from ding.config.notes import Notes
+from ding.config.check import Notes, at
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 

@@ -11,7 +11,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.adapt import adapt, settle_twins, take_old_names
-from ding.config.check import KeyChecker, Problems, at, require
+from ding.config.check import KeyChecker, Notes, Problems, at, require
 from ding.config.contradictions import find_contradictions
 from ding.config.defaults import (
     defaults_of,
@@ -21,8 +21,6 @@ from ding.config.defaults import (
     open_paths,
 )
 from ding.config.known_keys import COUNTS, CREATE_SECTIONS, SILENT
-from ding.config.notes import Notes
-from ding.config.origins import add_origins
 from ding.config.parts import (
     Parts,
     default_config,
@@ -32,6 +30,7 @@ from ding.config.parts import (
 )
 from ding.config.save import save_run_config
 from ding.config.shapes import settle_model
+from ding.config.source import add_origins
 from ding.utils import (
     ENV_REGISTRY,
     broadcast_object_list,
@@ -40,7 +39,7 @@ from ding.utils import (
     get_world_size,
 )
 from ding.utils.errors import ConfigError
-from ding.utils.run_lock import is_locked
+from ding.utils.run_claims import is_locked
 from ding.utils.run_log import never_began
 from ding.worker import BaseLearner, IBuffer, InteractionSerialEvaluator, ISerialCollector
 

@@ -1,5 +1,6 @@
 """Completing the three parts of a parallel config."""
 
+import copy
 import logging
 import os
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import Problems, at
+from ding.config.check import Notes, Problems, at
 from ding.config.compile import (
     Strict,
     check_create,
@@ -18,7 +19,6 @@ from ding.config.compile import (
     require_envs,
     use_command_mode,
 )
-from ding.config.engines import settle_engine
 from ding.config.hosts import (
     fill_tables,
     parallel_transform,
@@ -27,11 +27,11 @@ from ding.config.hosts import (
     place_joining,
     set_system_cfg,
 )
-from ding.config.notes import Notes
 from ding.config.parts import find_parts
 from ding.config.save import save_run_config
 from ding.config.shapes import settle_model
-from ding.config.system import complete_system, kind_of
+from ding.config.system import complete_system, kind_of, settle_engine
+from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError
 
 _logger = logging.getLogger(__name__)
@@ -207,3 +207,25 @@ def _give_ports(system: EasyDict, coordinator: Any, learner: Any, collector: Any
         names = [name for name in system if kind_of(name) == kind != name]
         for offset, name in enumerate(names if first is not None else []):
             system[name].port = first + offset if first else first
+
+
+_PARALLEL_ONLY = ("collector", "commander", "comm_learner", "comm_collector", "league")
+
+
+def is_parallel(create: Any) -> bool:
+    """Whether a ``create_config`` names parts of parallel mode."""
+    return isinstance(create, Mapping) and (
+        "comm_collector" in create or at(create, "collector.type") in PARALLEL_COLLECTOR_REGISTRY
+    )
+
+
+def serial_form(main: Mapping[str, Any], create: Mapping[str, Any]) -> tuple[dict, dict]:
+    """The configs of a parallel run for a serial one, or for evaluating what it trained.
+
+    Parts and settings that only parallel mode has are left out.
+    """
+    serial_create = {key: value for key, value in create.items() if key not in _PARALLEL_ONLY}
+    serial_main = copy.deepcopy(dict(main))
+    for section, key in (("collect", "collector"), ("other", "commander")):
+        (at(serial_main, f"policy.{section}") or {}).pop(key, None)
+    return serial_main, serial_create

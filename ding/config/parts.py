@@ -6,8 +6,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import Problems, at
-from ding.config.notes import Notes
+from ding.config.check import Notes, Problems, at
 from ding.utils import (
     BUFFER_REGISTRY,
     COMM_COLLECTOR_REGISTRY,

@@ -9,14 +9,20 @@ from easydict import EasyDict
 
 from ding.config.adapt import without_copies
 from ding.config.check import at
-from ding.config.origins import entry_point, is_of_a_script, search_path
 from ding.config.parts import PARALLEL_COMPONENTS
-from ding.config.source import Source, plain, without_objects
+from ding.config.source import (
+    Source,
+    entry_point,
+    is_of_a_script,
+    plain,
+    search_path,
+    without_objects,
+)
 from ding.config.system import user_part
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError
 from ding.utils.file_helper import replace_text
-from ding.utils.git_state import git_state
+from ding.utils.run_log import git_state
 
 
 def save_config(config_: dict, path: str, type_: str = "py", save_formatted: bool = False) -> None:

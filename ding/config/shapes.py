@@ -7,9 +7,8 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import Problems, at, require
+from ding.config.check import Notes, Problems, at, require
 from ding.config.defaults import model_class, required_model_keys
-from ding.config.notes import Notes
 from ding.config.parts import Parts, default_config, is_ours
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.policy.fit import action_space_of, model_shapes

@@ -5,9 +5,6 @@ from .application_entry import (
     episode_to_transitions_filter as episode_to_transitions_filter,
     eval as eval,
 )
-from .export_checkpoint import (
-    export_checkpoint as export_checkpoint,
-)
 from .parallel_entry import (
     parallel_pipeline as parallel_pipeline,
 )
@@ -25,6 +22,9 @@ from .serial_entry_offline import (
 from .serial_entry_onpolicy import (
     serial_pipeline_onpolicy as serial_pipeline_onpolicy,
     serial_pipeline_onpolicy_ppg as serial_pipeline_onpolicy_ppg,
+)
+from .trained_policy import (
+    export_checkpoint as export_checkpoint,
 )
 from .utils import (
     AccMetric as AccMetric,

@@ -253,7 +253,7 @@ def status(exp: str, as_json: bool) -> None:
 def board(folder: str, host: str, port: int) -> None:
     """Show all runs below FOLDER on a local web page, live, until Ctrl-C."""
     from ding.board.server import BoardServer, serve_until_signal
-    from ding.entry.ask_status import live_status
+    from ding.entry.run_report import live_status
 
     server = BoardServer(folder, live_status, host, port)
     click.echo(f"runs below {os.path.abspath(folder)}: {server.url}  (Ctrl-C ends it)")

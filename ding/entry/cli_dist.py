@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ding.config.check import Notes
 from ding.config.compile_parallel import complete_parallel
-from ding.config.notes import Notes
 from ding.entry import dist_entry
 from ding.entry.cli_runs import read_configs, rename
 from ding.entry.dist_replicas import (

@@ -12,14 +12,13 @@ import click
 from easydict import EasyDict
 
 from ding.config import read_config, read_config_directly, read_config_with_system
-from ding.config.check import at
+from ding.config.check import Notes, at
 from ding.config.compile import DEFAULT_EXP_NAME, Strict
 from ding.config.compile_parallel import complete_parallel, move_folders
-from ding.config.engines import choose_engine
-from ding.config.notes import Notes
 from ding.config.parts import default_config, find_parts
 from ding.config.save import save_config_formatted
 from ding.config.source import plain
+from ding.config.system import choose_engine
 from ding.entry.application_entry import evaluate
 from ding.entry.overrides import apply_overrides
 from ding.entry.parallel_entry import parallel_pipeline, print_notes
@@ -28,7 +27,7 @@ from ding.entry.seed_runs import train_in_turn, train_side_by_side
 from ding.entry.serial_entry import SerialPipeline
 from ding.entry.serial_entry_offline import CloningPipeline, OfflinePipeline
 from ding.entry.serial_entry_onpolicy import OnPolicyPipeline
-from ding.entry.zoo import PREFIX, find_trained, zoo_facts, zoo_names
+from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from easydict import EasyDict
 
+from ding.config.check import Notes
 from ding.config.compile_parallel import complete_parallel, place_parts
-from ding.config.engines import DEFAULT_ENGINE, has_own_engine
 from ding.config.hosts import is_local
-from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
-from ding.config.system import aggregator_of, kind_of, worker_names
+from ding.config.system import DEFAULT_ENGINE, aggregator_of, has_own_engine, kind_of, worker_names
 from ding.entry.dist_replicas import (
     dist_add_replicas,
     dist_delete_replicas,
@@ -27,7 +26,7 @@ from ding.entry.run_files import coordinator_address, recorded_ending
 from ding.entry.shared_paths import check_shared_paths
 from ding.utils.console import say
 from ding.utils.errors import ConfigError
-from ding.utils.run_key import make_run_key
+from ding.utils.run_claims import make_run_key
 
 __all__ = [
     "dist_add_replicas",

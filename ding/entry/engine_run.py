@@ -5,9 +5,9 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.engines import DEFAULT_ENGINE
 from ding.config.hosts import LOOPBACK
 from ding.config.system import (
+    DEFAULT_ENGINE,
     aggregator_of,
     kind_of,
     processes_per_learner,

@@ -13,14 +13,12 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.check import at
+from ding.config.check import Notes, at
 from ding.config.compile import Strict
 from ding.config.compile_parallel import compile_joining
-from ding.config.engines import has_own_engine
-from ding.config.notes import Notes
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
-from ding.config.system import kind_of
+from ding.config.system import has_own_engine, kind_of
 from ding.entry.end_report import print_ending
 from ding.entry.engine_run import run_on_engine
 from ding.entry.part_process import run_part
@@ -34,7 +32,7 @@ from ding.utils import durations, set_pkg_seed
 from ding.utils.callbacks import Callbacks, GivenCallbacks
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError, RunError
-from ding.utils.run_key import make_run_key, read_run_key
+from ding.utils.run_claims import make_run_key, read_run_key
 
 ParallelConfig = str | os.PathLike | tuple[dict, dict, dict] | tuple[dict, dict] | list
 

@@ -23,7 +23,7 @@ from ding.utils.console import say
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import DingError
 from ding.utils.log_file import flush_all
-from ding.utils.process_identity import end_processes
+from ding.utils.processes import end_processes
 
 # ---------------------------------------------------------------------- messages of a part
 

@@ -14,10 +14,9 @@ from ding.entry.part_process import ParentMessage, PartMain, PartMessage, run_pa
 from ding.entry.part_runs import last_error_line
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations
-from ding.utils.child_process import ChildProcess, close_inherited_ends, how_it_ended
 from ding.utils.ending import Ending
 from ding.utils.log_file import drop_pending, flush_all, redirect_output
-from ding.utils.process_identity import process_identity
+from ding.utils.processes import ChildProcess, close_inherited_ends, how_it_ended, process_identity
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ding.utils.ending import Ending
-from ding.utils.fact_file import read_facts, write_facts
-from ding.utils.file_helper import remove_unfinished
-from ding.utils.process_identity import still_runs
+from ding.utils.file_helper import read_facts, remove_unfinished, write_facts
+from ding.utils.processes import still_runs
 from ding.utils.run_log import RECORD_FILE
 
 __all__ = [

@@ -14,7 +14,7 @@ from ding.entry.run_files import clean_run_folder
 from ding.utils import get_rank
 from ding.utils.console import print_line
 from ding.utils.errors import CheckpointError, ConfigError
-from ding.utils.run_lock import RunLock
+from ding.utils.run_claims import RunLock
 
 
 @contextlib.contextmanager

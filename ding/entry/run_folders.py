@@ -5,17 +5,15 @@ import os
 
 from easydict import EasyDict
 
-from ding.config.engines import has_own_engine
+from ding.config.system import has_own_engine
 from ding.data.chunks import chunk_pattern
-from ding.entry.ask_status import is_answering
 from ding.entry.run_files import COORDINATOR_FILE, clean_run_folder, coordinator_address
 from ding.entry.run_folder import naming_errors, taken_folder
+from ding.entry.run_report import is_answering
 from ding.entry.shared_paths import check_shared_paths
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils.errors import ConfigError
-from ding.utils.run_key import remove_run_key
-from ding.utils.run_lock import RunLock
-from ding.utils.run_mark import RunMark
+from ding.utils.run_claims import RunLock, RunMark, remove_run_key
 from ding.utils.shared_folder import SharedFolder
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from ding.config.check import Notes
 from ding.config.compile import Strict
-from ding.config.notes import Notes
 from ding.entry.components import Components, InputConfig, build_components, load_config
 from ding.entry.run_folder import SerialFolder
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch

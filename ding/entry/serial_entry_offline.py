@@ -1,19 +1,28 @@
 """Training from a data set, in one process."""
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from ding.config.check import Notes
 from ding.config.compile import Strict
-from ding.data import Columns
+from ding.data import Columns, create_dataset
+from ding.data.offline.checks import check_transitions
+from ding.data.offline.normalise import moments_of, normalised
+from ding.data.offline.trajectories import trajectories
+from ding.data.offline.transition_dataset import TransitionDataset, path_key, transitions_of
 from ding.entry.components import Components, InputConfig
-from ding.entry.offline_data import Batches, load_samples
 from ding.entry.serial_entry import SerialPipeline, priority_info
 from ding.entry.serial_run import SerialRun
 from ding.policy import Policy
+from ding.policy.base_policy import get_policy_cls
+from ding.policy.common_utils import nstep_train_columns
+from ding.utils import get_rank, get_world_size
 from ding.utils.callbacks import GivenCallbacks
-from ding.utils.errors import DataError
+from ding.utils.errors import ConfigError, DataError
 
 
 def serial_pipeline_offline(
@@ -136,3 +145,178 @@ class CloningPipeline(OfflinePipeline):
     """The same to act as a demonstrator did."""
 
     mode = "serial_bc"
+
+
+_TRANSITION = ("obs", "action", "reward", "next_obs", "done")
+
+
+def load_samples(cfg: Any, notes: Notes) -> Columns | list[dict[str, Any]]:
+    """The data set of a config as samples: columns where they have one shape, otherwise rows.
+
+    Args:
+        cfg: A compiled config; ``policy.nstep`` counts. If it wants normalised observations
+            (``policy.collect.normalize_states`` or ``env.norm_obs.offline_stats``), it comes to say
+            by what.
+        notes: Told what was made of the data.
+
+    Raises:
+        ConfigError: No path, or a type that is not there.
+        CheckpointError: The file cannot be read.
+        DataError: The data is not what the policy learns from; says what is wrong with it.
+    """
+    source = _source(cfg)
+    dataset = create_dataset(cfg)
+    if isinstance(dataset, TransitionDataset) and dataset.adapted:
+        notes.adapt(dataset.adapted)
+    data = transitions_of(dataset)
+    if not isinstance(data, Columns) and not all(isinstance(row, dict) for row in data or [0]):
+        what = f"a {type(data[0]).__name__}" if len(data) else "nothing"
+        raise DataError(
+            f"{source} holds {what}; expected transitions, dicts such as "
+            "ding.entry.collect_demo_data saves"
+        )
+    required = _required(cfg.policy)
+    check_transitions(data, required, cfg.policy, source)
+    if isinstance(data, Columns) and "obs" in data.columns:
+        data = _normalised(data, cfg, notes, source)
+    nstep = cfg.policy.get("nstep") or 1
+    # What the numbers of a reward are, in data of several agents or for a policy from elsewhere,
+    # is not known.
+    one_reward = "reward" in required and not cfg.policy.get("multi_agent")
+    if isinstance(data, Columns) and (nstep > 1 or one_reward):
+        data = with_nstep(data, nstep, _discount_factor(cfg.policy), source)
+    return data
+
+
+def _source(cfg: Mapping[str, Any]) -> str:
+    key = path_key(cfg)
+    if key is None:
+        return "the data set"
+    section, name = key.split(".")[1:]
+    return f"the data set {cfg['policy'][section][name]!r} ({key})"
+
+
+def _required(policy: Any) -> Sequence[str]:
+    """Columns that a policy learns from; of policies from elsewhere nothing is known."""
+    cls = get_policy_cls(policy)
+    if cls.data_columns is not None:
+        return cls.data_columns
+    return _TRANSITION if cls.__module__.startswith("ding.policy.") else ()
+
+
+def _discount_factor(policy: Any) -> float:
+    """It stands where the policy's defaults have it."""
+    defaults = get_policy_cls(policy).default_config()
+    section = policy.learn if "discount_factor" in defaults.learn else policy
+    return section.get("discount_factor", 0.99)
+
+
+def _normalised(data: Columns, cfg: Any, notes: Notes, source: str) -> Columns:
+    """The data and the environments normalised alike, if the config asks for it."""
+    given = (cfg.env.get("norm_obs") or {}).get("offline_stats") or {}
+    if not given.get("use_offline_stats") and not cfg.policy.collect.get("normalize_states"):
+        return data
+    mean, std = given.get("mean"), given.get("std")
+    if mean is None or std is None:
+        mean, std = moments_of(data, source)
+        notes.adapt(
+            "env.norm_obs.offline_stats has the mean and standard deviation of the data set's "
+            "observations: environments normalise theirs as the data is normalised. An environment "
+            "class of your own has to do so by this key"
+        )
+    cfg.env.norm_obs = {
+        **(cfg.env.get("norm_obs") or {}),
+        "offline_stats": {
+            "use_offline_stats": True,
+            "mean": np.asarray(mean).tolist(),
+            "std": np.asarray(std).tolist(),
+        },
+    }
+    return normalised(data, mean, std)
+
+
+def with_nstep(data: Columns, nstep: int, gamma: float, source: str = "the data set") -> Columns:
+    """Transitions whose ``reward`` has the rewards of n steps, and what goes with them.
+
+    They are made of those that follow each other by their observations. Data whose rewards have n
+    steps already stays as it is.
+
+    Args:
+        data: With ``reward`` ``[N]``, ``[N, 1]`` or ``[N, n]``.
+
+    Raises:
+        DataError: Rewards of another number of steps.
+    """
+    if "reward" not in data.columns:
+        raise DataError(f"{source} has no 'reward', which policy.nstep={nstep} needs")
+    reward = np.asarray(data.column("reward"))
+    steps = math.prod(reward.shape[1:])
+    if steps == nstep:
+        return data
+    if steps != 1:
+        raise DataError(
+            f"the rewards of {source} are of {steps} steps, and policy.nstep={nstep}: expected 1 "
+            f"or {nstep}. Set policy.nstep={steps}, or make it with "
+            f"ding.entry.episode_to_transitions(..., nstep={nstep})"
+        )
+    order, lengths = trajectories(data)
+    columns = data.take(order).columns
+    columns["reward"] = np.asarray(columns["reward"], np.float32).reshape(-1)
+    columns["done"] = np.asarray(columns["done"]).reshape(-1)
+    return Columns(nstep_train_columns(columns, lengths, nstep, gamma))
+
+
+class Batches:
+    """The batches of a data set, epoch after epoch; which comes depends on its number alone.
+
+    With several learners each has its share of an epoch.
+
+    Args:
+        samples: Columns, or rows of one kind or another.
+        batch_size: Samples of a batch; the last one of an epoch may have fewer.
+        seed: Of the order of the samples.
+
+    Raises:
+        DataError: No samples.
+        ConfigError: A batch size that is none.
+    """
+
+    def __init__(self, samples: Any, batch_size: int, seed: int, several: bool = False) -> None:
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ConfigError(f"policy.learn.batch_size is {batch_size!r}; expected a number > 0")
+        if not len(samples):
+            raise DataError("the data set holds nothing; expected transitions")
+        self.samples = samples
+        self._batch_size = batch_size
+        self._seed = seed
+        self._rank, self._ranks = (get_rank(), get_world_size()) if several else (0, 1)
+        self._epoch = -1
+        self._order = np.arange(0)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        share = math.ceil(len(self.samples) / self._ranks)
+        return math.ceil(share / self._batch_size)
+
+    def epoch_of(self, number: int) -> int:
+        """The epoch that a batch is of."""
+        return number // len(self)
+
+    def __getitem__(self, number: int) -> Any:
+        """A batch: columns where the samples have one shape, otherwise rows."""
+        epoch, at = divmod(number, len(self))
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, self._shuffled(epoch)
+        return self.take(self._order[at * self._batch_size : (at + 1) * self._batch_size])
+
+    def _shuffled(self, epoch: int) -> np.ndarray:
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self.samples))
+        # The first ones again, so that all learners have as many.
+        share = math.ceil(len(order) / self._ranks)
+        return np.resize(order, share * self._ranks)[self._rank :: self._ranks]
+
+    def take(self, index: np.ndarray) -> Any:
+        """Samples by their numbers."""
+        if isinstance(self.samples, Columns):
+            return self.samples.take(index)
+        return [self.samples[i] for i in index.tolist()]

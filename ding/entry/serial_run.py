@@ -5,14 +5,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ding.entry.components import Components
+from ding.entry.components import Components, has_schedule, keep_configured, optimizer_options
 from ding.entry.end_report import EndReport
-from ding.entry.optimizer_options import has_schedule, keep_configured, optimizer_options
 from ding.entry.run_folder import SerialFolder
-from ding.entry.run_state import load_best_result, load_run_state, state_path
+from ding.entry.run_state import SerialStateKeeper, load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.serial_callbacks import SerialCallbacks
-from ding.entry.state_keeper import SerialStateKeeper
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils import durations
 from ding.utils.callbacks import Callbacks

@@ -21,7 +21,7 @@ from ding.entry.stop_signal import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import Ending
-from ding.utils.restart_limit import RestartLimit
+from ding.utils.processes import RestartLimit
 from ding.utils.system_helper import ReservedPort
 
 _COORDINATOR = "coordinator"

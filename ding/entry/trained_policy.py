@@ -1,9 +1,13 @@
-"""A trained policy to use: ``ding.load``."""
+"""Trained policies to use: ``ding.load``; of a run's folder, or those that the package brings."""
 
 import contextlib
+import difflib
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +15,12 @@ import torch
 from torch import nn
 
 from ding.config.check import at
-from ding.entry.components import load_config, load_weights
-from ding.entry.zoo import find_trained
-from ding.policy import Policy, create_policy
-from ding.torch_utils import to_ndarray, to_tensor
-from ding.utils import read_file
+from ding.config.read import read_config_directly
+from ding.entry.components import InputConfig, load_config, load_weights
+from ding.entry.end_report import CONFIG_FILE
+from ding.policy import Policy, create_policy, in_old_form
+from ding.torch_utils import to_device, to_ndarray, to_tensor
+from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError, ConfigError
 
 #: Observations on which an exported policy has to act as this one does.
@@ -186,3 +191,109 @@ def _shape(obs_shape: Any) -> tuple[int, ...] | None:
     if isinstance(obs_shape, Sequence) and not isinstance(obs_shape, str | Mapping):
         return tuple(obs_shape)
     return None
+
+
+#: What names of policies that the package brings begin with.
+PREFIX = "zoo:"
+CHECKPOINT_ENDING = ".pth.tar"
+_FOLDER = Path(__file__).resolve().parent.parent / "zoo"
+_BEST = "ckpt_best.pth.tar"
+_NUMBERED = re.compile(r"iteration_(\d+)\.pth\.tar")
+
+
+@dataclass(frozen=True)
+class TrainedFiles:
+    """What there is of a trained policy.
+
+    Attributes:
+        config: File of the config.
+        checkpoint: File of the weights; ``None`` if the run has none.
+    """
+
+    config: str
+    checkpoint: str | None
+
+    @property
+    def weights(self) -> str:
+        """File of the weights.
+
+        Raises:
+            CheckpointError: The run has none.
+        """
+        if self.checkpoint is None:
+            folder = os.path.join(os.path.dirname(self.config), "ckpt")
+            raise CheckpointError(f"{folder} holds no checkpoint; pass checkpoint")
+        return self.checkpoint
+
+
+def find_trained(name: str | os.PathLike) -> TrainedFiles:
+    """The files of a trained policy.
+
+    Args:
+        name: Folder of a run, whose best checkpoint is taken, or else the newest; or
+            ``zoo:NAME``.
+
+    Raises:
+        ConfigError: There is no such run, or nothing of that name in the zoo.
+    """
+    name = os.fspath(name)
+    if name.startswith(PREFIX):
+        return _find_in_zoo(name.removeprefix(PREFIX))
+    config = os.path.join(name, CONFIG_FILE)
+    if not os.path.isfile(config):
+        raise ConfigError(f"no run in {os.path.abspath(name)!r}: there is no {CONFIG_FILE}")
+    return TrainedFiles(config, _newest(os.path.join(name, "ckpt")))
+
+
+def zoo_names() -> list[str]:
+    """Names of the policies that the package brings."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def zoo_facts(name: str) -> dict[str, Any]:
+    """How a policy of the zoo was trained and judged, by a few words."""
+    return dict(read_config_directly(_find_in_zoo(name).config)["zoo"])
+
+
+def _find_in_zoo(name: str) -> TrainedFiles:
+    names = zoo_names()
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+        meant = f"; did you mean {PREFIX}{near[0]}?" if near else "."
+        raise ConfigError(f"the zoo has no {name!r}{meant} `ding eval zoo:` lists what there is")
+    stem = os.path.join(_FOLDER, name)
+    return TrainedFiles(f"{stem}.yaml", f"{stem}{CHECKPOINT_ENDING}")
+
+
+def _newest(folder: str) -> str | None:
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    if _BEST in names:
+        return os.path.join(folder, _BEST)
+    numbered = [match for match in map(_NUMBERED.fullmatch, names) if match]
+    if not numbered:
+        return None
+    return os.path.join(folder, max(numbered, key=lambda match: int(match[1]))[0])
+
+
+def export_checkpoint(
+    input_cfg: InputConfig,
+    load_path: str,
+    save_path: str,
+    env_setting: list[Any] | None = None,
+    model: torch.nn.Module | None = None,
+) -> None:
+    """Write a checkpoint under the names of parameters that DI-engine gives them.
+
+    Args:
+        input_cfg: The run's config, as the other entries take it.
+        load_path: A checkpoint of the run.
+        save_path: Where to write the other. It loads here as well as there.
+
+    Raises:
+        CheckpointError: The file cannot be read, or does not fit the config.
+    """
+    cfg = load_config(input_cfg, 0, env_setting, model, command=False)
+    state = read_file(load_path)
+    mode: Any = create_policy(cfg.policy, model=model, enable_field=["eval"]).eval_mode
+    load_weights(mode, state, load_path)
+    save_file(save_path, to_device(in_old_form(mode, state), "cpu"))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.utils.block_checksum import BlockChecksum
+from ding.utils.checksums import BlockChecksum
 from ding.utils.errors import DataError
 from ding.utils.file_helper import open_regular, write_pieces
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from . import durations
-from .live_view import LiveView
-from .progress import Progress
+from .progress import LiveView, Progress
 
 MODES = ("auto", "live", "plain", "quiet")
 MODE_VARIABLE = "DING_CONSOLE"

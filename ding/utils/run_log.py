@@ -5,6 +5,7 @@ import math
 import os
 import platform
 import shlex
+import subprocess
 import sys
 import time
 import warnings
@@ -13,12 +14,12 @@ from datetime import datetime, timezone
 from importlib import metadata
 from typing import Any
 
-from .fact_file import read_facts, write_facts
-from .git_state import git_state
-from .log_file import AppendFile
-from .log_helper import LoggerFactory, TBLoggerFactory
-from .log_writer import METRICS_FILE, is_writing_rank
-from .trackers.base import Trackers
+from ding.utils import durations
+from ding.utils.file_helper import read_facts, write_facts
+from ding.utils.log_file import AppendFile
+from ding.utils.log_helper import LoggerFactory, TBLoggerFactory
+from ding.utils.log_writer import METRICS_FILE, is_writing_rank
+from ding.utils.trackers.base import Trackers
 
 RECORD_FILE = "run.json"
 STATUSES = ("running", "converged", "finished", "interrupted", "failed")
@@ -281,3 +282,36 @@ def plain(value: Any) -> Any:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).astimezone().isoformat(timespec="seconds")
+
+
+def git_state(folder: str | os.PathLike | None = None) -> dict | None:
+    """The state of the repository around a folder.
+
+    Returns:
+        ``{'commit': str, 'branch': str, 'dirty': bool}`` (files that git does not track count as
+        clean); ``None`` outside a repository, without git, or when git takes too long.
+    """
+    try:
+        answer = subprocess.run(
+            ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=durations.GIT_TIMEOUT,
+            # Reading must not take the repository's lock.
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return _parse(answer.stdout.decode(errors="replace").splitlines())
+
+
+def _parse(lines: list[str]) -> dict | None:
+    mark = "# branch."
+    branch = dict(line[len(mark) :].split(" ", 1) for line in lines if line.startswith(mark))
+    commit = branch.get("oid", "")
+    if not commit.isalnum():  # git says "(initial)" before the first commit
+        return None
+    dirty = any(not line.startswith("#") for line in lines)
+    return {"commit": commit, "branch": branch.get("head"), "dirty": dirty}

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from ding.utils.sealed_zip import check_sealed, write_sealed
+from ding.utils.checksums import check_sealed, write_sealed
 
 # Torch remarks upon files of plain `pickle`; whether they can be read is shown by reading them. For
 # good, as filters that are set for a moment are not safe among threads.

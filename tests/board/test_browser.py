@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ding.board.server import BoardServer
-from ding.utils.fact_file import read_facts
+from ding.utils.file_helper import read_facts
 
 from .run_folders import add_rows, make_run, write_record
 

@@ -6,9 +6,8 @@ import re
 import pytest
 
 from ding.config import compile_config
-from ding.config.check import at, one_edit_apart
+from ding.config.check import Notes, at, one_edit_apart
 from ding.config.compile import compile_run_config
-from ding.config.notes import Notes
 from ding.policy import create_policy
 from ding.utils import ENV_REGISTRY
 from ding.utils.builtin_types import BUILTIN_TYPES

@@ -6,8 +6,8 @@ import pytest
 from easydict import EasyDict
 
 from ding.config import compile_config_parallel
+from ding.config.check import Notes
 from ding.config.compile_parallel import compile_joining
-from ding.config.notes import Notes
 from ding.config.read import read_config_with_system
 from ding.config.utils import (
     parallel_test_create_config,

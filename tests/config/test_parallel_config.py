@@ -15,11 +15,15 @@ from ding.config import (
     read_config_with_system,
     save_config,
 )
-from ding.config.compile_parallel import compile_joining, complete_parallel, place_parts
-from ding.config.notes import Notes
+from ding.config.check import Notes
+from ding.config.compile_parallel import (
+    compile_joining,
+    complete_parallel,
+    is_parallel,
+    place_parts,
+    serial_form,
+)
 from ding.config.read import read_compiled
-from ding.config.serial_form import is_parallel, serial_form
-from ding.config.slurm_nodes import expand_nodes, job_nodes
 from ding.config.utils import (
     parallel_test_create_config,
     parallel_test_main_config,
@@ -33,6 +37,7 @@ from ding.config.utils import (
 )
 from ding.utils import DEFAULT_K8S_COLLECTOR_PORT, DEFAULT_K8S_COORDINATOR_PORT
 from ding.utils.errors import ConfigError, UnknownTypeError
+from ding.utils.slurm_helper import expand_nodes, job_nodes
 
 
 @pytest.fixture

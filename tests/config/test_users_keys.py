@@ -3,8 +3,8 @@
 import pytest
 from easydict import EasyDict
 
+from ding.config.check import Notes
 from ding.config.compile import compile_run_config
-from ding.config.notes import Notes
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.utils.errors import ConfigError
 

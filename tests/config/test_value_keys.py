@@ -3,8 +3,8 @@
 import pytest
 from easydict import EasyDict
 
+from ding.config.check import Notes
 from ding.config.compile import compile_run_config
-from ding.config.notes import Notes
 
 EPS = dict(type="exp", start=0.95, end=0.1, decay=10000)
 SHAPES = dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[16, 16])

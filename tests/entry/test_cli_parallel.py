@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from ding.config.read import read_compiled
 from ding.entry.cli import main as ding
 from ding.utils import find_free_port
-from ding.utils.fact_file import write_facts
+from ding.utils.file_helper import write_facts
 from tests.children import descendants, forked, is_alive, wait_for
 from tests.entry.test_dist_entry import write_config
 

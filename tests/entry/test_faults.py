@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ding.entry import serial_pipeline, state_keeper
+from ding.entry import run_state, serial_pipeline
 from ding.utils import read_file
 from ding.utils.errors import (
     ActionError,
@@ -190,14 +190,14 @@ class TestDisk:
     def test_best_policy_is_saved_later(self, disk, monkeypatch):
         disk.full_for = "ckpt_best"
         tries = []
-        retry = state_keeper.SerialStateKeeper._retry_best
+        retry = run_state.SerialStateKeeper._retry_best
 
         def free_disk(self):
             disk.full_for = None
             tries.append(self._unsaved_best)
             retry(self)
 
-        monkeypatch.setattr(state_keeper.SerialStateKeeper, "_retry_best", free_disk)
+        monkeypatch.setattr(run_state.SerialStateKeeper, "_retry_best", free_disk)
         train(limit=60)
         assert tries[0] is not None
         state = read_file("run/ckpt/ckpt_best.pth.tar")

@@ -5,11 +5,11 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.config.notes import Notes
+from ding.config.check import Notes
 from ding.data import Columns, offline_data_save_type
 from ding.data.offline.checks import check_transitions
 from ding.data.offline.trajectories import trajectories
-from ding.entry.offline_data import Batches, _discount_factor, load_samples, with_nstep
+from ding.entry.serial_entry_offline import Batches, _discount_factor, load_samples, with_nstep
 from ding.policy import Policy
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError, DataError

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ding.data.row_journal import RowJournal
-from ding.entry import serial_pipeline, serial_pipeline_onpolicy, state_keeper
+from ding.entry import run_state, serial_pipeline, serial_pipeline_onpolicy
 from ding.entry.components import build_components, load_config
 from ding.entry.run_state import load_run_state, take_run_state, write_run_state
 from ding.utils import durations, read_file, save_file
@@ -282,7 +282,7 @@ def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
         time.sleep(0.6)
         return {}
 
-    monkeypatch.setattr(state_keeper, "take_run_state", slow_take)
+    monkeypatch.setattr(run_state, "take_run_state", slow_take)
     run(limit=200)
     # Ten times 20 updates; each save may come only after a hundred times 0.6 s.
     assert len(saves) == 2
@@ -292,15 +292,15 @@ def test_state_is_saved_seldom_if_that_takes_long(monkeypatch, capsys):
 @pytest.mark.slow
 def test_state_is_saved_every_few_seconds_by_default(monkeypatch):
     monkeypatch.setattr(durations, "SAVE_INTERVAL", 0.3)
-    monkeypatch.setattr(state_keeper, "MAX_SHARE", 1.0)
+    monkeypatch.setattr(run_state, "MAX_SHARE", 1.0)
     seen = []
-    take = state_keeper.take_run_state
+    take = run_state.take_run_state
 
     def noted(parts, journal):
         seen.append((time.monotonic(), parts.learner.train_iter))
         return take(parts, journal)
 
-    monkeypatch.setattr(state_keeper, "take_run_state", noted)
+    monkeypatch.setattr(run_state, "take_run_state", noted)
     config = walk_config()
     config[0].policy.learn.learner.hook.save_ckpt_after_iter = 10**6
     envs = walk_envs(seconds=0.01)

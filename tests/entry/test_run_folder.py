@@ -7,7 +7,7 @@ import pytest
 
 from ding.entry import serial_pipeline
 from ding.utils.errors import ConfigError, EnvError
-from ding.utils.run_lock import RunLock
+from ding.utils.run_claims import RunLock
 from tests.children import start_python
 from tests.entry.runs import run_json, walk_config, walk_envs
 

@@ -11,9 +11,9 @@ from ding.data.chunks import chunk_name
 from ding.entry.run_folders import RunFolders
 from ding.utils import get_task_uid
 from ding.utils.errors import ConfigError
-from ding.utils.fact_file import read_facts, write_facts
-from ding.utils.process_identity import process_identity
-from ding.utils.run_mark import MARK_FILE, RunMark
+from ding.utils.file_helper import read_facts, write_facts
+from ding.utils.processes import process_identity
+from ding.utils.run_claims import MARK_FILE, RunMark
 
 
 def folders(exp="run", data=None, policy=None, **more):

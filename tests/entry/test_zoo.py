@@ -11,7 +11,7 @@ from ding.config import read_config
 from ding.entry.cli import main
 from ding.entry.quick_config import quick_config
 from ding.entry.serial_entry import serial_pipeline
-from ding.entry.zoo import find_trained, zoo_facts, zoo_names
+from ding.entry.trained_policy import find_trained, zoo_facts, zoo_names
 from ding.utils import read_file
 from ding.utils.errors import CheckpointError, ConfigError
 from tests.docs.fences import ROOT

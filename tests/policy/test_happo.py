@@ -9,8 +9,8 @@ import torch
 from easydict import EasyDict
 from torch import nn
 
+from ding.config.check import Notes
 from ding.config.compile import compile_run_config
-from ding.config.notes import Notes
 from ding.data import Columns
 from ding.model import HAVAC
 from ding.policy.happo import HAPPOPolicy

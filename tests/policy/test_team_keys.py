@@ -5,8 +5,8 @@ import json
 import pytest
 from easydict import EasyDict
 
+from ding.config.check import Notes
 from ding.config.compile import compile_run_config
-from ding.config.notes import Notes
 from ding.entry import serial_pipeline
 
 EPS = dict(type="exp", start=1, end=0.05, decay=100)

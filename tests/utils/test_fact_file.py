@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from ding.utils.fact_file import read_facts, write_facts
+from ding.utils.file_helper import read_facts, write_facts
 
 FACTS = {"a": [1, 2.5, None, "ä"], "b": {"c": True}, "when": "2024-01-01"}
 

@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal
 
-from ding.utils.process_identity import process_identity, still_runs
+from ding.utils.processes import process_identity, still_runs
 
 
 def test_this_process():

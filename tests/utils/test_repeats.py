@@ -2,8 +2,8 @@
 
 import time
 
-from ding.utils import repeats
-from ding.utils.repeats import SHOWN, RepeatCounter
+from ding.utils import log_helper
+from ding.utils.log_helper import SHOWN, RepeatCounter
 
 
 def counter(monkeypatch, span=10.0):
@@ -67,9 +67,9 @@ def test_after_a_quiet_time_lines_are_shown_again(monkeypatch):
 
 def test_memory_is_bounded(monkeypatch):
     many, shown, _ = counter(monkeypatch)
-    for n in range(5 * repeats._MOST):
+    for n in range(5 * log_helper._MOST):
         for _ in range(SHOWN + 1):
             many.add("x" * n)
-    assert len(many._kinds) <= repeats._MOST
+    assert len(many._kinds) <= log_helper._MOST
     many.flush(at_end=True)
-    assert len(shown) == (SHOWN + 1) * 5 * repeats._MOST
+    assert len(shown) == (SHOWN + 1) * 5 * log_helper._MOST

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ding.utils.errors import ConfigError
-from ding.utils.run_key import KEY_VARIABLE, make_run_key, read_run_key, remove_run_key
+from ding.utils.run_claims import KEY_VARIABLE, make_run_key, read_run_key, remove_run_key
 
 
 @pytest.fixture(autouse=True)

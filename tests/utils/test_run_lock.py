@@ -8,12 +8,12 @@ import time
 import pytest
 
 from ding.utils.errors import ConfigError
-from ding.utils.run_lock import RunLock
+from ding.utils.run_claims import RunLock
 
 HOLDER = """
 import sys, time
 sys.path.insert(0, {root!r})
-from ding.utils.run_lock import RunLock
+from ding.utils.run_claims import RunLock
 with RunLock("run"):
     print("held", flush=True)
     {after}

@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from ding.utils import log_file
-from ding.utils.git_state import git_state
 from ding.utils.log_file import AppendFile
-from ding.utils.run_log import RunLog
+from ding.utils.run_log import RunLog, git_state
 
 
 def read_rows(path):

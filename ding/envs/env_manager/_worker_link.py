@@ -23,8 +23,8 @@ from ding.envs.env_manager._wire import (
 )
 from ding.envs.env_manager._worker import EnvWorkerSpec
 from ding.utils import CloudPickleWrapper, durations
-from ding.utils.child_process import ChildProcess, signal_name
 from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
+from ding.utils.processes import ChildProcess, signal_name
 
 
 class EnvWorkerLost(Exception):

@@ -20,7 +20,7 @@ from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager._worker_runner import WorkerRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
-from ding.utils.child_process import close_inherited_ends
+from ding.utils.processes import close_inherited_ends
 
 __all__ = [
     "AsyncSubprocessEnvManager",

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from .base import TimeMode
 from .data import TimeRangedData
-from .time_ctl import BaseTime, TimeProxy
+from .time_ctl import BaseTime, TimeMode, TimeProxy
 from .value import LoggedValue
 
 _TimeObjectType = TypeVar("_TimeObjectType", bound=BaseTime)

@@ -2,6 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
+from enum import IntEnum, unique
 
 from ding.utils.lock_helper import LockContext, LockContextType
 
@@ -96,3 +97,15 @@ class TimeProxy(BaseTime):
     def current_time(self) -> int | float:
         """The time of the clock behind."""
         return self._time.time()
+
+
+@unique
+class TimeMode(IntEnum):
+    """What the times of a history count from."""
+
+    RELATIVE_LIFECYCLE = 1
+    """The moment at which the model was made."""
+    RELATIVE_CURRENT_TIME = 2
+    """Now: times are zero or negative."""
+    ABSOLUTE = 3
+    """The zero of the clock."""

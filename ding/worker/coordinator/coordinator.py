@@ -15,8 +15,8 @@ from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
+from ding.utils.run_claims import RunMark
 from ding.utils.run_log import RunLog
-from ding.utils.run_mark import RunMark
 from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import FlaskFsEngine
 from ding.worker.messages import Kind

@@ -7,7 +7,7 @@ from functools import partial
 from ding.torch_utils.weights_file import weights_pattern
 from ding.utils import remove_file
 from ding.utils.errors import DingError
-from ding.utils.run_mark import RunMark
+from ding.utils.run_claims import RunMark
 from ding.worker.seams import Artifacts, State, WeightStore
 from ding.worker.tasks import CollectorReport
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypedDict
 from ding.utils import durations
 from ding.utils.console import Console
 from ding.utils.errors import CheckpointWriteError
-from ding.utils.fact_file import write_facts
-from ding.utils.process_identity import process_identity
-from ding.utils.repeats import RepeatCounter
+from ding.utils.file_helper import write_facts
+from ding.utils.log_helper import RepeatCounter
+from ding.utils.processes import process_identity
 from ding.worker.messages import Kind
 from ding.worker.seams import Awaited, TaskFailure
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, DingError
-from ding.utils.run_mark import RunMark
+from ding.utils.run_claims import RunMark
 from ding.utils.shared_folder import SharedFolder
 from ding.worker.engines.http_control import HttpControl
 from ding.worker.engines.shared_folder import (

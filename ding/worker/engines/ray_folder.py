@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, NamedTuple
 
 from ding.utils import durations
-from ding.utils.fact_file import read_facts, write_facts
-from ding.utils.file_helper import TEMPORARY_NAME, write_pieces
-from ding.utils.process_identity import process_identity, still_runs
+from ding.utils.file_helper import TEMPORARY_NAME, read_facts, write_facts, write_pieces
+from ding.utils.processes import process_identity, still_runs
 from ding.worker.engines.ray_messages import FileChange
 from ding.worker.engines.shared_folder import file_inside
 

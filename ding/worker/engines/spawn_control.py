@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
-from ding.utils.restart_limit import RestartLimit
+from ding.utils.processes import RestartLimit
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, Stores, WorkerSpec
 from ding.worker.engines.status_server import StatusServer
 from ding.worker.engines.team_peer import TeamPeer

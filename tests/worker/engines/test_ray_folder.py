@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("ray")
 
 from ding.utils.errors import DataError
-from ding.utils.fact_file import write_facts
-from ding.utils.process_identity import process_identity
+from ding.utils.file_helper import write_facts
+from ding.utils.processes import process_identity
 from ding.worker.engines.ray_folder import (
     WorkerFolder,
     apply_changes,

@@ -1,0 +1,217 @@
+"""Processes: a child with a pipe, how it ended, when it is started again, and which one it was."""
+
+import contextlib
+import multiprocessing
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from ding.utils import durations
+
+# This process's ends of pipes to its children. A forked child has copies of them and has to close
+# these (`close_inherited_ends`), or nobody would see that the parent is gone.
+_own_ends: "weakref.WeakSet[Connection]" = weakref.WeakSet()
+
+
+class ChildProcess:
+    """Started when it is made.
+
+    Args:
+        target: Runs in the child. It is to call `close_inherited_ends` first.
+        arguments: Makes the target's arguments of this process's end of the pipe (``None`` unless
+            the child is forked) and of the child's.
+        method: ``fork``, ``spawn`` or ``forkserver``.
+        name: Of the process.
+        daemon: Whether it may have no children of its own, and is ended with this process.
+
+    Attributes:
+        process: Of ``multiprocessing``.
+        link: This process's end of the pipe.
+    """
+
+    def __init__(
+        self,
+        target: Callable[..., object],
+        arguments: Callable[[Connection | None, Connection], tuple[Any, ...]],
+        method: str,
+        name: str,
+        daemon: bool = False,
+    ) -> None:
+        context: Any = multiprocessing.get_context(method)
+        self.link, theirs = context.Pipe()
+        _own_ends.add(self.link)
+        own = self.link if method == "fork" else None
+        self.process: Any = context.Process(
+            target=target, args=arguments(own, theirs), name=name, daemon=daemon
+        )
+        with warnings.catch_warnings():
+            # About forking with threads: the child starts none of them and drops their locks.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.process.start()
+        theirs.close()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.is_alive()
+
+    @property
+    def waitables(self) -> tuple[Any, Any]:
+        """What becomes ready with a message, and with the process's end."""
+        return self.link, self.process.sentinel
+
+    def kill(self) -> None:
+        """End it at once, if it lives."""
+        if self.is_alive:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+
+    def end_status(self, timeout: float = durations.ENV_JOIN) -> int | None:
+        """Exit status, negative for a signal, once it has ended; waits for that."""
+        self.process.join(timeout)
+        return self.process.exitcode
+
+
+def how_it_ended(status: int | None) -> str:
+    """In words, what an exit status says."""
+    if status is not None and status < 0:
+        return f"was killed by {signal_name(-status)}"
+    return f"ended with status {status}"
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def close_inherited_ends() -> None:
+    """In a forked child: give up the copies of its parent's ends of pipes."""
+    for end in list(_own_ends):
+        with contextlib.suppress(OSError):
+            end.close()
+    _own_ends.clear()
+
+
+def process_identity(pid: int | None = None) -> dict[str, Any]:
+    """What a process can be known by later, as plain JSON.
+
+    Args:
+        pid: Of this host; this process if not given.
+
+    Returns:
+        ``host``, ``pid``, and ``started``: when, in the system's own words; ``None`` if there is
+        no such process.
+    """
+    pid = os.getpid() if pid is None else pid
+    return {"host": platform.node(), "pid": pid, "started": _started(pid)}
+
+
+def still_runs(identity: Mapping[str, Any]) -> bool | None:
+    """Whether a process goes on; ``None`` if that cannot be told, as it is of another host.
+
+    Args:
+        identity: A `process_identity`, perhaps read from a file.
+    """
+    if identity.get("host") != platform.node():
+        return None
+    pid, started = identity.get("pid"), identity.get("started")
+    return type(pid) is int and started is not None and _started(pid) == started
+
+
+def end_processes(identities: Iterable[Mapping[str, Any]], seconds: float) -> None:
+    """Wait for processes of this host to end, and kill those that have not in time.
+
+    Args:
+        identities: See `process_identity`.
+        seconds: Time that they have, all together.
+    """
+    deadline = time.monotonic() + seconds
+    for identity in identities:
+        with contextlib.suppress(OSError):
+            _end(identity, deadline)
+
+
+def _end(identity: Mapping[str, Any], deadline: float) -> None:
+    if not still_runs(identity):
+        return
+    if sys.platform != "linux":
+        os.kill(identity["pid"], signal.SIGKILL)
+        return
+    process = os.pidfd_open(identity["pid"])
+    try:
+        if still_runs(identity) and not wait([process], max(0.0, deadline - time.monotonic())):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            wait([process], durations.KILLED_GONE)
+    finally:
+        os.close(process)
+
+
+def _started(pid: int) -> str | None:
+    if sys.platform == "linux":
+        return _started_on_linux(pid)
+    try:
+        command = ["ps", "-o", "lstart=", "-p", str(pid)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=durations.KILLED_GONE
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _started_on_linux(pid: int) -> str | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name before the last bracket may hold anything.
+            state, *fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    # Field 22 of proc(5), in ticks since the start of the machine.
+    return None if state in b"ZX" else f"{_boot()}:{int(fields[18])}"
+
+
+@cache
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+class RestartLimit:
+    """Counts the deaths of one process or worker.
+
+    Args:
+        most: How often it may be started again; a good life makes that anew.
+
+    Attributes:
+        count: How often it was started again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.count = 0
+
+    def after_death(self, life: float) -> float | None:
+        """Seconds to wait before it is started again; ``None``: it shall not be.
+
+        Args:
+            life: Seconds that it has lived.
+        """
+        if life > durations.GOOD_LIFE:
+            self.count = 0
+        if self.count >= self.most:
+            return None
+        self.count += 1
+        return durations.RESTART_WAITS[min(self.count, len(durations.RESTART_WAITS)) - 1]

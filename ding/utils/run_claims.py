@@ -1,0 +1,308 @@
+"""What a run leaves in its folders while it goes on: a lock, a mark, and its parts' key."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import platform
+import secrets
+import stat
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ding.utils.errors import ConfigError
+from ding.utils.file_helper import read_facts, write_facts
+from ding.utils.processes import process_identity, still_runs
+
+LOCK_FILE = ".run_lock"
+
+# A forked child must not keep the lock of a parent that has died.
+_held: "weakref.WeakSet[RunLock]" = weakref.WeakSet()
+
+
+class RunLock:
+    """Refuses a second process that would write into the same run's folder.
+
+    The system gives the lock up when its holder ends, however that happens: one that was left is
+    simply taken over. On file systems without locks nothing is refused.
+
+    Args:
+        exp_name: The run's folder, which exists.
+    """
+
+    def __init__(self, exp_name: str) -> None:
+        self._exp = exp_name
+        self._path = os.path.join(exp_name, LOCK_FILE)
+        self._descriptor = -1
+
+    def __enter__(self) -> "RunLock":
+        """
+        Raises:
+            ConfigError: Another process has it; names that. Or the folder cannot be written.
+        """
+        self._descriptor = self._take()
+        _held.add(self)
+        os.pwrite(
+            self._descriptor,
+            json.dumps({"pid": os.getpid(), "host": platform.node()}).encode(),
+            0,
+        )
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.remove(self._path)
+        self._forget()
+
+    def __del__(self) -> None:
+        self._forget()
+
+    def _take(self) -> int:
+        while True:
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot write into the run's folder {os.path.abspath(self._exp)!r}: "
+                    f"{error.strerror or error}; choose another exp_name"
+                ) from error
+            if not _lock(descriptor):
+                holder = os.read(descriptor, 4096)
+                os.close(descriptor)
+                raise ConfigError(
+                    f"the run in {self._exp!r} is going on: {_named(holder)} has its folder; end "
+                    "that first, or choose another exp_name"
+                )
+            if _is_at(self._path, descriptor):
+                os.ftruncate(descriptor, 0)
+                return descriptor
+            os.close(descriptor)  # the one before has just removed it
+
+    def _forget(self) -> None:
+        """Give up the descriptor; in a forked child, without what its parent holds."""
+        _held.discard(self)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether it is ours now, or the file system has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    return True
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def is_locked(exp_name: str) -> bool:
+    """Whether a process runs in the folder."""
+    try:
+        descriptor = os.open(os.path.join(exp_name, LOCK_FILE), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _named(holder: bytes) -> str:
+    try:
+        facts = json.loads(holder)
+        return f"process {facts['pid']} on {facts['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def _drop_in_child() -> None:
+    for lock in list(_held):
+        lock._forget()
+
+
+os.register_at_fork(after_in_child=_drop_in_child)
+
+
+MARK_FILE = ".ding_run.json"
+_LISTS = ("made", "buffers", "weights")
+
+
+class RunMark:
+    """The mark of a run in a folder that its parts share.
+
+    It names the run, the process that watches over it, and what the files of the run are called.
+    At the end of the run, only such files are removed, and the folder only if the run has made it.
+
+    Args:
+        folder: The marked folder.
+        exp_name: The run's folder.
+    """
+
+    def __init__(self, folder: str, exp_name: str) -> None:
+        self.folder = os.path.realpath(folder)
+        self._path = os.path.join(self.folder, MARK_FILE)
+        self._run = os.path.realpath(exp_name)
+
+    def set(self, made: Iterable[str], key: str) -> None:
+        """Mark the folder, until `remove`.
+
+        Args:
+            made: The folders that were made for this run: this one, if it was, and outer ones.
+            key: The folder's key in the config, for errors.
+
+        Raises:
+            ConfigError: It is another run's.
+            OSError: It cannot be written.
+        """
+        before = self._read()
+        if before.get("run") not in (None, self._run):
+            self._check_gone(before, key)
+            before = {}  # what that run left is still there when it is resumed
+        mark = {kind: before.get(kind, []) for kind in _LISTS}
+        mark["made"] = sorted({*mark["made"], *made})
+        self._write({"run": self._run, **process_identity(), **mark})
+
+    def note(self, kind: str, names: Iterable[str]) -> None:
+        """Add names of this run's buffers or weights; nothing if the folder is not its own.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        mark = self.own
+        if mark is not None and not set(names) <= set(mark[kind]):
+            self._write({**mark, kind: sorted({*mark[kind], *names})})
+
+    @property
+    def own(self) -> dict[str, Any] | None:
+        """What the mark says: ``made``, ``buffers``, ``weights``; ``None`` if it is no mark of
+        this run."""
+        mark = self._read()
+        return mark if mark.get("run") == self._run else None
+
+    def remove(self) -> None:
+        """Give the folder back.
+
+        Raises:
+            OSError: It cannot be removed.
+        """
+        os.unlink(self._path)
+
+    def _check_gone(self, mark: Mapping[str, Any], key: str) -> None:
+        runs = still_runs(mark)
+        if runs is False:
+            return
+        where = f"process {mark.get('pid')}" + ("" if runs else f" on {mark.get('host')}")
+        cure = "" if runs else f"; if that is not there any more, remove {self._path}"
+        raise ConfigError(
+            f"{key}: the folder {self.folder!r} is in use by the run {mark['run']!r} ({where}): "
+            f"give each run a folder of its own{cure}"
+        )
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            if os.path.islink(self._path):
+                return {}
+            mark = read_facts(self._path)
+            lists = [mark[kind] for kind in _LISTS]
+            whole = all(isinstance(name, str) for one in lists for name in one)
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return mark if whole and isinstance(mark.get("run"), str) else {}
+
+    def _write(self, mark: Mapping[str, Any]) -> None:
+        write_facts(self._path, mark)
+
+
+KEY_FILE = "run.key"
+KEY_VARIABLE = "DING_RUN_KEY"
+_MAX_LENGTH = 512
+
+
+def make_run_key(exp_name: str) -> str:
+    """The run's key: from the environment, from the run's folder, else a new one is written there.
+
+    The file is readable by its owner alone.
+
+    Raises:
+        ConfigError: The folder cannot be written, or the key in it was open to others.
+    """
+    key = read_run_key(exp_name)
+    if key is not None:
+        return key
+    path = os.path.join(exp_name, KEY_FILE)
+    key = secrets.token_urlsafe(32)
+    temporary = os.path.join(exp_name, f".{KEY_FILE}.{secrets.token_hex(8)}")
+    try:
+        os.makedirs(exp_name, exist_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(fd, "w", encoding="ascii") as file:
+                os.fchmod(fd, 0o600)  # whatever the umask says
+                file.write(key + "\n")
+            os.link(temporary, path)  # whoever sees the file sees all of it
+        finally:
+            os.remove(temporary)
+    except FileExistsError:  # another part was quicker
+        return make_run_key(exp_name)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write the run's key {path!r}: {error.strerror or error}; choose another "
+            f"exp_name, or set {KEY_VARIABLE}"
+        ) from error
+    return key
+
+
+def read_run_key(exp_name: str) -> str | None:
+    """The key in the environment (``DING_RUN_KEY``), else in the run's folder; ``None`` if none.
+
+    Raises:
+        ConfigError: Others can read the file, it cannot be read, or it holds no key.
+    """
+    key = os.environ.get(KEY_VARIABLE)
+    if key:
+        return _checked(key, f"the environment variable {KEY_VARIABLE}")
+    path = os.path.join(exp_name, KEY_FILE)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the run's key {path!r}: {error.strerror or error}"
+        ) from error
+    with os.fdopen(fd, encoding="ascii", errors="replace") as file:
+        mode = stat.S_IMODE(os.fstat(fd).st_mode)
+        if mode & 0o077:
+            raise ConfigError(
+                f"the run's key {path!r} can be read by others (mode {mode:04o}): remove it and "
+                f"start again for a new key, or `chmod 600` it if nobody has seen it"
+            )
+        text = file.read(_MAX_LENGTH + 1)
+    return _checked(text.strip(), repr(path))
+
+
+def remove_run_key(exp_name: str) -> None:
+    """Remove the key's file, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(exp_name, KEY_FILE))
+
+
+def _checked(key: str, where: str) -> str:
+    key = key.strip()
+    # It travels in a header: no line breaks, no other alphabets.
+    if not 16 <= len(key) <= _MAX_LENGTH or not key.isascii() or not key.isprintable():
+        raise ConfigError(
+            f"{where} holds no run key: expected 16 to {_MAX_LENGTH} printable ASCII characters, "
+            f"got {len(key)}; remove it for a new one"
+        )
+    return key
