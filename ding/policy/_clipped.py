@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.policy._ppo_setup import init_parameters
-from ding.policy._types import Batch, Output
+from ding.policy._types import Batch, Losses, Output
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils import (
     ppo_info,
@@ -46,6 +46,13 @@ class Clipped(PolicyGradient):
     @property
     def _passes(self) -> int:
         return self._cfg.learn.epoch_per_collect
+
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+        policy, info = self._clipped_error(batch, output, adv)
+        losses = policy._asdict()
+        if self._pretrained_model is None:
+            del losses["kl_div"]
+        return losses, info._asdict()
 
     def _clipped_error(
         self, batch: Batch, output: Output, adv: Tensor

@@ -14,3 +14,5 @@ Loss: TypeAlias = tuple[Tensor, Tensor]
 TeamLoss: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]
 #: What is to be minimised, and what to log.
 LoggedLoss: TypeAlias = tuple[Tensor, dict[str, Any]]
+#: What is to be minimised, by name, and what to log besides.
+Losses: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]

@@ -4,9 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import Batch, Losses, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
-from ding.policy.checks import to_floats
 from ding.rl_utils import a2c_data, a2c_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
@@ -44,8 +43,7 @@ class A2CPolicy(AdvantageActorCritic):
         )
         self._init_returns()
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
-        cfg = self._cfg.learn
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         data = a2c_data(
             output["logit"],
             batch["action"],
@@ -54,10 +52,4 @@ class A2CPolicy(AdvantageActorCritic):
             batch["return"],
             batch.get("weight"),
         )
-        loss = a2c_error(data)
-        total_loss = (
-            loss.policy_loss
-            + cfg.value_weight * loss.value_loss
-            - cfg.entropy_weight * loss.entropy_loss
-        )
-        return total_loss, dict(zip(loss._fields, to_floats(*loss)))
+        return a2c_error(data)._asdict(), {}

@@ -100,22 +100,10 @@ class ACERPolicy(UnrolledPolicy):
         )
         self._target_model = self._follower(cfg.target_theta)
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        """One update of actor and critic, and of the average policy.
-
-        Args:
-            data: B samples; see `UnrolledPolicy`.
-
-        Returns:
-            The log; ``priority`` float32 ``[B]``, if asked for.
-
-        Raises:
-            DataError: A loss is not finite.
-        """
+    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """One update of actor and critic, and of the average policy."""
         cfg = self._cfg.learn
-        batch = self._batch_of_pieces(data)
         batch["action"] = batch["action"].long()
-        self._train_mode(True)
         steps, size = batch["discount"].shape
         obs = flat_steps(batch["obs"])
         logit = self._model(obs, mode="compute_actor")["logit"]

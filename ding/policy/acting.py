@@ -54,6 +54,9 @@ class NStepPolicy(ActingPolicy):
         """What both learn and collect mode need to make targets."""
         self._gamma, self._nstep = self._cfg.discount_factor, self._cfg.nstep
 
+    def _batch(self, data: Any, use_nstep: bool = True) -> dict[str, Any]:
+        return super()._batch(data, use_nstep)
+
     def _init_collect(self) -> None:
         super()._init_collect()
         self._set_horizon()

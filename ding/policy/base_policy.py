@@ -300,12 +300,27 @@ class Policy(RowAdapter, NetworkOwner):
     def _init_learn(self) -> None:
         """Set up what training needs: optimiser, target network, hyper-parameters."""
 
-    def _forward_learn(self, data: Any) -> dict[str, Any] | list[dict[str, Any]]:
-        """Update the model once from a batch, or several times; returns what to log."""
-        raise NotImplementedError(f"{type(self).__name__} cannot learn: no _forward_learn")
+    def _forward_learn(self, data: Any) -> Any:
+        """Update the model from samples: `_learn` from their `_batch`.
 
-    def _preprocess(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
-        """A batch of samples; see `default_preprocess_learn`."""
+        Returns:
+            What to log, of one update or of each of several (a list); ``priority`` float32 ``[B]``
+            of the samples, if they get new ones.
+
+        Raises:
+            DataError: A loss is not finite.
+        """
+        if not self._overrides("_learn"):
+            raise NotImplementedError(f"{type(self).__name__} cannot learn: no _forward_learn")
+        batch = self._batch(data)
+        self._train_mode(True)
+        return self._learn(batch)
+
+    def _learn(self, batch: Any) -> Any:
+        """Update the model; returns what `_forward_learn` does."""
+
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+        """What to learn from samples; see `default_preprocess_learn`."""
         return default_preprocess_learn(
             data,
             use_priority_IS_weight=self._priority_IS_weight,
@@ -330,6 +345,19 @@ class Policy(RowAdapter, NetworkOwner):
         """A target network that moves by ``theta`` of the way at each update."""
         target = copy.deepcopy(self._model).requires_grad_(False)
         return model_wrap(target, "target", update_type="momentum", update_kwargs={"theta": theta})
+
+    def _weighted(self, losses: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The sum of an actor's losses by the weights in ``learn``; its entropy is to grow.
+
+        Args:
+            losses: ``policy_loss`` and ``entropy_loss``; and of those that have one ``value_loss``,
+                and ``kl_div`` from a policy that is not to be left.
+        """
+        cfg, total = self._cfg.learn, losses["policy_loss"]
+        if "value_loss" in losses:
+            total = total + cfg.value_weight * losses["value_loss"]
+        total = total - cfg.entropy_weight * losses["entropy_loss"]
+        return total + cfg.kl_beta * losses["kl_div"] if "kl_div" in losses else total
 
     def _descend(
         self,

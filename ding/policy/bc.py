@@ -154,17 +154,8 @@ class BehaviourCloningPolicy(ActingPolicy):
             return cfg.warmup_lr + (cfg.learning_rate - cfg.warmup_lr) * risen
         return cfg.learning_rate * cfg.decay_rate ** ((epoch - cfg.warmup_epoch) // cfg.decay_epoch)
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        """One update.
-
-        Returns:
-            The log; ``priority`` float32 ``[B]`` is the loss of each sample.
-
-        Raises:
-            DataError: Samples without ``obs`` or ``action``, or a loss that is not finite.
-        """
-        batch = self._batch(data)
-        self._train_mode(True)
+    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """One update; the ``priority`` of a sample is its loss."""
         if self._cfg.learn.lr_decay:
             for group in self._optimizer.param_groups:
                 group["lr"] = self._learning_rate(self._epoch)
@@ -179,7 +170,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             **facts,
         }
 
-    def _batch(self, data: Any) -> dict[str, Any]:
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
         batch = flatten_numbers(as_batch(data, ("obs", "action"), self._device))
         batch["obs"] = tree_map(lambda leaf: leaf.float(), batch["obs"])
         action = batch["action"]

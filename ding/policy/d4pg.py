@@ -49,7 +49,7 @@ class D4PGPolicy(DDPGPolicy):
             now["distribution"].unsqueeze(1),
             following["distribution"].unsqueeze(1),
             *(only, only),
-            batch["reward"] if self._nstep > 1 else batch["reward"].unsqueeze(0),
+            batch["reward"],
             batch["done"],
             batch["weight"],
         )

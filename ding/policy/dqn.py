@@ -108,17 +108,8 @@ class DQNPolicy(NStepPolicy):
         if not own and not cfg.get("multi_gpu", False) and not cfg.learn.get("compile", False):
             self._quick_learner = QuickLearner(self._model, self._target_model, self._gamma)
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        """One update.
-
-        Returns:
-            The log; ``priority`` float32 ``[B]`` is the absolute TD error of each sample.
-
-        Raises:
-            DataError: The loss is not finite.
-        """
-        batch = self._preprocess(data, use_nstep=True)
-        self._train_mode(True)
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        """One update; the ``priority`` of a sample is its absolute TD error."""
         if self._cfg.noisy_net:
             set_noise_mode(self._model, True)
 

@@ -69,8 +69,8 @@ class FQFPolicy(QRDQNPolicy):
             proposals, lr=learn.learning_rate_fraction, alpha=0.95, eps=1e-5
         )
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        log = super()._forward_learn(data)
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        log = super()._learn(batch)
         return {
             **log,
             "cur_lr_fraction": self._fraction_optimizer.param_groups[0]["lr"],

@@ -9,7 +9,7 @@ from torch import Tensor
 from ding.data import tree_map
 from ding.model import HAVAC
 from ding.policy._ppo_setup import init_parameters
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import Batch, Losses, Output
 from ding.policy.policy_gradient import PolicyGradient
 from ding.policy.ppo import PPOPolicy
 from ding.rl_utils._log_prob import log_prob
@@ -95,7 +95,7 @@ class HAPPOPolicy(PPOPolicy):
             clip_value=cfg.grad_clip_value,
         )
 
-    def _learn_from(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
+    def _learn(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
         """Each agent's turn: ``learn.epoch_per_collect`` passes in shuffled minibatches."""
         factor = torch.ones(len(batch["done"]), device=self._device)
         logs = []
@@ -134,6 +134,6 @@ class HAPPOPolicy(PPOPolicy):
     def _trained(self) -> torch.nn.Module:
         return self._model.agent_models[self._turn]
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         # After normalising: it scales what counts, not what is good.
         return super()._losses(batch, output, adv * batch["factor"])

@@ -110,32 +110,13 @@ class IMPALAPolicy(UnrolledPolicy):
             clip_value=cfg.clip_value,
         )
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        """One update.
-
-        Args:
-            data: B samples; see `UnrolledPolicy`.
-
-        Returns:
-            The log; ``priority`` float32 ``[B]``, if asked for.
-
-        Raises:
-            DataError: The loss is not finite.
-        """
-        cfg = self._cfg.learn
-        batch = self._batch_of_pieces(data)
-        self._train_mode(True)
+    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
         shape = batch["discount"].shape
         output = self._model(flat_steps(batch["obs"]), mode="compute_actor_critic")
         value = output["value"].unflatten(0, (shape[0] + 1, shape[1]))
         value = with_last_values(value, batch["mask"])
         loss = self._vtrace_error(batch, _of_actions(output["logit"], shape), value)
-        total_loss = (
-            loss.policy_loss
-            + cfg.value_weight * loss.value_loss
-            - cfg.entropy_weight * loss.entropy_loss
-        )
-        loss_value = self._descend(total_loss, batch, self._optimizer)
+        loss_value = self._descend(self._weighted(loss._asdict()), batch, self._optimizer)
         value = value.detach()
         names = (*loss._fields, "value_mean")
         log = {

@@ -96,17 +96,11 @@ class PDQNPolicy(NStepPolicy):
         self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
+    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
         """One update of the values, and in its turn of the arguments.
 
-        Returns:
-            The log; ``priority`` float32 ``[B]`` is the absolute TD error of each sample.
-
-        Raises:
-            DataError: A loss is not finite.
+        The ``priority`` of a sample is its absolute TD error.
         """
-        batch = self._preprocess(data, use_nstep=True)
-        self._train_mode(True)
         log = self._update_values(batch)
         circle = max(self._cfg.learn.update_circle or 1, 1)
         if self._update_count % circle >= circle // 2:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ding.policy._types import Batch, LoggedLoss, Output
-from ding.policy.checks import to_floats
+from ding.policy._types import Batch, Losses, Output
 from ding.policy.networks import stochastic_actor
 from ding.policy.policy_gradient import PolicyGradient
 from ding.rl_utils._log_prob import log_prob_and_entropy
@@ -78,15 +77,11 @@ class PGPolicy(MonteCarloPolicyGradient):
             clip_value=cfg.grad_norm,
         )
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
         log_prob, entropy = log_prob_and_entropy(output["logit"], batch["action"])
         weight = batch.get("weight")
-        policy_loss = -weighted_mean(log_prob * adv, weight)
-        entropy_loss = weighted_mean(entropy, weight)
         losses = {
-            "policy_loss": policy_loss,
-            "entropy_loss": entropy_loss,
-            "return_mean": batch["return"].mean(),
+            "policy_loss": -weighted_mean(log_prob * adv, weight),
+            "entropy_loss": weighted_mean(entropy, weight),
         }
-        total_loss = policy_loss - self._cfg.learn.entropy_weight * entropy_loss
-        return total_loss, dict(zip(losses, to_floats(*losses.values())))
+        return losses, {"return_mean": batch["return"].mean().item()}

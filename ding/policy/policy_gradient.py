@@ -10,7 +10,7 @@ from easydict import EasyDict
 from torch import Tensor
 
 from ding.data import tree_take
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import Batch, Losses, Output
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
 from ding.utils import allreduce_data
@@ -72,23 +72,15 @@ class PolicyGradient(ActingPolicy):
 
     # ------------------------------------------------------------------ learn
 
-    def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
-        """One pass over ``data``, or as many as the algorithm makes, in shuffled minibatches.
+    def _learn(self, batch: Any) -> Any:
+        """One pass over samples, or as many as the algorithm makes, in shuffled minibatches.
 
         Args:
-            data: Samples of trajectories, in time: whole ones, parts, one after the other.
+            batch: Of trajectories, in time: whole ones, parts, one after the other.
 
         Returns:
             One log for each minibatch.
-
-        Raises:
-            DataError: A loss is not finite.
         """
-        batch = self._batch(data)
-        self._train_mode(True)
-        return self._learn_from(batch)
-
-    def _learn_from(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
         logs = []
         for epoch in range(self._passes):
             self._prepare(batch, epoch)
@@ -99,8 +91,8 @@ class PolicyGradient(ActingPolicy):
     def _passes(self) -> int:
         return 1
 
-    def _batch(self, data: Any) -> dict[str, Any]:
-        return one_action(self._preprocess(data))
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+        return one_action(super()._batch(data, use_nstep))
 
     def _prepare(self, batch: Batch, epoch: int) -> None:
         """Set ``adv`` ``[N]``, how much better than others actions were, before a pass."""
@@ -123,18 +115,24 @@ class PolicyGradient(ActingPolicy):
         if self._cfg.learn.adv_norm:
             # The uncorrected deviation, so that a minibatch of one is zero and not NaN.
             adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
-        total_loss, log = self._losses(batch, output, adv)
-        log.update(self._log_values(total_loss, output, adv))
-        self._descend(total_loss, batch, self._optimizer, self._trained)
-        return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
+        losses, facts = self._losses(batch, output, adv)
+        total_loss = self._weighted(losses)
+        log = self._log_values({"total_loss": total_loss, **losses}, output, adv)
+        self._descend(total_loss, batch, self._optimizer, self._synced)
+        return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log, **facts}
 
     @property
     def _trained(self) -> torch.nn.Module:
         """The network, or the part of it, that an update is about."""
         return self._model
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
-        """What is to be minimised, and what to log of it.
+    @property
+    def _synced(self) -> torch.nn.Module:
+        """The part of it whose gradients are averaged over processes."""
+        return self._trained
+
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+        """Losses by name, of which `_weighted` makes a sum, and numbers to log besides.
 
         Args:
             batch: What was collected.
@@ -143,8 +141,10 @@ class PolicyGradient(ActingPolicy):
         """
         raise NotImplementedError
 
-    def _log_values(self, total_loss: Tensor, output: Output, adv: Tensor) -> dict[str, float]:
-        values = {"total_loss": total_loss, "adv_max": adv.max(), "adv_mean": adv.mean()}
+    def _log_values(
+        self, losses: dict[str, Tensor], output: Output, adv: Tensor
+    ) -> dict[str, float]:
+        values = {**losses, "adv_max": adv.max(), "adv_mean": adv.mean()}
         if "value" in output:
             value = output["value"].detach()
             values |= {"value_mean": value.mean(), "value_max": value.max()}

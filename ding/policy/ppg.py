@@ -51,7 +51,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     _action_spaces = ("discrete", "continuous")
     _learn_options = {"mode": "compute_actor"}
     _learned = {
-        "optimizer_ac": "_optimizer_ac",
+        "optimizer_ac": "_optimizer",
         "optimizer_aux_critic": "_optimizer_aux_critic",
         "value_norm": "_running_mean_std",
         "auxiliary": "_memory",
@@ -75,7 +75,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
             "grad_clip_type": cfg.grad_clip_type,
             "clip_value": cfg.grad_clip_value,
         }
-        self._optimizer_ac = Adam(self._model.actor_critic.parameters(), **options)
+        self._optimizer = Adam(self._model.actor_critic.parameters(), **options)
         self._optimizer_aux_critic = Adam(self._model.aux_critic.parameters(), **options)
         self._memory = AuxiliaryMemory()
         self._init_returns()
@@ -83,26 +83,14 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     # ------------------------------------------------------------------ policy phase
 
     def _update_actor(self, batch: dict[str, Any]) -> dict[str, Any]:
-        cfg = self._cfg.learn
-        adv = batch["adv"]
-        if cfg.adv_norm:
-            adv = (adv - adv.mean()) / (adv.std(correction=0) + 1e-8)
-        output = self._model(batch["obs"], mode="compute_actor")
-        loss, info = self._clipped_error(batch, output, adv)
-        total_loss = loss.policy_loss - cfg.entropy_weight * loss.entropy_loss
-        log = self._log_values(total_loss, output, adv)
+        log = self._update(batch)
         log["actor_loss"] = log.pop("total_loss")
+        return log
+
+    @property
+    def _synced(self) -> torch.nn.Module:
         # Without the value head, which this phase leaves alone.
-        self._descend(total_loss, batch, self._optimizer_ac, self._model.actor_critic.actor)
-        policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)
-        return {
-            **log,
-            "cur_lr": self._optimizer_ac.param_groups[0]["lr"],
-            "policy_loss": policy_loss,
-            "entropy_loss": entropy_loss,
-            "approx_kl": info.approx_kl,
-            "clipfrac": info.clipfrac,
-        }
+        return self._model.actor_critic.actor
 
     def _update_critic(self, batch: dict[str, Any]) -> dict[str, Any]:
         value = self._critic(batch["obs"])
@@ -120,16 +108,19 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
 
     # ------------------------------------------------------------------ auxiliary phase
 
-    def _remember(self, data: Any, batch: dict[str, Any]) -> dict[str, float]:
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+        batch = super()._batch(data, use_nstep)
+        columnar = isinstance(data, Columns) and data.is_columnar
+        # As they came: bytes need a quarter of the memory.
+        return {**batch, "seen": data.columns["obs"] if columnar else batch["obs"]}
+
+    def _remember(self, batch: dict[str, Any]) -> dict[str, float]:
         """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it.
 
         Returns:
             What to log of the auxiliary phase, if there was one.
         """
-        columnar = isinstance(data, Columns) and data.is_columnar
-        # As they came: bytes need a quarter of the memory.
-        obs = data.columns["obs"] if columnar else batch["obs"]
-        self._memory.add(obs, batch["return"] * self._value_std)
+        self._memory.add(batch["seen"], batch["return"] * self._value_std)
         if self._memory.phases < self._cfg.learn.aux_freq:
             return {}
         return self._auxiliary_phase(*self._memory.take())
@@ -172,7 +163,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         batch = {"obs": obs, "return": target}
         check_loss(self, sum(losses), batch)  # before either of them moves
         actor_critic = self._model.actor_critic
-        self._descend(value_loss + weight * clone_loss, batch, self._optimizer_ac, actor_critic)
+        self._descend(value_loss + weight * clone_loss, batch, self._optimizer, actor_critic)
         self._descend(critic_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
         return losses
 
@@ -198,18 +189,13 @@ class PPGPolicy(PhasicPolicyGradient):
         ),
     )
 
-    def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
+    def _learn(self, batch: dict[str, Any]) -> list[dict[str, Any]]:
         """A policy phase, and perhaps an auxiliary one.
 
         Returns:
             One log for each minibatch of the policy phase; the last tells of the auxiliary phase.
-
-        Raises:
-            DataError: A loss is not finite.
         """
         cfg = self._cfg.learn
-        batch = self._batch(data)
-        self._train_mode(True)
         self._estimate_returns(batch, first=True)
         actor = [
             self._update_actor(part)
@@ -223,7 +209,7 @@ class PPGPolicy(PhasicPolicyGradient):
         ]
         none: dict[str, Any] = {}
         logs = [self._total({**a, **c}) for a, c in zip_longest(actor, critic, fillvalue=none)]
-        logs[-1].update(self._remember(data, batch))
+        logs[-1].update(self._remember(batch))
         return logs
 
 
@@ -262,26 +248,18 @@ class PPGOffPolicy(PhasicPolicyGradient):
         multi = self._cfg.other.replay_buffer.get("multi_buffer", False)
         return {"policy": size, "value": size} if multi else size
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:  # type: ignore[override]
-        """One update of each network, and perhaps an auxiliary phase.
-
-        Args:
-            data: Samples, or ``{'policy': samples, 'value': samples}``.
-
-        Returns:
-            The log.
-
-        Raises:
-            DataError: A loss is not finite.
-        """
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
+        """Of samples, or of ``{'policy': samples, 'value': samples}``: a batch for each network."""
         if not (isinstance(data, Mapping) and set(data) == {"policy", "value"}):
             data = {"policy": data, "value": data}
-        self._train_mode(True)
-        batches = {name: self._batch(part) for name, part in data.items()}
-        for batch in batches.values():
-            self._set_returns(batch, first=True)
-        log = {**self._update_actor(batches["policy"]), **self._update_critic(batches["value"])}
-        return {**self._total(log), **self._remember(data["value"], batches["value"])}
+        return {name: super(PPGOffPolicy, self)._batch(part) for name, part in data.items()}
+
+    def _learn(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """One update of each network, and perhaps an auxiliary phase."""
+        for part in batch.values():
+            self._set_returns(part, first=True)
+        log = {**self._update_actor(batch["policy"]), **self._update_critic(batch["value"])}
+        return {**self._total(log), **self._remember(batch["value"])}
 
 
 def _renamed(cfg: Mapping[str, Any], old: str, new: str) -> Any:

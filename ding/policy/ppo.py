@@ -9,9 +9,8 @@ from torch import Tensor
 
 from ding.policy._clipped import Clipped
 from ding.policy._ppo_setup import linear_decay, load_pretrained
-from ding.policy._types import Batch, LoggedLoss, Output
+from ding.policy._types import Batch, Losses, Output
 from ding.policy.advantage_actor_critic import AdvantageActorCritic
-from ding.policy.checks import to_floats
 from ding.policy.networks import stochastic_actor
 from ding.policy.pg import MonteCarloPolicyGradient
 from ding.rl_utils import ppo_value_data, ppo_value_error
@@ -49,28 +48,11 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
             )
         return super()._create_model(cfg, model)
 
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
-        cfg = self._cfg.learn
-        policy, info = self._clipped_error(batch, output, adv)
-        value_data = ppo_value_data(
-            output["value"], batch["value"], batch["return"], batch.get("weight")
-        )
-        value_loss = ppo_value_error(value_data, cfg.clip_ratio)
-        total_loss = (
-            policy.policy_loss
-            + cfg.value_weight * value_loss
-            - cfg.entropy_weight * policy.entropy_loss
-        )
-        losses = {
-            "policy_loss": policy.policy_loss,
-            "value_loss": value_loss,
-            "entropy_loss": policy.entropy_loss,
-        }
-        if self._pretrained_model is not None:
-            total_loss = total_loss + cfg.kl_beta * policy.kl_div
-            losses["kl_div"] = policy.kl_div
-        log = dict(zip(losses, to_floats(*losses.values())))
-        return total_loss, {**log, "approx_kl": info.approx_kl, "clipfrac": info.clipfrac}
+    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> Losses:
+        losses, facts = super()._losses(batch, output, adv)
+        data = ppo_value_data(output["value"], batch["value"], batch["return"], batch.get("weight"))
+        value_loss = ppo_value_error(data, self._cfg.learn.clip_ratio)
+        return {**losses, "value_loss": value_loss}, facts
 
 
 @POLICY_REGISTRY.register("ppo")
@@ -116,8 +98,8 @@ class PPOPolicy(_ClippedActorCritic):
             self._pretrained_model = load_pretrained(self._model, cfg.pretrained_model_path)
         self._init_returns()
 
-    def _forward_learn(self, data: Any) -> list[dict[str, Any]]:
-        logs = super()._forward_learn(data)
+    def _learn(self, batch: Batch) -> list[dict[str, Any]]:
+        logs = super()._learn(batch)
         if self._lr_scheduler is not None:
             self._lr_scheduler.step()
         return logs
@@ -161,17 +143,8 @@ class PPOOffPolicy(_ClippedActorCritic):
         self._init_update()
         self._init_returns()
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:  # type: ignore[override]
-        """One update.
-
-        Returns:
-            The log; ``priority`` ``[B]`` is the absolute advantage, if asked for.
-
-        Raises:
-            DataError: The loss is not finite.
-        """
-        batch = self._batch(data)
-        self._train_mode(True)
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        """One update; the ``priority`` of a sample is its absolute advantage, if asked for."""
         self._set_returns(batch, first=True)
         log = self._update(batch)
         if self._priority:
@@ -216,10 +189,3 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
         if self._cfg.multi_agent:
             raise ConfigError("policy.multi_agent=True: ppo_pg has no network of agents; use ppo")
         self._init_update()
-
-    def _losses(self, batch: Batch, output: Output, adv: Tensor) -> LoggedLoss:
-        loss, info = self._clipped_error(batch, output, adv)
-        total_loss = loss.policy_loss - self._cfg.learn.entropy_weight * loss.entropy_loss
-        policy_loss, entropy_loss = to_floats(loss.policy_loss, loss.entropy_loss)
-        log = {"policy_loss": policy_loss, "entropy_loss": entropy_loss}
-        return total_loss, {**log, "approx_kl": info.approx_kl, "clipfrac": info.clipfrac}

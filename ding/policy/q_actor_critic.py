@@ -77,20 +77,14 @@ class QActorCritic(NStepPolicy):
         self._target_model = self._follower(cfg.target_theta)
         self._update_count = 0
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
+    def _learn(self, batch: Batch) -> dict[str, Any]:
         """One update of the critics, and each ``actor_update_freq``-th time of actor and target.
 
-        Returns:
-            The log; ``priority`` float32 ``[B]`` is the mean absolute TD error of the critics.
-
-        Raises:
-            DataError: A loss is not finite.
+        The ``priority`` of a sample is the mean absolute TD error of the critics.
         """
-        batch = self._preprocess(data, use_nstep=self._nstep > 1)
         if self._cfg.get("reward_batch_norm", False):
             reward = batch["reward"]
             batch["reward"] = (reward - reward.mean()) / (reward.std(correction=0) + 1e-8)
-        self._train_mode(True)
         log = self._update_critic(batch)
         self._update_count += 1
         if self._update_count % self._actor_update_freq == 0:
@@ -102,8 +96,7 @@ class QActorCritic(NStepPolicy):
 
     def _update_critic(self, batch: Batch) -> dict[str, Any]:
         with torch.no_grad():
-            reward = batch["reward"] if self._nstep > 1 else batch["reward"].unsqueeze(0)
-            data = nstep_return_data(reward, self._next_value(batch), batch["done"])
+            data = nstep_return_data(batch["reward"], self._next_value(batch), batch["done"])
             target = nstep_return(data, self._gamma, self._nstep, batch.get("value_gamma"))
         q_values = self._q_values(batch)
         loss, td_error = self._critic_loss(batch, q_values, target)

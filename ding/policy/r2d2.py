@@ -115,17 +115,7 @@ class R2D2Policy(RecurrentPolicy):
             update_kwargs={"theta": theta} if freq is None else {"freq": freq},
         )
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        """One update.
-
-        Returns:
-            The log; ``priority`` is float32 ``[B]``.
-
-        Raises:
-            DataError: The loss is not finite.
-        """
-        batch = self._batch_of_sequences(data)
-        self._train_mode(True)
+    def _learn(self, batch: Batch) -> dict[str, Any]:
         q = self._q_values(self._model, batch)  # [L + 1, B, N]
         with torch.no_grad():
             target_q = self._q_values(self._target_model.forward, batch)

@@ -32,7 +32,7 @@ class RecurrentPolicy(Policy):
         """The state of one environment whose episode begins; None if the network knows it."""
         return None
 
-    def _batch_of_sequences(self, data: Any) -> dict[str, Any]:
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
         """A batch of samples, time first; see `sequence_batch`."""
         return sequence_batch(
             data,

@@ -73,8 +73,8 @@ class SQNPolicy(SoftQPolicy):
         self._log_alpha = self._log_alpha.to(self._device).requires_grad_()
         self._alpha_optimizer = Adam([self._log_alpha], lr=learn.learning_rate_alpha)
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        log = super()._forward_learn(data)
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        log = super()._learn(batch)
         return {**log, "alpha": self._log_alpha.exp().item(), "entropy": self._entropy}
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:

@@ -73,19 +73,9 @@ class TeamPolicy(RecurrentPolicy):
         """The optimiser of all parameters."""
         raise NotImplementedError
 
-    def _forward_learn(self, data: Any) -> dict[str, Any]:
-        """One update.
-
-        Returns:
-            The log; ``priority`` float32 ``[B]`` is the mean absolute TD error of each sequence.
-
-        Raises:
-            DataError: The loss is not finite.
-        """
-        batch = self._batch_of_sequences(data)
-        self._train_mode(True)
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        """One update; the ``priority`` of a sequence is its mean absolute TD error."""
         loss, td_error, log = self._losses(batch)
-
         loss_value = self._descend(loss, batch, self._optimizer)
         self._target_model.update(self._model)
         return {

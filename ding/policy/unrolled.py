@@ -32,7 +32,7 @@ class UnrolledPolicy(ActingPolicy):
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
         return sequence_counts(lengths, self._get_unroll_len())
 
-    def _batch_of_pieces(self, data: Any) -> dict[str, Any]:
+    def _batch(self, data: Any, use_nstep: bool = False) -> dict[str, Any]:
         """Make a batch of B pieces, time first.
 
         Args:
