@@ -21,10 +21,11 @@ from ding.utils import ENGINE_REGISTRY
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
 from ding.utils.system_helper import find_free_port
-from ding.worker.engines.carrier import Carrier, WorkerSpec
-from ding.worker.engines.spawn_control import CarrierEngine
+from ding.worker.engines.carrier import Carrier, Stores, WorkerSpec
+from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.engines.worker_services import build_service
 from ding.worker.messages import Kind
+from ding.worker.seams import Engine
 
 
 def run_on_engine(config: EasyDict, resume: bool, stop: StopSignal) -> Ending:
@@ -52,7 +53,9 @@ def run_on_engine(config: EasyDict, resume: bool, stop: StopSignal) -> Ending:
         carrier.open()
     try:
         specs = worker_specs(config, carrier.has_teams)
-        engine = CarrierEngine.of_run(carrier, specs, config.system.max_restart)
+        control = SpawnControl(carrier, specs, config.system.max_restart)
+        stores = Stores.of(carrier)
+        engine = Engine(control, stores.samples, stores.weights, stores.artifacts)
         config.resume_coordinator = resume
         return run_part(lambda handle: run_coordinator(handle, config, None, engine))
     finally:

@@ -16,11 +16,12 @@ user's own (``docs/comm_types.md``). Whatever knows only this file runs on any o
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from ding.data.chunks.chunk_file import Samples as Samples
 from ding.utils.errors import DingError
+from ding.utils.run_claims import RunMark
 from ding.worker.messages import Json, Kind, Request
 
 Answer = TypeVar("Answer")
@@ -291,23 +292,22 @@ class TaskFailure:
 # ---------------------------------------------------------------------- engines
 
 
-class Engine(Protocol):
+@dataclass(frozen=True)
+class Engine:
     """Everything that a run needs to be carried, by the name in ``system_config.engine.type``.
 
-    The coordinator's process has one, and each worker's has one of its own that reaches the same
-    samples, weights and artifacts.
+    The coordinator's process has one, and each worker's reaches the same samples, weights and
+    artifacts.
+
+    Attributes:
+        samples: ``None``: somewhere that the coordinator cannot see.
+        weights: Likewise.
+        marks: Of folders of ``buffers`` and ``weights``, for what is to be removed if the
+            coordinator's process dies.
     """
 
-    @property
-    def control(self) -> Control: ...
-
-    @property
-    def samples(self) -> SampleStore | None:
-        """``None``: somewhere that the coordinator cannot see."""
-
-    @property
-    def weights(self) -> WeightStore | None:
-        """``None``: somewhere that the coordinator cannot see."""
-
-    @property
-    def artifacts(self) -> Artifacts: ...
+    control: Control
+    samples: SampleStore | None
+    weights: WeightStore | None
+    artifacts: Artifacts
+    marks: Mapping[str, RunMark] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Mapping
 
 from easydict import EasyDict
 
@@ -15,10 +14,9 @@ from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import AT_GOAL, Ending
 from ding.utils.errors import RunError
-from ding.utils.run_claims import RunMark
 from ding.utils.run_log import RunLog
 from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
-from ding.worker.engines.flask_fs import FlaskFsEngine
+from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
 from ding.worker.seams import Engine
@@ -110,10 +108,8 @@ class Coordinator(RunEvents, Configurable):
             run_log,
         )
         system = {**cfg["system"], "coordinator": self._cfg}
-        marks: Mapping[str, RunMark] = {}
         if engine is None:
-            engine = folders = FlaskFsEngine(system, self._exp_name)
-            marks = folders.marks
+            engine = flask_fs_engine(system, self._exp_name)
         samples = samples_of_comm_type(cfg["system"]) or engine.samples
         space, writer = SpaceQuota(int(self._cfg.path_data_limit)), run_log and run_log.writer
         ratio, at_learner = self._sample_ratio(), self._cfg.buffer == "learner"
@@ -125,7 +121,7 @@ class Coordinator(RunEvents, Configurable):
             )
 
         buffers = RunBuffers(make, samples)
-        files = RunFiles(engine.artifacts, engine.weights, marks, run.warn)
+        files = RunFiles(engine.artifacts, engine.weights, engine.marks, run.warn)
         super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
         self._state = CoordinatorState(
             self._exp_name, self._main, float(self._cfg.save_state_second), run.warn

@@ -13,12 +13,13 @@ from ding.worker.engines.shared_folder import (
     SharedFolderSamples,
     SharedFolderWeights,
 )
+from ding.worker.seams import Engine
 
 Folder = TypeVar("Folder", bound=SharedFolder)
 
 
 @ENGINE_REGISTRY.register("flask_fs")
-class FlaskFsEngine:
+def flask_fs_engine(system: Mapping[str, Any], exp_name: str) -> Engine:
     """Processes of a supervisor, or started by hand, that join at the coordinator's HTTP server.
 
     This is the coordinator's side; a worker reads its folders and addresses from its own config.
@@ -27,27 +28,19 @@ class FlaskFsEngine:
         system: The compiled config's ``system``.
         exp_name: The run's folder.
 
-    Attributes:
-        samples: ``None`` if the config names no folder that the coordinator can see.
-        weights: Likewise.
-        marks: Of the folders of ``buffers`` and ``weights``, for what is to be removed if this
-            process dies.
-
     Raises:
         ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
     """
-
-    def __init__(self, system: Mapping[str, Any], exp_name: str) -> None:
-        self.control = HttpControl(system["coordinator"])
-        self.samples = _folder(system, "path_data", SharedFolderSamples)
-        self.weights = _folder(system, "path_policy", SharedFolderWeights)
-        self.artifacts = FolderArtifacts(exp_name)
-        folders = {"buffers": self.samples, "weights": self.weights}
-        self.marks = {
-            kind: RunMark(folder.path, exp_name)
-            for kind, folder in folders.items()
-            if folder is not None
-        }
+    samples = _folder(system, "path_data", SharedFolderSamples)
+    weights = _folder(system, "path_policy", SharedFolderWeights)
+    folders = {"buffers": samples, "weights": weights}
+    return Engine(
+        HttpControl(system["coordinator"]),
+        samples,
+        weights,
+        FolderArtifacts(exp_name),
+        {kind: RunMark(folder.path, exp_name) for kind, folder in folders.items() if folder},
+    )
 
 
 def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder | None:

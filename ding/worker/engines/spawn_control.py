@@ -5,13 +5,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.processes import RestartLimit
-from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, Stores, WorkerSpec
+from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
 from ding.worker.engines.status_server import StatusServer
 from ding.worker.engines.team_peer import TeamPeer
 from ding.worker.messages import Kind, Request, ResourceRequest
@@ -19,7 +18,6 @@ from ding.worker.seams import (
     Arrival,
     Arrivals,
     Awaited,
-    Control,
     WorkerBusy,
     WorkerFailed,
     WorkerLost,
@@ -28,22 +26,6 @@ from ding.worker.seams import (
 Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class CarrierEngine(Stores):
-    """A carrier as an `Engine`, for the coordinator's process."""
-
-    control: Control
-
-    @classmethod
-    def of_run(
-        cls, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
-    ) -> "CarrierEngine":
-        """The engine of a run; see `SpawnControl`."""
-        stores = Stores.of(carrier)
-        control = SpawnControl(carrier, specs, max_restart)
-        return cls(stores.samples, stores.weights, stores.artifacts, control)
 
 
 class SpawnControl:
