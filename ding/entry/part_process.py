@@ -79,39 +79,26 @@ class PartHandle:
     """What a part knows of the process around it.
 
     Attributes:
-        is_orphan: Whether the supervisor is gone.
+        stopping: The end that was asked for, if one was.
+        clean: Called at the very end if the supervisor is gone: nobody else is left to do it.
+        worker_ended: Called with name and cause when the supervisor has seen a worker's end.
     """
 
     def __init__(self, link: Connection | None) -> None:
-        self.is_orphan = False
+        self.stopping: Ending | None = None
+        self.clean: Callable[[], object] = lambda: None
+        self.worker_ended: Callable[[str, str], object] = _print_end
         self._link = link
         self._lock = threading.Lock()
         self._stop: StopFunction | None = None
-        self._asked: Ending | None = None
         self._siblings: dict[str, dict[str, Any]] = {}
-        self._orphaned = -math.inf
-        self._clean: Callable[[], object] = lambda: None
-        self._on_worker_ended: Callable[[str, str], object] = _print_end
-
-    @property
-    def stopping(self) -> Ending | None:
-        """The end that was asked for, if one was."""
-        return self._asked
+        self._orphaned: float | None = None
 
     def on_stop(self, stop: StopFunction) -> None:
         """Have ``stop`` called, in a thread of its own, when an end is asked for."""
         with self._lock:
-            self._stop, asked = stop, self._asked
-        if asked is not None:
-            self._call(stop, asked)
-
-    def on_orphaned(self, clean: Callable[[], object]) -> None:
-        """Have ``clean`` called at the very end if nobody else is left to do it."""
-        self._clean = clean
-
-    def on_worker_ended(self, call: Callable[[str, str], object]) -> None:
-        """Have it called with name and cause when the supervisor has seen a worker's end."""
-        self._on_worker_ended = call
+            self._stop = stop
+            self._call_stop()
 
     def send(self, message: PartMessage) -> None:
         """Send a message to the supervisor, if there is one."""
@@ -122,36 +109,36 @@ class PartHandle:
     def ask_to_stop(self, ending: Ending) -> None:
         """Ask the part for an end; only the first one counts."""
         with self._lock:
-            if self._asked is not None:
-                return
-            self._asked, stop = ending, self._stop
-        if stop is not None:
-            self._call(stop, ending)
+            if self.stopping is None:
+                self.stopping = ending
+                self._call_stop()
 
     def take(self, message: ParentMessage) -> None:
         """Take a message of the supervisor."""
         if isinstance(message, Ending):
             self.ask_to_stop(message)
         elif isinstance(message, WorkerEnded):
-            self._on_worker_ended(message.name, message.cause)
+            self.worker_ended(message.name, message.cause)
         else:
             self._siblings[message.name] = message.process
 
     def orphan(self) -> None:
         """The supervisor is gone: end, too."""
-        self.is_orphan, self._orphaned = True, time.monotonic()
+        self._orphaned = time.monotonic()
         self.ask_to_stop(Ending("interrupted", "the process that started the run is gone"))
 
     def take_over(self) -> None:
         """Do what the supervisor would at the end, if it is gone: end the others, and clean."""
-        if self.is_orphan:
+        if self._orphaned is not None:
             left = self._orphaned + durations.PART_STOP - time.monotonic()
             end_processes(self._siblings.values(), max(0.0, left))
-            self._clean()
+            self.clean()
 
-    def _call(self, stop: StopFunction, asked: Ending) -> None:
-        asks = asked.status, asked.reason
-        threading.Thread(target=stop, args=asks, name="stop", daemon=True).start()
+    def _call_stop(self) -> None:
+        """Call it as soon as it is there and an end is asked for."""
+        if self._stop is not None and self.stopping is not None:
+            asks = self.stopping.status, self.stopping.reason
+            threading.Thread(target=self._stop, args=asks, name="stop", daemon=True).start()
 
 
 #: A part's life in a process; returns how it ended.

@@ -48,7 +48,7 @@ def run_coordinator(
     Returns:
         How the run ended.
     """
-    handle.on_orphaned(RunFolders(config).clean_for_killed)  # nobody else will
+    handle.clean = RunFolders(config).clean_for_killed
     main, own = config.main, config.system.coordinator
     own.run_key = key
     own.port = 0 if own.port in (None, "auto") else own.port
@@ -70,7 +70,7 @@ def run_coordinator(
         )
         try:
             coordinator.start()
-            handle.on_worker_ended(coordinator.worker_ended)
+            handle.worker_ended = coordinator.worker_ended
             handle.on_stop(lambda status, reason: coordinator.stop(reason, status))
             handle.send(Up(coordinator.address[1]))
             verdict = coordinator.wait() or ("failed", "no verdict")

@@ -1,12 +1,12 @@
 """All of a run in the threads of one process: for tests, and for runs that are over in seconds."""
 
-import concurrent.futures
 import copy
 import itertools
 import queue
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from typing import Any, TypeVar
 
 from ding.data import Columns, IdColumn, as_columns, tree_map
@@ -35,11 +35,9 @@ class LocalWorker:
         self.name = spec.name
         self._worker = Worker.of(spec, carrier)
         self._on_death = on_death
-        self._lock = threading.Lock()
-        self._gone: str | None = None
-        self._calls: queue.SimpleQueue[tuple[Request[Any], concurrent.futures.Future[Any]] | None]
+        self._gone: Future[str] = Future()  # why
+        self._calls: queue.SimpleQueue[tuple[Request[Any], Future[Any]] | None]
         self._calls = queue.SimpleQueue()
-        self._open: set[concurrent.futures.Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name=spec.name, daemon=True)
         self._closer = threading.Thread(
             target=self._worker.close, name=f"{spec.name}-close", daemon=True
@@ -47,30 +45,21 @@ class LocalWorker:
         self._thread.start()
 
     def call(self, request: Request[Answer], timeout: float) -> Answer:
-        future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
-        with self._lock:
-            if self._gone is not None:
-                raise EOFError(self._gone)
-            self._open.add(future)
+        future: Future[Answer] = Future()
         self._calls.put((request, future))
-        try:
-            return future.result(timeout)
-        except concurrent.futures.TimeoutError as error:
-            raise TimeoutError from error
-        finally:
-            with self._lock:
-                self._open.discard(future)
+        wait([future, self._gone], timeout, FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        if self._gone.done():
+            raise EOFError(self._gone.result())
+        raise TimeoutError
 
     def end(self, cause: str, is_death: bool) -> None:
         """End it without waiting for what it is at; calls under way fail at once."""
-        with self._lock:
-            if self._gone is not None:
-                return
-            self._gone = cause
-            calls = list(self._open)
-        for call in calls:
-            if not call.done():
-                call.set_exception(EOFError(cause))
+        try:
+            self._gone.set_result(cause)
+        except InvalidStateError:  # it was ended before
+            return
         self._calls.put(None)
         self._closer.start()  # a service may be slow to close, or hang
         if is_death:
@@ -87,22 +76,11 @@ class LocalWorker:
         while (item := self._calls.get()) is not None:
             request, future = item
             try:
-                answer = self._worker.answer(request)
+                future.set_result(self._worker.answer(request))
             except Exception as error:
-                self._settle(future, error=error)
-            else:
-                self._settle(future, answer)
+                future.set_exception(error)
             if self._worker.ended.is_set():
                 self.end(self._worker.failed or "it has ended", is_death=True)
-
-    def _settle(self, future: Any, answer: Any = None, error: Exception | None = None) -> None:
-        with self._lock:  # against `end`, which settles it as well
-            if future.done():
-                return
-            if error is None:
-                future.set_result(answer)
-            else:
-                future.set_exception(error)
 
 
 @ENGINE_REGISTRY.register("local")
