@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from requests.exceptions import HTTPError
 
 from ding.interaction.base.app import CommonErrorCode, get_values_from_response
+
+_Base = TypeVar("_Base", bound="ResponseException")
 
 
 class ResponseException(Exception):
@@ -37,10 +39,13 @@ class ResponseException(Exception):
         self.data: Mapping[str, Any] = data or {}
         super().__init__(f"{message} (code {self.code}, HTTP status {self.status_code})")
 
-    def __init_subclass__(cls, code: IntEnum | None = None) -> None:
-        """A class that says which code of its peer's it stands for is found by that."""
-        if code is not None:
-            cls.by_code[code] = cls
+
+def exception_of(base: type[_Base], code: IntEnum, meaning: str) -> type[_Base]:
+    """The exception that stands for a code of a peer; it is named after both, and found by it."""
+    name = base.__name__.removesuffix("ResponseException") + code.name.title().replace("_", "")
+    made = type(name, (base,), {"__doc__": meaning, "__module__": base.__module__})
+    base.by_code[code] = made
+    return made
 
 
 def error_code(error: HTTPError) -> int | None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from requests.exceptions import HTTPError
 
-from .base import ResponseException, error_code
+from .base import ResponseException, error_code, exception_of
 
 
 @unique
@@ -29,50 +29,32 @@ class MasterResponseException(ResponseException):
     by_code: ClassVar[dict[int, type["MasterResponseException"]]] = {}
 
 
-class MasterSuccess(MasterResponseException, code=MasterErrorCode.SUCCESS):
-    """The code says success, the HTTP status failure."""
+_Code = MasterErrorCode
 
 
-class MasterSystemShuttingDown(MasterResponseException, code=MasterErrorCode.SYSTEM_SHUTTING_DOWN):
-    """It ends."""
+def _of(code: MasterErrorCode, meaning: str) -> type[MasterResponseException]:
+    return exception_of(MasterResponseException, code, meaning)
 
 
-class MasterChannelNotGiven(MasterResponseException, code=MasterErrorCode.CHANNEL_NOT_GIVEN):
-    """The header ``Channel`` is missing."""
-
-
-class MasterChannelInvalid(MasterResponseException, code=MasterErrorCode.CHANNEL_INVALID):
-    """The channel is another."""
-
-
-class MasterMasterTokenNotGiven(
-    MasterResponseException, code=MasterErrorCode.MASTER_TOKEN_NOT_GIVEN
-):
-    """The master's token is missing."""
-
-
-class MasterMasterTokenInvalid(MasterResponseException, code=MasterErrorCode.MASTER_TOKEN_INVALID):
-    """The master's token or the run key is wrong."""
-
-
-class MasterSelfTokenNotGiven(MasterResponseException, code=MasterErrorCode.SELF_TOKEN_NOT_GIVEN):
-    """Its own token is missing."""
-
-
-class MasterSelfTokenInvalid(MasterResponseException, code=MasterErrorCode.SELF_TOKEN_INVALID):
-    """Its own token is wrong."""
-
-
-class MasterSlaveTokenNotGiven(MasterResponseException, code=MasterErrorCode.SLAVE_TOKEN_NOT_GIVEN):
-    """The slave's token or the run key is missing."""
-
-
-class MasterSlaveTokenInvalid(MasterResponseException, code=MasterErrorCode.SLAVE_TOKEN_INVALID):
-    """The slave's token or the run key is wrong."""
-
-
-class MasterTaskDataInvalid(MasterResponseException, code=MasterErrorCode.TASK_DATA_INVALID):
-    """The answer is malformed, or nobody waits for it."""
+MasterSuccess = _of(_Code.SUCCESS, "The code says success, the HTTP status failure.")
+MasterSystemShuttingDown = _of(_Code.SYSTEM_SHUTTING_DOWN, "It ends.")
+MasterChannelNotGiven = _of(_Code.CHANNEL_NOT_GIVEN, "The header ``Channel`` is missing.")
+MasterChannelInvalid = _of(_Code.CHANNEL_INVALID, "The channel is another.")
+MasterMasterTokenNotGiven = _of(_Code.MASTER_TOKEN_NOT_GIVEN, "The master's token is missing.")
+MasterMasterTokenInvalid = _of(
+    _Code.MASTER_TOKEN_INVALID, "The master's token or the run key is wrong."
+)
+MasterSelfTokenNotGiven = _of(_Code.SELF_TOKEN_NOT_GIVEN, "Its own token is missing.")
+MasterSelfTokenInvalid = _of(_Code.SELF_TOKEN_INVALID, "Its own token is wrong.")
+MasterSlaveTokenNotGiven = _of(
+    _Code.SLAVE_TOKEN_NOT_GIVEN, "The slave's token or the run key is missing."
+)
+MasterSlaveTokenInvalid = _of(
+    _Code.SLAVE_TOKEN_INVALID, "The slave's token or the run key is wrong."
+)
+MasterTaskDataInvalid = _of(
+    _Code.TASK_DATA_INVALID, "The answer is malformed, or nobody waits for it."
+)
 
 
 def get_master_exception_class_by_error_code(

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from requests.exceptions import HTTPError
 
-from .base import ResponseException, error_code
+from .base import ResponseException, error_code, exception_of
 
 
 @unique
@@ -32,66 +32,33 @@ class SlaveResponseException(ResponseException):
     by_code: ClassVar[dict[int, type["SlaveResponseException"]]] = {}
 
 
-class SlaveSuccess(SlaveResponseException, code=SlaveErrorCode.SUCCESS):
-    """The code says success, the HTTP status failure."""
+_Code = SlaveErrorCode
 
 
-class SlaveSystemShuttingDown(SlaveResponseException, code=SlaveErrorCode.SYSTEM_SHUTTING_DOWN):
-    """It ends."""
+def _of(code: SlaveErrorCode, meaning: str) -> type[SlaveResponseException]:
+    return exception_of(SlaveResponseException, code, meaning)
 
 
-class SlaveChannelNotFound(SlaveResponseException, code=SlaveErrorCode.CHANNEL_NOT_FOUND):
-    """The header ``Channel`` is missing."""
-
-
-class SlaveChannelInvalid(SlaveResponseException, code=SlaveErrorCode.CHANNEL_INVALID):
-    """The channel is another."""
-
-
-class SlaveMasterTokenNotFound(SlaveResponseException, code=SlaveErrorCode.MASTER_TOKEN_NOT_FOUND):
-    """The master's token or the run key is missing."""
-
-
-class SlaveMasterTokenInvalid(SlaveResponseException, code=SlaveErrorCode.MASTER_TOKEN_INVALID):
-    """The master's token or the run key is wrong."""
-
-
-class SlaveSelfTokenNotFound(SlaveResponseException, code=SlaveErrorCode.SELF_TOKEN_NOT_FOUND):
-    """Its own token is missing."""
-
-
-class SlaveSelfTokenInvalid(SlaveResponseException, code=SlaveErrorCode.SELF_TOKEN_INVALID):
-    """Its own token is wrong."""
-
-
-class SlaveSlaveAlreadyConnected(
-    SlaveResponseException, code=SlaveErrorCode.SLAVE_ALREADY_CONNECTED
-):
-    """It works for a master."""
-
-
-class SlaveSlaveNotConnected(SlaveResponseException, code=SlaveErrorCode.SLAVE_NOT_CONNECTED):
-    """It works for no master."""
-
-
-class SlaveSlaveConnectionRefused(
-    SlaveResponseException, code=SlaveErrorCode.SLAVE_CONNECTION_REFUSED
-):
-    """It does not want this master."""
-
-
-class SlaveSlaveDisconnectionRefused(
-    SlaveResponseException, code=SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED
-):
-    """It wants to stay connected."""
-
-
-class SlaveTaskAlreadyExist(SlaveResponseException, code=SlaveErrorCode.TASK_ALREADY_EXIST):
-    """It works on another task."""
-
-
-class SlaveTaskRefused(SlaveResponseException, code=SlaveErrorCode.TASK_REFUSED):
-    """It does not take this task."""
+SlaveSuccess = _of(_Code.SUCCESS, "The code says success, the HTTP status failure.")
+SlaveSystemShuttingDown = _of(_Code.SYSTEM_SHUTTING_DOWN, "It ends.")
+SlaveChannelNotFound = _of(_Code.CHANNEL_NOT_FOUND, "The header ``Channel`` is missing.")
+SlaveChannelInvalid = _of(_Code.CHANNEL_INVALID, "The channel is another.")
+SlaveMasterTokenNotFound = _of(
+    _Code.MASTER_TOKEN_NOT_FOUND, "The master's token or the run key is missing."
+)
+SlaveMasterTokenInvalid = _of(
+    _Code.MASTER_TOKEN_INVALID, "The master's token or the run key is wrong."
+)
+SlaveSelfTokenNotFound = _of(_Code.SELF_TOKEN_NOT_FOUND, "Its own token is missing.")
+SlaveSelfTokenInvalid = _of(_Code.SELF_TOKEN_INVALID, "Its own token is wrong.")
+SlaveSlaveAlreadyConnected = _of(_Code.SLAVE_ALREADY_CONNECTED, "It works for a master.")
+SlaveSlaveNotConnected = _of(_Code.SLAVE_NOT_CONNECTED, "It works for no master.")
+SlaveSlaveConnectionRefused = _of(_Code.SLAVE_CONNECTION_REFUSED, "It does not want this master.")
+SlaveSlaveDisconnectionRefused = _of(
+    _Code.SLAVE_DISCONNECTION_REFUSED, "It wants to stay connected."
+)
+SlaveTaskAlreadyExist = _of(_Code.TASK_ALREADY_EXIST, "It works on another task.")
+SlaveTaskRefused = _of(_Code.TASK_REFUSED, "It does not take this task.")
 
 
 def get_slave_exception_class_by_error_code(
