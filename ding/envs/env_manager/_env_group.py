@@ -15,13 +15,14 @@ from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
     PER_EPISODE,
+    SPACES,
     EnvState,
-    GroupSettings,
-    GroupStep,
+    GroupSpec,
     Seed,
     close_quietly,
     env_error,
     env_name,
+    find_space,
     is_abnormal,
     offers,
     positional_count,
@@ -34,6 +35,7 @@ from ding.envs.env_manager._generators import (
 )
 from ding.envs.env_manager._obs_store import holds_nan
 from ding.envs.env_manager._settings import fn_name
+from ding.envs.env_manager._steps import GroupStep
 from ding.envs.env_manager._timeout import CallTimeoutError, timeout_wrapper
 from ding.envs.running_statistics import NormaliserGroup, Statistics
 from ding.envs.seeds import episode_seed
@@ -45,51 +47,48 @@ _logger = logging.getLogger(__name__)
 class EnvGroup:
     """Steps and resets environments one after the other.
 
-    Args:
-        env_fns: Id to the function that makes the environment.
-        settings: Episodes and retries.
-        seeds: Of the first reset, by env id.
-        replay_paths: Where videos are saved, by env id.
+    Attributes:
+        envs: By env id.
+        states: Likewise.
+        has_process: Whether they have this process for themselves, with its global generators.
+        before_reset: Called before each.
     """
 
-    def __init__(
-        self,
-        env_fns: Mapping[int, Callable],
-        settings: GroupSettings,
-        seeds: Mapping[int, Seed],
-        replay_paths: Mapping[int, str],
-    ) -> None:
-        self.settings = settings
+    def __init__(self, spec: GroupSpec) -> None:
+        self.settings = spec.settings
         self.envs: dict[int, Any] = {}
-        self.states = dict.fromkeys(env_fns, EnvState.VOID)
-        self.episode_count = dict.fromkeys(env_fns, 0)
-        self._env_fns = dict(env_fns)
+        self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
+        self.has_process = False
+        self.before_reset: Callable[[], None] | None = None
+        self._env_fns = spec.env_fns
         self._reset_fns: dict[int, Callable] = {}
         self._steps: dict[int, Callable[[Any], tuple]] = {}  # as of the last reset
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
         self._takes_numbers = False
-        self._returns: dict[int, Any] = dict.fromkeys(env_fns, 0.0)
+        self._returns: dict[int, Any] = dict.fromkeys(spec.env_fns, 0.0)
         self._seeds: dict[int, Seed] = {}
         self._to_seed: set[int] = set()
-        self.seed(seeds)
-        self._renewals = dict.fromkeys(env_fns, 0)
-        self._reset_kwargs: dict[int, dict[str, Any]] = {i: {} for i in env_fns}
-        self._replay_paths = dict(replay_paths)
+        self.seed(spec.seeds)
+        self._renewals = dict.fromkeys(spec.env_fns, spec.renewals)
+        self._episode_count = {i: spec.episode_count.get(i, 0) for i in spec.env_fns}
+        self._reset_kwargs = {i: spec.reset_kwargs.get(i, {}) for i in spec.env_fns}
+        self._replay_paths = dict(spec.replay_paths)
         self._reward_shape: tuple[int, ...] | None = None
         self._normalisers = NormaliserGroup()
-        self.before_reset: Callable[[], None] | None = None
-        #: Whether the environments have this process for themselves, with its global generators.
-        self.has_process = False
 
-    def build(self) -> None:
+    def build(self) -> dict[str, Any]:
         """Make the environments.
+
+        Returns:
+            The spaces of environment 0, if it is one of them, by name.
 
         Raises:
             EnvError: One of them cannot be made.
         """
         for env_id in self._env_fns:
             self._build_env(env_id)
+        return {name: find_space(self.envs[0], name) for name in SPACES if 0 in self.envs}
 
     # ---- episodes -----------------------------------------------------------------------------
 
@@ -114,7 +113,7 @@ class EnvGroup:
         if kwargs is not None:
             self._reset_kwargs[env_id] = dict(kwargs)
         if recount or self.states[env_id] == EnvState.DONE:
-            self.episode_count[env_id] = 0
+            self._episode_count[env_id] = 0
         return self.reset(env_id)
 
     def step(self, ids: Sequence[int], actions: Sequence[Any], rows: bool = False) -> GroupStep:
@@ -140,8 +139,9 @@ class EnvGroup:
                     results.append(steps[env_id](action))
                 break
             except Exception as error:
-                obs = self._recover(ids[len(results)], error)
-                failed.append(len(results))
+                env_id = ids[len(results)]
+                obs = self._recover(env_id, error)
+                failed.append(env_id)
                 info = {"abnormal": True, "error": f"{type(error).__name__}: {error}"}
                 flags = (False, False) if self._is_plain else (False,)
                 results.append((obs, None, *flags, info))
@@ -151,14 +151,12 @@ class EnvGroup:
         obs, rewards, dones, infos = self._counted(ids, columns) if self._is_plain else columns
         if rows and self._is_plain:
             rewards = [None if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
-        ended = [i for i, done in enumerate(dones) if done] if dones else []
-        if any(infos):
-            reported = [i for i, info in enumerate(infos) if info and is_abnormal(info)]
-            failed.extend(position for position in reported if position not in failed)
-        step = GroupStep(obs, rewards, infos, ended, failed)
-        if failed:
-            self._settle_abnormal(ids, step)
-        elif self._reward_shape is None:
+        step = GroupStep(ids, obs, rewards, infos, abnormal=failed)
+        if any(dones):
+            step.ended = [env_id for env_id, done in zip(ids, dones) if done]
+        if failed or any(infos):
+            self._settle_abnormal(step)
+        if self._reward_shape is None and not step.abnormal:
             self._reward_shape = np.shape(rewards[0])
         return step
 
@@ -191,23 +189,20 @@ class EnvGroup:
                 )
         return obs, rewards, dones, infos
 
-    def start_next(self, ids: Sequence[int], step: GroupStep) -> dict[int, Any]:
-        """Count the episodes that ended with `step` and start the next ones that are due.
-
-        Returns:
-            Position in `step` to first observation, for those that were reset.
-        """
-        fresh = {}
-        for position in step.ended:
-            env_id = ids[position]
-            self.episode_count[env_id] += 1
-            if self.episode_count[env_id] >= self.settings.episode_num:
+    def start_next(self, step: GroupStep) -> None:
+        """Count the episodes that ended with `step` and start the next ones that are due."""
+        for env_id in step.ended:
+            self._episode_count[env_id] += 1
+            if self._has_played(env_id):
                 self.states[env_id] = EnvState.DONE
             elif self.settings.auto_reset:
-                fresh[position] = self.reset(env_id)
+                step.first[env_id] = self.reset(env_id)
             else:
                 self.states[env_id] = EnvState.NEED_RESET
-        return fresh
+            step.states[env_id] = self.states[env_id]
+
+    def _has_played(self, env_id: int) -> bool:
+        return self._episode_count[env_id] >= self.settings.episode_num
 
     # ---- what callers set ---------------------------------------------------------------------
 
@@ -266,14 +261,6 @@ class EnvGroup:
         """Normalise by these statistics and, if not `frozen`, by what is seen from now on."""
         self._normalisers.load(state, frozen)
 
-    def replace(self, renewals: int, episode_count: Mapping[int, int]) -> None:
-        """Take the place of a group that was lost that many times."""
-        self._renewals = dict.fromkeys(self._renewals, renewals)
-        self.episode_count.update(episode_count)
-        for env_id, count in episode_count.items():
-            if count >= self.settings.episode_num:
-                self.states[env_id] = EnvState.DONE
-
     # ---- state --------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[int, dict[str, Any]]:
@@ -283,7 +270,7 @@ class EnvGroup:
                 "seed": self._seeds.get(env_id),
                 "to_seed": env_id in self._to_seed,
                 "renewals": self._renewals[env_id],
-                "episode_count": self.episode_count[env_id],
+                "episode_count": self._episode_count[env_id],
                 "env": env.state_dict() if hasattr(env, "state_dict") else None,
                 "generators": generator_states(env),
                 "process": None,
@@ -304,7 +291,7 @@ class EnvGroup:
             if saved["to_seed"]:
                 self._to_seed.add(env_id)
             self._renewals[env_id] = saved["renewals"]
-            self.episode_count[env_id] = saved["episode_count"]
+            self._episode_count[env_id] = saved["episode_count"]
             if self.has_process and saved["process"] is not None:
                 load_process_generator_states(saved["process"])
             if saved["env"] is not None and hasattr(env, "load_state_dict"):
@@ -338,7 +325,7 @@ class EnvGroup:
         self.envs[env_id] = env
         self._is_plain = all(offers(env, "plain_step") for env in self.envs.values())
         self._reset_fns[env_id] = timeout_wrapper(env.reset, self.settings.reset_timeout)
-        self.states[env_id] = EnvState.INIT
+        self.states[env_id] = EnvState.DONE if self._has_played(env_id) else EnvState.INIT
 
     def _close_env(self, env_id: int) -> None:
         if env_id in self.envs:
@@ -394,7 +381,7 @@ class EnvGroup:
     def _seed_env(self, env_id: int) -> None:
         seed, dynamic = self._seeds[env_id]
         if dynamic == PER_EPISODE:
-            seed, dynamic = episode_seed(seed, self.episode_count[env_id]), False
+            seed, dynamic = episode_seed(seed, self._episode_count[env_id]), False
         if self._renewals[env_id]:
             # A rebuilt environment must not run into the same failure by the same draws.
             mixed = np.random.SeedSequence([seed, self._renewals[env_id]])
@@ -415,14 +402,15 @@ class EnvGroup:
         time.sleep(self.settings.retry_waiting_time)
         return self._try_reset(env_id, self.settings.max_retry - 1, renew_first=True)
 
-    def _settle_abnormal(self, ids: Sequence[int], step: GroupStep) -> None:
-        shape = next((np.shape(r) for r in step.rewards if r is not None), self._reward_shape or ())
-        step.obs, step.rewards = list(step.obs), list(step.rewards)
-        for position in step.abnormal:
-            if step.rewards[position] is not None:  # the environment itself reported it
-                step.obs[position] = self.reset(ids[position])
-            step.rewards[position] = np.zeros(shape, np.float32) if shape else 0.0
-        step.ended = [position for position in step.ended if position not in step.abnormal]
+    def _settle_abnormal(self, step: GroupStep) -> None:
+        """Begin new episodes where environments report that they failed; drop failed rewards."""
+        for position, (env_id, info) in enumerate(zip(step.ids, step.infos)):
+            if info and env_id not in step.abnormal and is_abnormal(info):
+                step.abnormal.append(env_id)
+                step.obs = [*step.obs[:position], self.reset(env_id), *step.obs[position + 1 :]]
+        if step.abnormal:
+            step.clear_abnormal(self._reward_shape)
+            step.ended = [env_id for env_id in step.ended if env_id not in step.abnormal]
 
     def _error(self, env_id: int, doing: str, error: BaseException) -> EnvError:
         env = self.envs.get(env_id)

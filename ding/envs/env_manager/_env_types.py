@@ -3,8 +3,8 @@
 import enum
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ding.envs.env_wrappers.gym_to_gymnasium import as_gymnasium_space
@@ -48,18 +48,30 @@ class GroupSettings:
     reset_timeout: float | None = None
 
 
-@dataclass(slots=True)
-class GroupStep:
-    """What n environments answered, in sequences; `ended` and `abnormal` are positions in them.
+@dataclass(frozen=True)
+class GroupSpec:
+    """What environments of one process start from.
 
-    `obs` may be the environments' own arrays, good until their next ``step`` or ``reset``.
+    The manager's own dicts, which hold more environments: who starts later finds what is in them
+    then.
+
+    Attributes:
+        env_fns: By env id, of those that are the group's.
+        settings: Episodes and retries.
+        seeds: Of the first reset, by env id.
+        replay_paths: Where videos are saved, by env id.
+        reset_kwargs: For the environments' ``reset``, by env id.
+        episode_count: Episodes that are played already, by env id.
+        renewals: How many groups before this one were lost.
     """
 
-    obs: Sequence[Any]
-    rewards: Sequence[Any]
-    infos: Sequence[dict[str, Any]]
-    ended: list[int]
-    abnormal: list[int]
+    env_fns: Mapping[int, Callable]
+    settings: GroupSettings
+    seeds: Mapping[int, Seed]
+    replay_paths: Mapping[int, str]
+    reset_kwargs: dict[int, dict[str, Any]] = field(default_factory=dict)
+    episode_count: dict[int, int] = field(default_factory=dict)
+    renewals: int = 0
 
 
 def env_error(env_id: int, name: str, what: str, cause: BaseException) -> EnvError:

@@ -107,7 +107,7 @@ class EnvRequests:
         Args:
             replay_path: A folder, or one per environment.
         """
-        self._env_replay_path = replay_paths(replay_path, self._env_num)
+        self._env_replay_path.update(replay_paths(replay_path, self._env_num))
         self._ask_all("save_replays", self._env_replay_path)
 
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
@@ -166,7 +166,8 @@ class EnvRequests:
             raise DataError(
                 f"the saved state is of {len(seeds)} environments, the manager has {self._env_num}"
             )
-        self._seeds = {i: tuple(seed) for i, seed in enumerate(seeds) if seed is not None}
+        self._seeds.clear()
+        self._seeds.update({i: tuple(s) for i, s in enumerate(seeds) if s is not None})
         if self._runner is None:
             self._saved_state = state_dict
         else:

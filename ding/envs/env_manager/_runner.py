@@ -1,15 +1,16 @@
 """What runs a manager's environments: the base of all runners, and the one of this process."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_group import EnvGroup
-from ding.envs.env_manager._env_types import SPACES, EnvState, GroupSettings, Seed, find_space
-from ding.envs.env_manager._steps import Rows, vector_step
+from ding.envs.env_manager._env_types import EnvState, GroupSpec, Seed
+from ding.envs.env_manager._steps import GroupStep, Rows, vector_step
 from ding.envs.vector_step import VectorStep
 from ding.utils.errors import DataError, EnvError
 
@@ -22,8 +23,8 @@ class EnvRunner:
         store: Their latest observations; ``None`` before the first reset.
         ready_list: Ids of those that wait for an action.
         ready_ids: The same, int64 ``[n]``.
-        groups: Those who can be asked about the environments: ``EnvGroup`` or the like of it in
-            another process.
+        groups: Those who can be asked about the environments, in their order: ``EnvGroup``, or
+            the link to one in another process.
         in_flight: Environments whose step is under way; only a runner that does not wait has any.
         steps_all: Whether environments that a step has no action for are stepped, too.
     """
@@ -33,7 +34,7 @@ class EnvRunner:
     steps_all = False
 
     def __init__(self, env_num: int) -> None:
-        self.env_num = env_num
+        self.env_num = self._per_group = env_num
         self.states = dict.fromkeys(range(env_num), EnvState.VOID)
         self.store: Any = None
         self._all_list = list(range(env_num))
@@ -63,9 +64,11 @@ class EnvRunner:
         """Step `ids`; ``Rows`` may be empty unless they are wanted."""
         raise NotImplementedError
 
+    # ---- requests --------------------------------------------------------------------------------
+
     def ask(self, method: str, env_id: int, *args: Any) -> Any:
         """Run a method of the ``EnvGroup`` that an environment is in."""
-        raise NotImplementedError
+        return self.groups[env_id // self._per_group].ask(method, env_id, *args)
 
     def ask_all(self, method: str, *args: Any) -> list[Any]:
         """Run it in all of `groups`."""
@@ -77,9 +80,7 @@ class EnvRunner:
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episodes depend on."""
-        states: dict[int, dict[str, Any]] = {}
-        for group in self.groups:
-            states.update(self._states_of(group))
+        states = dict(ChainMap(*(group.state_dict() for group in self.groups)))
         return {"envs": [states[env_id] for env_id in sorted(states)]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -87,22 +88,48 @@ class EnvRunner:
         if state["envs"]:
             self.ask_all("load_state_dict", state["envs"])
 
-    # ---- inside ----------------------------------------------------------------------------------
-
-    def _states_of(self, group: Any) -> Mapping[int, dict[str, Any]]:
-        return group.ask("state_dict")
+    # ---- who waits for an action -----------------------------------------------------------------
 
     def note_ready(self) -> None:
         """Find out anew who waits for an action."""
-        self._set_ready([i for i, state in self.states.items() if state == EnvState.RUN])
+        busy = self.in_flight
+        running = [i for i, state in self.states.items() if state == EnvState.RUN]
+        self._set_ready([i for i in running if i not in busy] if busy else running)
 
     def _set_ready(self, ids: list[int]) -> None:
         all_ready = len(ids) == self.env_num
         self.ready_list = self._all_list if all_ready else ids
         self.ready_ids = self._all_ids if all_ready else _constant(ids)
 
-    def _id_array(self, ids: list[int]) -> np.ndarray:
-        return self._all_ids if ids == self._all_list else np.array(ids, np.int64)
+    # ---- observations ----------------------------------------------------------------------------
+
+    def _outcome(self, obs: Any, step: GroupStep, want_rows: bool) -> tuple[VectorStep, Rows]:
+        """A step in columns, whose observations are stored; the next episodes' first ones follow.
+
+        Args:
+            obs: Columns, which may be views of the store.
+        """
+        if step.first:
+            obs = obs_store.copy_columns(obs)
+            for env_id, first in step.first.items():
+                self._write_first(env_id, first)
+        if len(step.first) < len(step.ended):
+            self.note_ready()
+        rows = list(zip(step.rewards, step.infos)) if want_rows else ()
+        ids = self._all_ids if step.ids == self._all_list else np.array(step.ids, np.int64)
+        return vector_step(ids, obs, step, strict=not want_rows), rows
+
+    def _store_step(self, step: GroupStep, may_differ: bool) -> Any:
+        """Store a step's observations; those of the dict API may change their shapes."""
+        ids = list(step.ids)
+        try:
+            return self.store.write_step(ids, step.obs)
+        except DataError:
+            refitted = self._refitted(dict(zip(ids, step.obs)))
+            if refitted.layout is None and not may_differ:
+                raise
+            self.store = refitted
+            return self.store.write_step(ids, step.obs)
 
     def _store_first(self, first: Mapping[int, Any]) -> None:
         if self.store is None:
@@ -113,17 +140,6 @@ class EnvRunner:
 
     def _make_store(self, first: Sequence[Any]) -> Any:
         return obs_store.store_for(first)
-
-    def _store_step(self, ids: list[int], observations: Sequence[Any], may_differ: bool) -> Any:
-        """Store a step's observations; those of the dict API may change their shapes."""
-        try:
-            return self.store.write_step(ids, observations)
-        except DataError:
-            refitted = self._refitted(dict(zip(ids, observations)))
-            if refitted.layout is None and not may_differ:
-                raise
-            self.store = refitted
-            return self.store.write_step(ids, observations)
 
     def _write_first(self, env_id: int, obs: Any) -> None:
         try:
@@ -139,60 +155,36 @@ class EnvRunner:
 
 
 class LocalRunner(EnvRunner):
-    """Runs environments one after the other in this process.
+    """Runs environments one after the other in this process."""
 
-    Args:
-        env_fns: One per environment.
-        settings: Episodes and retries.
-        seeds: Of the first reset, by env id.
-        replay_paths: Where videos are saved, by env id.
-    """
-
-    def __init__(
-        self,
-        env_fns: Sequence[Callable],
-        settings: GroupSettings,
-        seeds: Mapping[int, Seed],
-        replay_paths: Mapping[int, str],
-    ) -> None:
-        super().__init__(len(env_fns))
-        self.group = EnvGroup(dict(enumerate(env_fns)), settings, seeds, replay_paths)
+    def __init__(self, spec: GroupSpec) -> None:
+        super().__init__(len(spec.env_fns))
+        self.group = EnvGroup(spec)
         self.groups, self.states = [self.group], self.group.states
 
     def start(self) -> dict[str, Any]:
-        self.group.build()
-        return {name: find_space(self.group.envs[0], name) for name in SPACES}
+        return self.group.build()
 
     def stop(self, wait: bool) -> None:
         self.group.close()
 
-    def ask(self, method: str, env_id: int, *args: Any) -> Any:
-        return self.group.ask(method, env_id, *args)
-
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        group = self.group
-        if self.store is None:
-            # Copied at once: environments may share what they hand out.
-            first = {i: copy.deepcopy(group.restart(i, p, recount)) for i, p in params.items()}
+        first = {}
+        for env_id, kwargs in params.items():
+            obs = self.group.restart(env_id, kwargs, recount)
+            if self.store is not None:
+                self._write_first(env_id, obs)
+            else:  # copied at once: environments may share what they hand out
+                first[env_id] = copy.deepcopy(obs)
+        if first:
             self._store_first(first)
-            return
-        for env_id, param in params.items():
-            self._write_first(env_id, group.restart(env_id, param, recount))
 
     def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        group = self.group
-        step = group.step(ids, actions, want_rows)
-        obs = self._store_step(ids, step.obs, want_rows)
+        step = self.group.step(ids, actions, want_rows)
+        obs = self._store_step(step, want_rows)
         if step.ended:
-            obs = obs_store.copy_columns(obs)
-            fresh = group.start_next(ids, step)
-            for position, first in fresh.items():
-                self._write_first(ids[position], first)
-            if len(fresh) < len(step.ended):
-                self.note_ready()
-        rows = list(zip(step.rewards, step.infos)) if want_rows else ()
-        ids_array = self.ready_ids if ids is self.ready_list else self._id_array(ids)
-        return vector_step(ids_array, obs, step, strict=not want_rows), rows
+            self.group.start_next(step)
+        return self._outcome(obs, step, want_rows)
 
 
 class VectorRunner(EnvRunner):

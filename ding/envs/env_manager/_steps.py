@@ -3,14 +3,13 @@
 import copy
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
-from ding.envs.env_manager._env_types import (
-    GroupStep,
-)
+from ding.envs.env_manager._env_types import EnvState
 from ding.envs.env_manager._obs_store import (
     ObjectStore,
     ObsColumns,
@@ -23,6 +22,59 @@ from ding.utils.errors import DataError, EnvDataError
 
 # Per environment: the reward and the info as the environment gave them.
 Rows = Sequence[tuple[Any, dict[str, Any]]]
+
+
+@dataclass(slots=True)
+class GroupStep:
+    """What some environments answered to a step, in this process or from another.
+
+    Attributes:
+        ids: Which they are, in the order of all that follows.
+        obs: Perhaps the environments' own arrays, good until their next ``step`` or ``reset``;
+            empty if they are in shared memory.
+        rewards: As the environments gave them.
+        infos: Likewise.
+        ended: Ids of those whose episode ended.
+        abnormal: Ids of those that failed and have begun a new episode.
+        first: By id, the first observations of the episodes that follow.
+        states: By id, where those stand whose episode ended.
+    """
+
+    ids: Sequence[int]
+    obs: Sequence[Any]
+    rewards: Sequence[Any]
+    infos: Sequence[dict[str, Any]]
+    ended: list[int] = field(default_factory=list)
+    abnormal: list[int] = field(default_factory=list)
+    first: dict[int, Any] = field(default_factory=dict)
+    states: dict[int, EnvState] = field(default_factory=dict)
+
+    def clear_abnormal(self, shape: tuple[int, ...] | None = None) -> None:
+        """Set the rewards of those that failed to zero; `shape` is for want of other rewards."""
+        given = (np.shape(reward) for reward in self.rewards if reward is not None)
+        found = next(given, shape or ())
+        zero: Any = np.zeros(found, np.float32) if found else 0.0
+        failed = set(self.abnormal)
+        self.rewards = [zero if i in failed else r for i, r in zip(self.ids, self.rewards)]
+
+
+def merged(parts: Sequence[GroupStep], ids: list[int]) -> GroupStep:
+    """The answers of several groups in one: in the order of `ids`, if it is those that answered."""
+    whole = GroupStep([], [], [], [])
+    columns = ("ids", "obs", "rewards", "infos")
+    for part in parts:
+        for name in (*columns, "ended", "abnormal"):
+            getattr(whole, name).extend(getattr(part, name))
+        whole.first.update(part.first)
+    if whole.ids != ids:
+        order = ids if set(ids) == set(whole.ids) else sorted(whole.ids)
+        at = [whole.ids.index(env_id) for env_id in order]
+        for name in columns:
+            column = getattr(whole, name)
+            setattr(whole, name, [column[position] for position in at] if column else column)
+    if whole.abnormal:
+        whole.clear_abnormal()
+    return whole
 
 
 def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = True) -> VectorStep:
@@ -40,15 +92,16 @@ def vector_step(env_ids: np.ndarray, obs: Any, step: GroupStep, strict: bool = T
         none = _none(n)
         return VectorStep(env_ids, obs, reward, none, none)
     done, truncated = np.zeros(n, bool), np.zeros(n, bool)
-    done[step.ended] = True
-    for position in step.ended:
+    at = step.ids.index
+    for position in map(at, step.ended):
         info = step.infos[position]
+        done[position] = True
         truncated[position] = is_truncated(info if isinstance(info, Mapping) else info[0])
     abnormal = None
     if step.abnormal:
         abnormal = np.zeros(n, bool)
-        abnormal[step.abnormal] = True
-    infos = {int(env_ids[p]): step.infos[p] for p in (*step.ended, *step.abnormal)}
+        abnormal[list(map(at, step.abnormal))] = True
+    infos = {env_id: step.infos[at(env_id)] for env_id in (*step.ended, *step.abnormal)}
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 

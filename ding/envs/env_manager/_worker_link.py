@@ -1,68 +1,55 @@
 """The manager's end of a worker process."""
 
-import collections
 import contextlib
+import dataclasses
 import math
+import pickle
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-import numpy as np
-
-from ding.envs.env_manager._wire import (
-    PICKLE,
-    STEP,
-    UNLIMITED,
-    Failure,
-    SharedBlock,
-    send,
-    unpickled,
-)
-from ding.envs.env_manager._worker import EnvWorkerSpec
-from ding.utils import CloudPickleWrapper, durations
-from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
+from ding.envs.env_manager._env_group import EnvGroup
+from ding.envs.env_manager._env_types import GroupSpec
+from ding.envs.env_manager._steps import GroupStep
+from ding.envs.env_manager._wire import UNLIMITED, Failure, SharedBlock, packed, send
+from ding.utils import durations
+from ding.utils.errors import EnvDiedError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
 
 
-class EnvWorkerLost(Exception):
-    """A worker is gone or hangs; whether that is an error depends on the manager's settings."""
-
-    def __init__(self, error: EnvError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 class WorkerLink:
-    """A worker process, from its start to its end.
+    """A worker process, and after it those that take its place.
 
-    Its replies come in the order of the requests. Any method may raise ``EnvWorkerLost``.
+    Its answers come in the order of the requests. That it is gone, or hangs, shows when an answer
+    is waited for: that raises what befell it, and it is `lost` until it is revived.
 
     Args:
         spec: What it runs.
-        target: ``worker_fn(p, c, env_fn_wrapper, obs_buffer, method_name_list)``.
-        context: The start method.
-        method_names: Passed on to `target`.
+        start: Starts a process that serves a spec; `await_start` says how that went.
+        connect_timeout: Seconds that making the environments may take.
+
+    Attributes:
+        ids: Its environments.
+        pending: Of the steps under way, the environments of each.
+        lost: Whether there is no process, or none that answers.
     """
 
     def __init__(
-        self, spec: EnvWorkerSpec, target: Callable, context: str, method_names: list[str]
+        self, spec: GroupSpec, start: Callable[[GroupSpec], ChildProcess], connect_timeout: float
     ) -> None:
-        self.spec = spec
-        self.ids = list(spec.env_fns)
-        self.pending: collections.deque[list[int]] = collections.deque()  # steps under way
-        self._deadline: float | None = None
-        self._action_layout: tuple | None = None  # as the worker knows it
-        self._replies: collections.deque[bytes] = collections.deque()
-        self.child = ChildProcess(
-            target,
-            lambda own, theirs: (own, theirs, CloudPickleWrapper(spec), None, method_names),
-            context,
-            name=f"env-worker-{self.ids[0]}-{self.ids[-1]}",
-            daemon=True,
-        )
+        self.spec, self.ids = spec, list(spec.env_fns)
+        self._start_child, self._connect_timeout = start, connect_timeout
+        self._memory: tuple[Any, int, SharedBlock] | None = None
+        self._start()
+
+    # ---- life ---------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self.child = self._start_child(self.spec)
         self.process, self._connection = self.child.process, self.child.link
         self._fd = self._connection.fileno()
         self._poll = None
@@ -70,84 +57,92 @@ class WorkerLink:
             self._poll = select.poll()
             self._poll.register(self._fd, select.POLLIN)
             self._poll.register(self.process.sentinel, select.POLLIN)
+        self.lost = False
+        self.pending: deque[list[int]] = deque()
+        self._deadline: float | None = None  # of the last step
+        self._replies: deque[bytes] = deque()  # to steps, that came before they were asked for
+
+    def await_start(self) -> dict[str, Any]:
+        """Wait until the environments are made; the spaces, if environment 0 is one of them."""
+        return self.reply(self._connect_timeout, f"start within {self._connect_timeout} s")
+
+    def revive(self) -> None:
+        """Start another process, whose environments are not reset yet.
+
+        Raises:
+            EnvError: That failed.
+        """
+        stop([self], 0.0)
+        self.spec = dataclasses.replace(self.spec, renewals=self.spec.renewals + 1)
+        self._start()
+        self.await_start()
+        if self._memory is not None:
+            self.attach(*self._memory)
+
+    def attach(self, layout: Any, env_num: int, block: SharedBlock) -> None:
+        """Have it write the observations of steps into shared memory from now on."""
+        self._memory = layout, env_num, block
+        self._post("attach", layout, env_num, block.size)
+        with contextlib.suppress(OSError):
+            block.send_to(self._connection, self.process.pid)
 
     # ---- requests -----------------------------------------------------------------------------
 
     def ask(self, method: str, *args: Any) -> Any:
-        """Have the worker run a method of its ``EnvGroup``.
+        """Have it run a method of its ``EnvGroup``.
 
         Raises:
             EnvError: It failed, with the traceback of the worker, or the worker is gone.
         """
-        try:
-            self.post("ask", method, *args)
-            self._keep_replies()
-            return self.reply(None)
-        except EnvWorkerLost as lost:
-            raise lost.error from None
+        self._post("ask", method, *args)
+        self._keep_replies()
+        return self.reply(None)
 
-    def post(self, name: str, *args: Any) -> None:
-        """Send a request."""
-        try:
-            send(self._connection, (name, *args))
-        except OSError:  # a broken pipe
-            raise EnvWorkerLost(self._died()) from None
+    def state_dict(self) -> Mapping[int, dict[str, Any]]:
+        """Of its group; if it does not answer, of the one that its replacement would start with."""
+        deadline = time.monotonic() + durations.ENV_SETTLE
+        while len(self._replies) < len(self.pending):
+            if not self._readable(deadline) or not self.process.is_alive():
+                return EnvGroup(self.spec).state_dict()
+            self._replies.append(self._next_reply(self._deadline))
+        return self.ask("state_dict")
+
+    def post_restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
+        """Ask for resets; the answer has the first observations."""
+        self._post("restart", params, recount)
 
     def reply(self, limit: float | None, doing: str = "answer") -> Any:
-        """The reply to the last request.
+        """The answer to the last request.
 
         Args:
             limit: Seconds that it may take, ``None`` for any time.
             doing: What takes so long, for the message.
 
         Raises:
-            EnvError: It failed.
+            EnvError: It failed, or the worker is lost.
         """
-        return self._decoded(self._next_reply(_deadline(limit), doing))
-
-    def attach(self, layout: Any, block: SharedBlock) -> None:
-        """Have the worker write observations into shared memory from now on."""
-        self.post("attach", layout, block.size)
-        try:
-            block.send_to(self._connection, self.process.pid)
-        except OSError:
-            raise EnvWorkerLost(self._died()) from None
+        return _read(self._next_reply(_deadline(limit), doing))
 
     # ---- steps --------------------------------------------------------------------------------
 
-    def send_step(
-        self,
-        ids: list[int],
-        actions: Sequence[Any],
-        slot: int,
-        want_rows: bool,
-        limit: float | None,
-    ) -> None:
-        """Start a step of some environments."""
-        self.post("step", ids, actions, slot, want_rows)
-        self._note_step(ids, limit)
+    def post_step(self, ids: list[int], actions: Any, slot: int, want_rows: bool) -> None:
+        """Start a step of some environments; their observations go to `slot` of shared memory."""
+        self._post("step", ids, packed(actions), slot, want_rows)
+        self.pending.append(ids)
+        limit = self.spec.settings.step_timeout
+        if limit is not None:  # for all of them, and for the resets after it
+            limit = len(self.ids) * limit + (self.reset_limit(self.ids) or 0.0)
+        self._deadline = _deadline(limit)
 
-    def send_columns(self, actions: np.ndarray, slot: int, limit: float | None) -> None:
-        """Start a step of all environments of the worker, where no rows are wanted."""
-        layout = actions.dtype.str, actions.shape, type(actions)
-        if layout != self._action_layout:
-            self.post("set_action_layout", *layout)
-            self._action_layout = layout
-        try:
-            self._connection.send_bytes(STEP + bytes((slot,)) + actions.tobytes())
-        except OSError:
-            raise EnvWorkerLost(self._died()) from None
-        self._note_step(self.ids, limit)
-
-    def receive_step(self) -> Any:
-        """The ``StepReply``, or bytes, of the oldest step under way.
+    def receive_step(self) -> GroupStep | list[Any]:
+        """What the oldest step under way gave: perhaps no more than rewards.
 
         Raises:
-            EnvError: An environment failed.
+            EnvError: An environment failed, or the worker is lost.
         """
         data = self._replies.popleft() if self._replies else self._next_reply(self._deadline)
         self.pending.popleft()
-        return self._decoded(data) if data[:1] == PICKLE else data
+        return _read(data)
 
     def drop_steps(self) -> None:
         """Wait for the steps under way and forget what they gave."""
@@ -155,15 +150,12 @@ class WorkerLink:
         self.pending.clear()
         self._replies.clear()
 
-    def settle(self, seconds: float) -> bool:
-        """Take in the steps under way; whether all have answered within some seconds."""
-        deadline = time.monotonic() + seconds
-        try:
-            while len(self._replies) < len(self.pending):
-                self._replies.append(self._next_reply(deadline))
-        except EnvWorkerLost:
-            return False
-        return True
+    def reset_limit(self, ids: Sequence[int]) -> float | None:
+        """Seconds that it may take to reset some environments."""
+        limits = self.spec.settings
+        if limits.reset_timeout is None:
+            return None
+        return len(ids) * limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
 
     @property
     def deadline(self) -> float | None:
@@ -175,32 +167,28 @@ class WorkerLink:
         """Whether the answer to a step came while another reply was waited for."""
         return bool(self._replies)
 
-    @property
-    def waitables(self) -> tuple[Any, Any]:
-        """What becomes ready with a message, and with the process's end."""
-        return self.child.waitables
+    # ---- the pipe -----------------------------------------------------------------------------
 
-    def _note_step(self, ids: list[int], limit: float | None) -> None:
-        self.pending.append(ids)
-        self._deadline = _deadline(limit)
+    def _post(self, name: str, *args: Any) -> None:
+        with contextlib.suppress(OSError):  # a broken pipe
+            send(self._connection, (name, *args))
 
     def _keep_replies(self) -> None:
         while len(self._replies) < len(self.pending):
             self._replies.append(self._next_reply(self._deadline))
 
-    # ---- the pipe -----------------------------------------------------------------------------
-
     def _next_reply(self, deadline: float | None, doing: str = "answer") -> bytes:
+        if self._connection.closed:
+            raise self._died()
         while True:
             if not self._readable(deadline):
                 late = deadline is not None and time.monotonic() >= deadline
-                hangs = late and self.process.is_alive()
-                raise EnvWorkerLost(self._too_late(doing) if hangs else self._died())
+                raise self._too_late(doing) if late and self.process.is_alive() else self._died()
             try:
                 data = self._connection.recv_bytes()
             except (EOFError, OSError):
-                raise EnvWorkerLost(self._died()) from None
-            if data[:1] != UNLIMITED:
+                raise self._died() from None
+            if data != UNLIMITED:
                 return data
             deadline = None if deadline == self._deadline else deadline
             self._deadline = None
@@ -209,20 +197,14 @@ class WorkerLink:
         """Wait until a message is there, the process is gone or the deadline has passed."""
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         if self._poll is None:
-            return self._connection in wait(self.waitables, left) or self._connection.poll()
+            return self._connection in wait(self.child.waitables, left) or self._connection.poll()
         ready = self._poll.poll(None if left is None else math.ceil(left * 1000))
         return any(fd == self._fd for fd, _ in ready) or self._connection.poll()
-
-    def _decoded(self, data: bytes) -> Any:
-        message = unpickled(data)
-        if isinstance(message, Failure):
-            error, cause = message.to_raise()
-            raise error from cause
-        return message
 
     # ---- ends ---------------------------------------------------------------------------------
 
     def _died(self) -> EnvDiedError:
+        self.lost = True
         code = self.child.end_status()
         if code is not None and code < 0:
             how = f"was killed by signal {-code} ({signal_name(-code)})"
@@ -230,20 +212,17 @@ class WorkerLink:
                 how += "; often the system's answer to a lack of memory"
         else:
             how = f"ended with exit code {code}"
-        return EnvDiedError(f"the process of {self._envs(self.ids)} {how}", self.ids[0])
+        return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
     def _too_late(self, doing: str) -> EnvTimeoutError:
+        self.lost = True
         late = self.pending[0] if self.pending else self.ids
         limits = self.spec.settings
         return EnvTimeoutError(
-            f"{self._envs(late)} did not {doing} in time (step_timeout={limits.step_timeout} s, "
+            f"{_named(late)} did not {doing} in time (step_timeout={limits.step_timeout} s, "
             f"reset_timeout={limits.reset_timeout} s)",
             late[0],
         )
-
-    @staticmethod
-    def _envs(ids: Sequence[int]) -> str:
-        return f"env {ids[0]}" if len(ids) == 1 else f"envs {', '.join(map(str, ids))}"
 
 
 def stop(links: Iterable[WorkerLink], patience: float) -> None:
@@ -251,21 +230,33 @@ def stop(links: Iterable[WorkerLink], patience: float) -> None:
     links = list(links)
     if patience:
         for link in links:
-            with contextlib.suppress(EnvWorkerLost):
-                link.post("close")
+            link._post("close")
         _join(links, patience)
     for link in links:
         link.child.kill()
     _join(links, durations.ENV_JOIN)
     for link in links:
-        link.waitables[0].close()
+        link.child.link.close()
+        link.pending.clear()
+
+
+def _read(data: bytes) -> Any:
+    message = pickle.loads(data)
+    if isinstance(message, Failure):
+        error, cause = message.to_raise()
+        raise error from cause
+    return message
 
 
 def _deadline(limit: float | None) -> float | None:
     return None if limit is None else time.monotonic() + limit + durations.ENV_REPORT_GRACE
 
 
-def _join(links: list[WorkerLink], patience: float) -> None:
+def _join(links: Sequence[WorkerLink], patience: float) -> None:
     deadline = time.monotonic() + patience
     for link in links:
         link.process.join(max(0.0, deadline - time.monotonic()))
+
+
+def _named(ids: Sequence[int]) -> str:
+    return f"env {ids[0]}" if len(ids) == 1 else f"envs {', '.join(map(str, ids))}"

@@ -10,10 +10,7 @@ from easydict import EasyDict
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import batch_check, check_one, check_players
-from ding.envs.env_manager._env_types import (
-    EnvState,
-    close_quietly,
-)
+from ding.envs.env_manager._env_types import EnvState, GroupSpec, close_quietly
 from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
 from ding.envs.env_manager._settings import (
@@ -132,7 +129,12 @@ class BaseEnvManager(EnvRequests):
 
     def _make_runner(self) -> EnvRunner:
         """What runs the environments until the manager is closed."""
-        return LocalRunner(self._env_fn, self._settings, self._seeds, self._env_replay_path)
+        return LocalRunner(self._group_spec())
+
+    def _group_spec(self) -> GroupSpec:
+        """Of all environments."""
+        env_fns = dict(enumerate(self._env_fn))
+        return GroupSpec(env_fns, self._settings, self._seeds, self._env_replay_path)
 
     def reset(self, reset_param: dict | None = None) -> None:
         """Start new episodes.

@@ -1,6 +1,7 @@
 """gymnasium's vector environments as an env manager."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -77,12 +78,13 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         return self._single_runner()
 
     def _single_runner(self) -> EnvRunner:
-        env_fns = [_BaseEnvFn(fn) for fn in self._env_fn]
+        env_fns: list[Callable] = [_BaseEnvFn(fn) for fn in self._env_fn]
         if self._cfg.shared_memory:
             processes = SyncSubprocessEnvManager(env_fns, {**self._cfg, "envs_per_worker": 1})  # type: ignore[arg-type]
             processes._seeds, processes._env_replay_path = self._seeds, self._env_replay_path
             return processes._make_runner()
-        return LocalRunner(env_fns, self._settings, self._seeds, self._env_replay_path)
+        spec = self._group_spec()
+        return LocalRunner(replace(spec, env_fns=dict(enumerate(env_fns))))
 
 
 class _BaseEnvFn:

@@ -4,23 +4,18 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from multiprocessing import connection
 from typing import Any
 
 from ding.data.shm_buffer import ShmBuffer
-from ding.envs.env_manager._env_types import (
-    is_abnormal,
-)
+from ding.envs.env_manager._env_types import GroupSpec, is_abnormal
 from ding.envs.env_manager._runner import EnvRunner
 from ding.envs.env_manager._worker import serve
-from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_manager._worker_runner import WorkerRunner
 from ding.envs.env_manager.base_env_manager import BaseEnvManager, StackedEnvManager
 from ding.utils import ENV_MANAGER_REGISTRY, CloudPickleWrapper
-from ding.utils.processes import close_inherited_ends
+from ding.utils.processes import ChildProcess, close_inherited_ends
 
 __all__ = [
     "AsyncSubprocessEnvManager",
@@ -105,7 +100,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         Args:
             p: The manager's end of the pipe, if this process has a copy of it.
             c: The worker's end.
-            env_fn_wrapper: Holds a ``EnvWorkerSpec``.
+            env_fn_wrapper: Holds a ``GroupSpec``.
             obs_buffer: ``None``: shared memory comes through the pipe, once the observations are
                 known.
             method_name_list: Methods of environments that the manager calls.
@@ -164,21 +159,19 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
         return ready, [rest_conn.index(conn) for conn in ready]
 
     def _make_runner(self) -> EnvRunner:
-        settings, context, names = self._settings, self._cfg.context, self.method_name_list
-        target: Callable = self.worker_fn
-        if settings.step_timeout is not None or settings.reset_timeout is not None:
-            limits = (settings.reset_timeout, settings.step_timeout)
-            target = partial(self.worker_fn_robust, reset_timeout=limits[0], step_timeout=limits[1])
-        return WorkerRunner(
-            self._env_fn,
-            self._envs_per_worker(),
-            lambda spec: WorkerLink(spec, target, context, names),
-            settings,
-            self._cfg,
-            self.in_lockstep,
-            self._seeds,
-            self._env_replay_path,
-        )
+        target, context, names = self.worker_fn, self._cfg.context, self.method_name_list
+
+        def start(spec: GroupSpec) -> ChildProcess:
+            return ChildProcess(
+                target,
+                lambda own, theirs: (own, theirs, CloudPickleWrapper(spec), None, names),
+                context,
+                name=f"env-worker-{min(spec.env_fns)}-{max(spec.env_fns)}",
+                daemon=True,
+            )
+
+        per_worker = self._envs_per_worker()
+        return WorkerRunner(self._group_spec(), per_worker, start, self._cfg, self.in_lockstep)
 
     def _envs_per_worker(self) -> int:
         return int(self._cfg.envs_per_worker or 1)

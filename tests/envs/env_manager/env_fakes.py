@@ -62,7 +62,8 @@ class CountEnv(BaseEnv):
     def render(self):
         return np.full((2, 2, 3), self.cfg["id"], np.uint8)
 
-    def pid(self):
+    @property
+    def own_pid(self):
         return os.getpid()
 
     def state_dict(self):

@@ -52,6 +52,11 @@ def zeros(manager):
     return dict.fromkeys(manager.ready_obs_id, np.int64(0))
 
 
+def pid_of(manager, env_id):
+    """Of the process that an environment is in."""
+    return manager.own_pid[env_id]
+
+
 def assert_equal(left, right):
     if isinstance(left, dict):
         assert left.keys() == right.keys()
@@ -102,7 +107,7 @@ def test_dicts_agree_with_the_base_manager(launch, cls, shared_memory):
 
 def test_workers_have_their_share_of_environments(launch):
     manager = launch(env_fns(CountEnv, 5), envs_per_worker=2)
-    pids = [manager._ask(i, "call", "pid") for i in range(5)]
+    pids = [pid_of(manager, i) for i in range(5)]
     assert len(set(pids)) == 3
     assert os.getpid() not in pids
     assert pids[0] == pids[1] != pids[2]
@@ -267,13 +272,34 @@ def test_a_lost_worker_is_replaced_if_asked(launch, tmp_path, fault, columns, sh
 
 def test_killed_from_outside_between_steps(launch):
     manager = launch(env_fns(CountEnv), envs_per_worker=2)
-    os.kill(manager._runner.groups[1].process.pid, signal.SIGKILL)
+    os.kill(pid_of(manager, 2), signal.SIGKILL)
     with pytest.raises(EnvDiedError, match=r"envs 2, 3 was killed by signal 9"):
         for _ in range(2):
             manager.step_columns(ACTIONS, np.arange(4))
     manager.reset()
     np.testing.assert_array_equal(manager.ready_obs[3], [3, 1, 0, 0])
     manager.step_columns(ACTIONS, np.arange(4))
+
+
+def test_a_worker_that_cannot_be_started_again_leaves_the_others_in_order(launch, tmp_path):
+    class Once(CountEnv):
+        def __init__(self, cfg):
+            super().__init__(cfg)
+            if self.cfg["id"] == 2 and (tmp_path / "made").exists():
+                raise ValueError("no second time")
+            if self.cfg["id"] == 3:
+                (tmp_path / "made").touch()
+
+    manager = launch(env_fns(Once), envs_per_worker=2)
+    os.kill(pid_of(manager, 2), signal.SIGKILL)
+    with pytest.raises(EnvDiedError):
+        manager.step_columns(ACTIONS, np.arange(4))
+    with pytest.raises(EnvError, match="no second time"):
+        manager.reset()
+    assert manager.ready_obs_id == [0, 1]
+    assert [obs[1] for obs in manager.ready_obs.values()] == [2, 2]
+    step = manager.step_columns(ACTIONS[:2], np.arange(2))
+    assert step.obs[:, 2].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("where", ["step", "reset"])
@@ -359,10 +385,10 @@ def test_close_is_bounded_even_if_environments_hang_in_it(monkeypatch):
 def test_a_forgotten_manager_leaves_no_process():
     manager = SyncSubprocessEnvManager(env_fns(CountEnv))
     manager.launch()
-    process = manager._runner.groups[0].process
+    pid = pid_of(manager, 0)
     del manager
     gc.collect()
-    assert not process.is_alive()
+    assert _gone([pid])
 
 
 SCRIPT = """
@@ -373,8 +399,7 @@ manager = SyncSubprocessEnvManager(env_fns(CountEnv), {})
 manager.launch()
 other = SyncSubprocessEnvManager(env_fns(CountEnv), {})
 other.launch()
-links = manager._runner.groups + other._runner.groups
-print(*(link.process.pid for link in links), flush=True)
+print(*manager.own_pid, *other.own_pid, flush=True)
 if sys.argv[1] == "wait":
     time.sleep(60)
 """
