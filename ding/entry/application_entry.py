@@ -16,6 +16,7 @@ from ding.data import Columns
 from ding.data.dataset import offline_data_save_type
 from ding.entry.components import (
     InputConfig,
+    episode_returns,
     load_config,
     load_weights,
     make_env_manager,
@@ -114,12 +115,7 @@ def evaluate(
         stack.callback(evaluator.close)
         _require_statistics(env, policy, load_path)
         _, info = evaluator.eval()
-    returns = (
-        info["eval_episode_return"]
-        if isinstance(info, dict)
-        else [episode["eval_episode_return"] for episode in info[0]]
-    )
-    return Evaluation([float(value) for value in returns])
+    return Evaluation(episode_returns(info))
 
 
 def collect_demo_data(

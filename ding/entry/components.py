@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -241,6 +242,14 @@ def players(cfg: EasyDict, policy: Policy, env: Any) -> tuple[Any, Any]:
             )
         eval_policy = [policy.eval_mode, *[other] * (count - 1)]
     return collect_policy, eval_policy
+
+
+def episode_returns(info: Any) -> list[float]:
+    """Returns of the episodes that an evaluation tells of; in battles those of the first player."""
+    if isinstance(info, Mapping):
+        return [float(value) for value in info.get("eval_episode_return", ())]
+    battles = isinstance(info, list) and info and isinstance(info[0], list)
+    return [float(episode["eval_episode_return"]) for episode in info[0]] if battles else []
 
 
 def _opponent_space(space: spaces.Space) -> spaces.Space:

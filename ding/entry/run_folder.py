@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from easydict import EasyDict
 
@@ -24,7 +24,8 @@ def taken_folder(exp_name: str) -> Iterator[None]:
     Raises:
         ConfigError: It cannot be written, or another process runs in it.
     """
-    with _naming_folder(exp_name):
+    what = f"cannot write into the run's folder {os.path.abspath(exp_name)!r}"
+    with naming_errors(what, "; choose another exp_name"):
         os.makedirs(exp_name, exist_ok=True)
         with tempfile.TemporaryFile(dir=exp_name):
             pass
@@ -42,57 +43,39 @@ def naming_errors(what: str, hint: str = "") -> Iterator[None]:
         raise ConfigError(f"{what}: {error.strerror or error}{hint}") from error
 
 
-def _naming_folder(exp_name: str) -> contextlib.AbstractContextManager[None]:
-    return naming_errors(
-        f"cannot write into the run's folder {os.path.abspath(exp_name)!r}",
-        "; choose another exp_name",
-    )
-
-
-class SerialFolder:
-    """Takes a serial run's folder; ``cfg.exp_name`` is its name from then on.
+@contextlib.contextmanager
+def serial_folder(cfg: EasyDict) -> Iterator[Callable[[], None]]:
+    """Take a serial run's folder; ``cfg.exp_name`` is its name from then on.
 
     A new run gets a folder of its own: where there is one already the time is appended, which is
     said. One whose start failed is free.
 
     Args:
         cfg: Compiled config.
+
+    Yields:
+        What is to be called when everything fits: a resumed run's config is written then.
+
+    Raises:
+        ConfigError: The folder cannot be made, or another process runs in it.
+        CheckpointError: There is no run to resume.
     """
+    name, resumes = cfg.exp_name, bool(at(cfg, "policy.learn.resume_training"))
+    if not resumes:
+        cfg.exp_name = new_folder(name)
+    elif not os.path.isdir(name) and not cfg.policy.learn.learner.hook.get("load_ckpt_before_run"):
+        raise CheckpointError(
+            f"nothing to resume: there is no folder {os.path.abspath(name)!r}. Use the exp_name of "
+            "the run to go on with"
+        )
 
-    def __init__(self, cfg: EasyDict) -> None:
-        self._cfg = cfg
-        self._open = contextlib.ExitStack()
-        self._resumes = bool(at(cfg, "policy.learn.resume_training"))
+    def save() -> None:
+        if not get_rank():
+            save_run_config(cfg)
 
-    def __enter__(self) -> "SerialFolder":
-        """
-        Raises:
-            ConfigError: The folder cannot be made, or another process runs in it.
-            CheckpointError: There is no run to resume.
-        """
-        name = self._cfg.exp_name
-        if self._resumes:
-            hook = self._cfg.policy.learn.learner.hook
-            if not os.path.isdir(name) and not hook.get("load_ckpt_before_run"):
-                raise CheckpointError(
-                    f"nothing to resume: there is no folder {os.path.abspath(name)!r}. Use the "
-                    "exp_name of the run to go on with"
-                )
-        else:
-            self._cfg.exp_name = new_folder(name)
-        if get_rank():
-            return self
-        if self._cfg.exp_name != name:
-            print_line(f"{name} exists: this run's folder is {self._cfg.exp_name}", important=True)
-        self._open.enter_context(taken_folder(self._cfg.exp_name))
-        if not self._resumes:
-            save_run_config(self._cfg)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._open.close()
-
-    def begin(self) -> None:
-        """Everything fits: what a resumed run changes in the folder may be written."""
-        if self._resumes and not get_rank():
-            save_run_config(self._cfg)
+    with contextlib.nullcontext() if get_rank() else taken_folder(cfg.exp_name):
+        if cfg.exp_name != name and not get_rank():
+            print_line(f"{name} exists: this run's folder is {cfg.exp_name}", important=True)
+        if not resumes:
+            save()
+        yield save if resumes else lambda: None

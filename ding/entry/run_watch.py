@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ding.entry import _run_guard
 from ding.entry.stop_signal import StopSignal, woken_by_signals
@@ -19,6 +19,9 @@ from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.run_log import RunLog
 from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_error
+
+if TYPE_CHECKING:
+    from ding.entry.serial_run import SerialRun
 
 
 class Interrupt(BaseException):
@@ -79,22 +82,6 @@ class RunStop(StopSignal):
         self.asked_again = True
         if self.busy:
             raise Interrupt
-
-
-class Watched(Protocol):
-    """What the watch does with a run, from its own thread."""
-
-    def warn(self, text: str) -> None:
-        """Tell the user."""
-
-    def show_signal(self, name: str) -> None:
-        """Show that a signal came and what follows from it."""
-
-    def save(self) -> None:
-        """Save the state while the main thread stands still."""
-
-    def conclude(self, ending: Ending) -> str:
-        """Write how the run ended; returns what is to be printed of it."""
 
 
 @contextlib.contextmanager
@@ -159,7 +146,7 @@ class RunWatch:
         self._stop = stop
         self._limits = {name: manager_cfg.get(f"{name}_timeout") for name in ("step", "reset")}
         self._env_num = env_num
-        self.run: Watched | None = None
+        self.run: SerialRun | None = None
         self._log = log
         self._beats: int | None = None
         self._steps = StepWatch()

@@ -9,7 +9,7 @@ import torch
 from ding.config.check import Notes
 from ding.config.compile import Strict
 from ding.entry.components import Components, InputConfig, build_components, load_config
-from ding.entry.run_folder import SerialFolder
+from ding.entry.run_folder import serial_folder
 from ding.entry.run_watch import Interrupt, RunStop, RunWatch
 from ding.entry.serial_run import SerialRun
 from ding.entry.stop_signal import StopNow
@@ -153,7 +153,7 @@ class SerialPipeline:
         mode = "quiet" if get_rank() else "auto"
         env_num = max(cfg.env.get(f"{user}_env_num") or 1 for user in ("collector", "evaluator"))
         with (
-            SerialFolder(cfg) as folder,
+            serial_folder(cfg) as begin,
             RunLog(cfg.exp_name, starts=True, config=cfg, seed=cfg.seed, **notes.facts) as log,
             Console(cfg.exp_name, shown_goal, limits[1], limits[0], mode) as console,
             RunWatch(stop, cfg.env.manager, env_num, log) as watch,
@@ -165,7 +165,7 @@ class SerialPipeline:
                 with contextlib.closing(self._build(log.writer, dynamic_seed)) as parts:
                     watch.rest()
                     stop.patient = True
-                    run = SerialRun(parts, log, console, stop, watch, folder, callbacks, *limits)
+                    run = SerialRun(parts, log, console, stop, watch, begin, callbacks, *limits)
                     watch.run = run
                     with threads_that_fit(parts.learner.policy.get_attribute("model")):
                         ending = run.train(self.prepare, self.round)

@@ -5,15 +5,20 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ding.entry.components import Components, has_schedule, keep_configured, optimizer_options
+from ding.entry.components import (
+    Components,
+    episode_returns,
+    has_schedule,
+    keep_configured,
+    optimizer_options,
+)
 from ding.entry.end_report import EndReport
-from ding.entry.run_folder import SerialFolder
 from ding.entry.run_state import SerialStateKeeper, load_best_result, load_run_state, state_path
 from ding.entry.run_watch import Interrupt, RunWatch
 from ding.entry.serial_callbacks import SerialCallbacks
 from ding.entry.stop_signal import Stopping, StopSignal
 from ding.utils import durations
-from ding.utils.callbacks import Callbacks
+from ding.utils.callbacks import Callbacks, Collected, Evaluated, RunStarted
 from ding.utils.console import Console
 from ding.utils.default_helper import first_goal
 from ding.utils.ending import Ending
@@ -33,7 +38,7 @@ class SerialRun:
         console: The display.
         stop: The signals.
         watch: Told what the run is at.
-        folder: Told when the run begins.
+        begin: Called when everything fits, before anything in the run's folder is changed.
         callbacks: Told what happens, and asked whether to go on.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
@@ -49,7 +54,7 @@ class SerialRun:
         console: Console,
         stop: StopSignal,
         watch: RunWatch,
-        folder: SerialFolder,
+        begin: Callable[[], None],
         callbacks: Callbacks,
         max_train_iter: float,
         max_env_step: float,
@@ -59,7 +64,7 @@ class SerialRun:
         self._console = console
         self._stop = stop
         self._watch = watch
-        self._folder = folder
+        self._begin = begin
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
         self._keeper = SerialStateKeeper(parts, self.warn)
@@ -137,7 +142,9 @@ class SerialRun:
         parts = self._parts
         data = parts.collector.collect(train_iter=parts.learner.train_iter, policy_kwargs=settings)
         self._watch.rest()
-        self._callbacks.collected(data)
+        # Battles: the samples of each player, and their episodes.
+        batches = data[0] if isinstance(data, tuple) else [data]
+        self._callbacks.tell(Collected, sample_count=sum(map(len, batches)))
         return data
 
     def learn(self, batch: Any) -> None:
@@ -158,7 +165,7 @@ class SerialRun:
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
         resumes = parts.cfg.policy.learn.get("resume_training", False)
         changed = self._resume() if resumes else []
-        self._folder.begin()
+        self._begin()
         self._log.begin()
         self._note_inexact()
         if changed:
@@ -175,7 +182,7 @@ class SerialRun:
                 f"resumed at iteration {parts.learner.train_iter}, "
                 f"environment step {parts.collector.envstep}"
             )
-        self._callbacks.start()
+        self._callbacks.tell(RunStarted, config=parts.cfg)
 
     def _note_inexact(self) -> None:
         """Say where a run with this seed, or one that is resumed, is not the same run again."""
@@ -277,10 +284,10 @@ class SerialRun:
     def _evaluate(self) -> None:
         parts = self._parts
         train_iter = parts.learner.train_iter
-        self._callbacks.judging()
+        best_before = parts.evaluator.best
         self._watch.stepping()
         try:
-            converged, _ = parts.evaluator.eval(
+            converged, info = parts.evaluator.eval(
                 self._keeper.save_best, train_iter, parts.collector.envstep
             )
         except (Stopping, Interrupt):
@@ -294,7 +301,14 @@ class SerialRun:
         self._show()
         self._console.update(eval_return=last, best_return=best)
         self._log.note(best_return=best)
-        self._callbacks.evaluated()
+        self._callbacks.tell(
+            Evaluated,
+            result=parts.evaluator.last,
+            returns=tuple(episode_returns(info)),
+            # Results may be anything; a better one takes the place of the one before.
+            is_best=parts.evaluator.best is not best_before,
+        )
+        self._callbacks.agree()
 
     def _before_step(self, grace: float) -> None:
         if self._stop.number is not None:

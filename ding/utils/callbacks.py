@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ding.utils.errors import CallbackError, ConfigError
 from ding.utils.import_helper import import_module
@@ -15,11 +15,13 @@ class RunMoment:
     """Where a run is; base of what callbacks are given.
 
     Attributes:
+        method: Name of the method that is called with it.
         exp_name: The run's folder.
         env_step: Env steps collected so far.
         train_iter: Updates so far.
     """
 
+    method: ClassVar[str]
     exp_name: str
     env_step: int
     train_iter: int
@@ -33,6 +35,7 @@ class RunStarted(RunMoment):
         config: The run's completed main config; not to be changed.
     """
 
+    method = "on_start"
     config: Mapping[str, Any]
 
 
@@ -44,6 +47,7 @@ class Collected(RunMoment):
         sample_count: How many; in an on-policy run, those of one update.
     """
 
+    method = "on_collect"
     sample_count: int
 
 
@@ -59,6 +63,7 @@ class EpisodeDone(RunMoment):
         length: Its number of steps.
     """
 
+    method = "on_episode"
     source: str
     env_id: int
     episode_return: float
@@ -75,6 +80,7 @@ class Evaluated(RunMoment):
         is_best: Whether no earlier result was as good.
     """
 
+    method = "on_evaluation"
     result: Any
     returns: tuple[float, ...]
     is_best: bool
@@ -88,6 +94,7 @@ class CheckpointSaved(RunMoment):
         path: The file.
     """
 
+    method = "on_checkpoint"
     path: str
 
 
@@ -168,26 +175,21 @@ class Callbacks:
     def __bool__(self) -> bool:
         return bool(self.callbacks)
 
-    def start(self, event: RunStarted) -> None:
-        """Call ``on_start``; from here on there will be an end.
+    def tell(self, event: RunMoment) -> None:
+        """Call the method of each that an event is for; from `RunStarted` on there will be an end.
 
         Raises:
-            CallbackError: One of them raised; likewise from the other calls.
+            CallbackError: One of them raised.
         """
-        self._is_open = True
-        self._call("on_start", event)
-
-    def collected(self, event: Collected) -> None:
-        self._call("on_collect", event)
-
-    def episode(self, event: EpisodeDone) -> None:
-        self._call("on_episode", event)
-
-    def evaluated(self, event: Evaluated) -> None:
-        self._call("on_evaluation", event)
-
-    def saved(self, event: CheckpointSaved) -> None:
-        self._call("on_checkpoint", event)
+        self._is_open |= isinstance(event, RunStarted)
+        with self._lock:
+            for callback in self.callbacks:
+                try:
+                    asks = getattr(callback, event.method)(event)
+                except Exception as error:
+                    raise CallbackError(_words(callback, event.method, error)) from error
+                if asks is True and not self.request:
+                    self.request = f"{type(callback).__name__}.{event.method} asked for the end"
 
     def end(self, event: RunFinished) -> str:
         """Call ``on_end`` of each that was told of the start, once; returns what they raised."""
@@ -201,16 +203,6 @@ class Callbacks:
                 except Exception as error:  # the others have to hear of the end, too
                     problems.append(_words(callback, "on_end", error))
         return "; ".join(problems)
-
-    def _call(self, method: str, event: RunMoment) -> None:
-        with self._lock:
-            for callback in self.callbacks:
-                try:
-                    asks = getattr(callback, method)(event)
-                except Exception as error:
-                    raise CallbackError(_words(callback, method, error)) from error
-                if asks is True and not self.request:
-                    self.request = f"{type(callback).__name__}.{method} asked for the end"
 
 
 def _words(callback: RunCallback, method: str, error: Exception) -> str:

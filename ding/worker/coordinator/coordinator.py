@@ -168,7 +168,7 @@ class Coordinator(RunEvents, Configurable):
             if self._comm.address is not None:
                 self._address_file = write_address(self._exp_name, self._comm.address)
                 self._run.view.log(f"the run's page is http://{joined(*self._comm.address)}/")
-            self._run.tell(Callbacks.start, RunStarted, config=self._main)
+            self._run.tell(RunStarted, config=self._main)
             loop = threading.Thread(target=self._loop, name="coordinator", daemon=True)
             loop.start()
         except BaseException as err:

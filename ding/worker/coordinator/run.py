@@ -112,19 +112,16 @@ class Run:
         """Show a line of something that went wrong."""
         self.view.log(text, warning=True)
 
-    def tell(
-        self, call: Callable[..., None], moment: Callable[..., RunMoment], **facts: object
-    ) -> None:
+    def tell(self, moment: Callable[..., RunMoment], **facts: object) -> None:
         """Call the callbacks; the run ends if they ask for that, or raise.
 
         Args:
-            call: A method of `Callbacks`.
-            moment: What it takes; made of where the run is, and ``facts``.
+            moment: What they are given; made of where the run is, and ``facts``.
         """
         if not self.callbacks:
             return
         try:
-            call(self.callbacks, moment(*self._now(), **facts))
+            self.callbacks.tell(moment(*self._now(), **facts))
         except CallbackError as error:
             self.stop(f"{type(error).__name__}: {error}", "failed")
         if self.callbacks.request:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import cast
 
 from ding.envs.running_statistics import Statistics
-from ding.utils.callbacks import Callbacks, CheckpointSaved, Collected, EpisodeDone, Evaluated
+from ding.utils.callbacks import CheckpointSaved, Collected, EpisodeDone, Evaluated
 from ding.utils.errors import RunError
 from ding.worker.messages import Json, Kind
 from ding.worker.seams import TaskFailure
@@ -71,7 +71,7 @@ class RunEvents:
             for policy_id in state.weights_names:
                 run.facts.used(policy_id, data["policy_iter"])
         self._retries.progress("collector")
-        run.tell(Callbacks.collected, Collected, sample_count=samples)
+        run.tell(Collected, sample_count=samples)
 
     def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
         """Whether a collector's task shall be closed, by the progress that it reports; an unknown
@@ -94,12 +94,12 @@ class RunEvents:
         returns = self._take_episodes(state, finished_task)
         if self._files.take_evaluated(finished_task, is_eval and is_best):
             path = os.path.join(run.exp_name, "ckpt", BEST_NAME)
-            run.tell(Callbacks.saved, CheckpointSaved, path=path)
+            run.tell(CheckpointSaved, path=path)
         reward = mean_return(finished_task, is_eval)
         if is_eval and reward is not None:
             run.view.evaluated(reward)
             facts = {"result": reward, "returns": returns, "is_best": is_best}
-            run.tell(Callbacks.evaluated, Evaluated, **facts)
+            run.tell(Evaluated, **facts)
         if converged:
             reason = self.commander.converged_reason
             run.stop(reason or f"the commander says so after task {task_id}", "converged")
@@ -119,7 +119,7 @@ class RunEvents:
                     counts = run.facts.envstep, run.facts.train_iter
                     run.log.episode(source, env_id, episode_return, length, *counts)
                 facts = {"env_id": env_id, "episode_return": returns[-1], "length": length}
-                run.tell(Callbacks.episode, EpisodeDone, source=source, **facts)
+                run.tell(EpisodeDone, source=source, **facts)
         return tuple(returns)
 
     def collector_progress(self, task_id: str, info: CollectorInfo) -> None:
