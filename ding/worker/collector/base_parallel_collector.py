@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 from easydict import EasyDict
 
@@ -14,7 +13,7 @@ from ding.utils.autolog import BaseTime, LoggedModel, LoggedValue
 from ding.utils.class_config import Configurable
 from ding.utils.default_helper import deep_merge_dicts
 from ding.utils.errors import ConfigError, EnvTimeoutError
-from ding.worker.collector.collector_link import CollectorLink
+from ding.worker.collector.collector_link import LINK_FUNCTIONS, CollectorLink
 from ding.worker.collector.step_watch import StepWatch
 from ding.worker.collector.steps import Envs, Mode, State
 
@@ -45,20 +44,18 @@ class TickMonitor(LoggedModel[BaseTime]):
         return sum(values) / len(values) if values else 0.0
 
 
-class BaseParallelCollector(Configurable, ABC):
+class BaseParallelCollector(CollectorLink, Configurable, ABC):
     """Collects in environments of its own, for a learner elsewhere.
 
     A worker builds one per task, attaches itself (`attach`) and calls `start` in a thread, which
     returns when the task is done or `close` was called. A subclass defines `_step`, and `_begin`
     and `_finish` around all steps; or `start` itself.
 
+    Without a worker it is its own `CollectorLink`, whose functions have to be set.
+
     Args:
         cfg: The ``collector_cfg`` of a task, merged over `default_config`.
     """
-
-    send_metadata: Callable[[State], None]
-    send_stepdata: Callable[..., None]
-    get_policy_update_info: Callable[[str], State | None]
 
     #: What the task does not go on without, for those who look at it.
     waits_for: str | None = None
@@ -66,9 +63,9 @@ class BaseParallelCollector(Configurable, ABC):
     def __init__(self, cfg: EasyDict) -> None:
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), cfg))
         self._ended = threading.Event()
-        self._collector_uid = get_task_uid()
-        self._link: CollectorLink | None = None
-        self._is_attached = False
+        uid = get_task_uid()
+        super().__init__(uid, uid)
+        self._link: CollectorLink = self
         self._policy: Mode | list[Mode] = None
         self._env_manager: Envs = None
         self._watch = StepWatch()
@@ -76,10 +73,9 @@ class BaseParallelCollector(Configurable, ABC):
 
     def attach(self, link: CollectorLink) -> None:
         """Take the worker that data goes through and policies come from."""
-        self._link, self._is_attached = link, True
-        self.send_metadata = link.send_metadata
-        self.send_stepdata = link.send_stepdata
-        self.get_policy_update_info = link.get_policy_update_info
+        self._link = link
+        for name in LINK_FUNCTIONS:
+            setattr(self, name, getattr(link, name))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._collector_uid})"
@@ -118,8 +114,8 @@ class BaseParallelCollector(Configurable, ABC):
         finally:
             self._watch.rest()
             self._ended.set()
-            if self._link is not None and not self._is_attached:
-                self._link.parts.close()  # no worker is there to keep them
+            if self._link is self:
+                self.parts.close()  # no worker is there to keep them
 
     def close(self) -> None:
         """Ask it to stop after the step under way. Closing twice does nothing."""
@@ -187,18 +183,13 @@ class BaseParallelCollector(Configurable, ABC):
         return str(self._cfg.get("compressor", "none"))
 
     def _require_link(self) -> CollectorLink:
-        """The worker, or the functions that were set instead of attaching one."""
-        if self._link is None:
-            names = ("get_policy_update_info", "send_stepdata", "send_metadata")
-            missing = [name for name in names if not hasattr(self, name)]
-            if missing:
-                raise ConfigError(
-                    f"{type(self).__name__} has no {', '.join(missing)}: call attach(worker), or "
-                    "set them, before start()"
-                )
-            self._link = CollectorLink(self._collector_uid, self._collector_uid)
-            for name in names:
-                setattr(self._link, name, getattr(self, name))
+        """The worker, or this very object if its functions were set."""
+        missing = [name for name in LINK_FUNCTIONS if not hasattr(self._link, name)]
+        if missing:
+            raise ConfigError(
+                f"{type(self).__name__} has no {', '.join(missing)}: call attach(worker), or set "
+                "them, before start()"
+            )
         return self._link
 
 

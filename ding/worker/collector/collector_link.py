@@ -18,6 +18,11 @@ _logger = logging.getLogger(__name__)
 MIN_SAMPLES = 16
 #: How many times larger and older chunks get while the coordinator does not ask.
 MAX_SCALE = 64
+INF = float("inf")
+
+
+#: What whatever the data travels by has to say, of a `CollectorLink`.
+LINK_FUNCTIONS = ("get_policy_update_info", "send_stepdata", "send_metadata")
 
 
 class CollectorLink:
@@ -89,13 +94,6 @@ class PolicySource:
         """Training iteration of the version in use."""
         return self._lent.iter or 0
 
-    @property
-    def _span(self) -> float:
-        """Seconds until it is looked again: sooner while there was none."""
-        if self._lent.iter is not None:
-            return self._period
-        return min(self._period, durations.POLICY_LOOK)
-
     def begin(self, ended: threading.Event, may_be_missing: bool) -> None:
         """Load the first version.
 
@@ -118,7 +116,14 @@ class PolicySource:
                 ) from error
             if ended.wait(durations.POLICY_LOOK):
                 return
-        self._due = time.monotonic() + self._span
+        self._due = self._next_look()
+
+    def _next_look(self) -> float:
+        """When it is looked again; sooner while there was none."""
+        soon = self._lent.iter is None
+        return time.monotonic() + (
+            min(self._period, durations.POLICY_LOOK) if soon else self._period
+        )
 
     def look_soon(self) -> None:
         """The collector had to wait, and there may be a new version meanwhile."""
@@ -127,12 +132,11 @@ class PolicySource:
     def refresh(self) -> None:
         """Load a new version if it is time to look and there is one."""
         now = time.monotonic()
-        if now < self._due:
-            return
-        self._looked = now
-        if self._link.policy_changed(self._path):
-            self._load()
-        self._due = now + self._span
+        if now >= self._due:
+            self._looked = now
+            if self._link.policy_changed(self._path):
+                self._load()
+            self._due = self._next_look()
 
     def take_warning(self) -> str | None:
         """Why the newest version could not be loaded; told once."""
@@ -149,18 +153,14 @@ class PolicySource:
             train_iter = int(state.pop("iter", 0))
             self._mode.load_state_dict(state if "model" in state else {"model": state})
         except Exception as error:  # whatever was published: the old policy is better than none
-            self._note(error)
+            text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
+            is_early = isinstance(error, FileNotFoundError) and self._lent.iter is None
+            if not is_early and text != self._noted:
+                _logger.warning("%s", text)
+                self._warning = self._noted = text
             return error
         self._lent.iter, self._warning, self._noted = train_iter, None, ""
         return None
-
-    def _note(self, error: Exception) -> None:
-        if isinstance(error, FileNotFoundError) and self._lent.iter is None:
-            return
-        text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
-        if text != self._noted:
-            _logger.warning("%s", text)
-            self._warning = self._noted = text
 
 
 class SampleSender:
@@ -211,21 +211,11 @@ class SampleSender:
             chunk = samples[start : start + self._link.chunk_rows(samples[start:])]
             data_id = self._link.new_data_id()
             self._link.send_stepdata(data_id, chunk)
-            self._link.send_metadata(
-                {
-                    "data_id": data_id,
-                    "sample_num": len(chunk),
-                    **facts(len(chunk)),
-                    **_iterations(chunk),
-                }
-            )
+            metadata = {"data_id": data_id, "sample_num": len(chunk), **facts(len(chunk))}
+            iters = iters_of(chunk)
+            if iters is not None:
+                same = (iters == iters[0]).all()
+                metadata["collect_iter"] = int(iters[0]) if same else iters.tolist()
+            self._link.send_metadata(metadata)
             start += len(chunk)
         return len(samples)
-
-
-def _iterations(chunk: Samples) -> State:
-    """Of the policies that collected the samples: one for all, or one for each of them."""
-    iters = iters_of(chunk)
-    if iters is None:
-        return {}
-    return {"collect_iter": int(iters[0]) if (iters == iters[0]).all() else iters.tolist()}

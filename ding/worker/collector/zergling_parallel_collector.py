@@ -53,10 +53,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._ended_at: float | None = None
         self._monitor = TickMonitor(NaturalTime(), expire=60)
         self._sources: list[PolicySource] = []
-        self._players: list[Player] = []
         self._done = False
         self._news_time = -INF
-        self._predefined = INF
+        self._predefined = INF  # episodes
 
     @property
     def _player_num(self) -> int:
@@ -69,7 +68,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._watch.allow(env_cfg.get("manager", {}))
         if self._env_manager is None:
             self._watch.launching()
-            self.env_manager = link.parts.env_manager(
+            self._env_manager = link.parts.env_manager(
                 env_cfg, self._evaluate, self._cfg.get("seed")
             )
             self._watch.rest()
@@ -83,15 +82,20 @@ class ZerglingParallelCollector(BaseParallelCollector):
         for source in self._sources:
             source.begin(self._ended, may_be_missing=not self._evaluate)
         self.waits_for = None
-        self._make_rollout(link, env_cfg, modes)
-        asked_for = 0 if self._is_endless else int(self._predefined)
+        traj_len = self._prepare_evaluation(env_cfg) if self._evaluate else self._prepare(env_cfg)
+        self._rollout = Rollout(
+            self._env_manager,
+            self._players,
+            battle=len(modes) > 1,
+            traj_len=traj_len,
+            keeps=not self._evaluate,
+            options={} if self._evaluate else self._cfg,
+        )
+        self._predefined = float(self._left.sum())
+        asked_for = int(self._predefined) if np.isfinite(self._predefined) else 0
         self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False)
         self._began = time.monotonic()
         self._log_due = self._began + self._cfg.print_freq
-
-    @property
-    def _is_endless(self) -> bool:
-        return not np.isfinite(self._predefined)
 
     def _field(self, name: str) -> Config:
         value = self._cfg.get(name)
@@ -112,14 +116,15 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return list(value[:number])
 
     def _make_players(self, link: CollectorLink) -> None:
+        """Players with the policies that were set, or else such as the task's configs say."""
         field = "eval" if self._evaluate else "collect"
+        paths = self._of_players("policy_update_path")
         given = self._policy if isinstance(self._policy, list) else [self._policy]
         lent = [LentPolicy(policy) for policy in given if policy is not None]
-        paths = self._of_players("policy_update_path")
-        for player, cfg in list(enumerate(self._of_players("policy")))[len(lent) :]:
+        for path, cfg in list(zip(paths, self._of_players("policy")))[len(lent) :]:
             if not isinstance(cfg, Mapping):
                 raise ConfigError(f"collector_cfg.policy is {cfg!r}; expected a policy config")
-            lent.append(link.parts.policy(cfg, field, f"{paths[player]} of player {player}"))
+            lent.append(link.parts.policy(cfg, field, f"{path} of player {len(lent)}"))
         policies = [one.policy for one in lent]
         self._policy = policies if len(policies) > 1 else policies[0]
         settings, flags = map(self._of_players, ("collect_setting", "policy_update_flag"))
@@ -138,35 +143,28 @@ class ZerglingParallelCollector(BaseParallelCollector):
                 for path, one, player in zip(paths, lent, self._players)
             ]
 
-    def _make_rollout(self, link: CollectorLink, env_cfg: Config, modes: list[Mode]) -> None:
-        env_num, traj_len = self._env_manager.env_num, INF
-        if self._evaluate:
-            freeze_statistics(self._env_manager, modes)
-            if getattr(self._env_manager, "normalises", False):
-                self._env_manager.reset()
-            self._predefined = _eval_episodes(env_cfg, env_num)
-            self._left = fair_shares(env_num, int(self._predefined))
-        else:
-            self._statistics = RunStatistics.of(self._env_manager, modes[:1])
-            if self._statistics is not None:
-                self._statistics.take_up()
-            per_env = _episodes(env_cfg)
-            self._predefined = per_env * env_num
-            self._left = np.full(env_num, per_env)
-            n_sample = modes[0].get_attribute("n_sample")
-            # As many samples a chunk as the learner would get from one call of a serial collector.
-            lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
-            traj_len = max(*lengths, *map(_nstep_length, modes))
-            self._sender = SampleSender(link, n_sample)
-            self._step_start, self._step_count = time.monotonic(), 0
-        self._rollout = Rollout(
-            self._env_manager,
-            self._players,
-            battle=len(modes) > 1,
-            traj_len=traj_len,
-            keeps=not self._evaluate,
-            options={} if self._evaluate else self._cfg,
-        )
+    def _prepare_evaluation(self, env_cfg: Config) -> float:
+        """Each environment has its share of the episodes; there are no trajectories to cut."""
+        freeze_statistics(self._env_manager, [player.mode for player in self._players])
+        if getattr(self._env_manager, "normalises", False):
+            self._env_manager.reset()
+        env_num = self._env_manager.env_num
+        self._left = fair_shares(env_num, _eval_episodes(env_cfg, env_num))
+        return INF
+
+    def _prepare(self, env_cfg: Config) -> float:
+        """Each environment plays as many episodes; returns how long trajectories get."""
+        modes, env_num = [player.mode for player in self._players], self._env_manager.env_num
+        self._statistics = RunStatistics.of(self._env_manager, modes[:1])
+        if self._statistics is not None:
+            self._statistics.take_up()
+        self._left = np.full(env_num, _episodes(env_cfg))
+        n_sample = modes[0].get_attribute("n_sample")
+        self._sender = SampleSender(self._require_link(), n_sample)
+        self._step_start, self._step_count = time.monotonic(), 0
+        # As many samples a chunk as the learner would get from one call of a serial collector.
+        lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
+        return max(*lengths, *map(_nstep_length, modes))
 
     # ------------------------------------------------------------------ step
 
@@ -177,7 +175,8 @@ class ZerglingParallelCollector(BaseParallelCollector):
             self._refresh()
         waited_for = self._rollout.waiting
         self._watch.stepping()
-        episodes = self._rollout.step(self._tally, None if self._is_endless else self._left > 0)
+        is_endless = self._predefined == INF
+        episodes = self._rollout.step(self._tally, None if is_endless else self._left > 0)
         self._watch.rest()
         if self._ended.is_set():  # perhaps long ago, and the worker is at another task
             return False
@@ -271,7 +270,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
             "env_num": 0 if self._env_manager is None else self._env_manager.env_num,
             "train_iter": self._train_iter,
             "collector_done": self._done,
-            "predefined_episode_count": None if self._is_endless else int(self._predefined),
+            "predefined_episode_count": (
+                int(self._predefined) if np.isfinite(self._predefined) else None
+            ),
             "finish_time": now,
             "collect_setting": self._cfg.get("collect_setting"),
         }

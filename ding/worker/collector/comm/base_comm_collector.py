@@ -27,7 +27,6 @@ from ding.worker.messages import (
     Kind,
     Request,
     Resources,
-    SamplesAnswer,
     SamplesRequest,
     Task,
     TaskReport,
@@ -115,24 +114,8 @@ class BaseCommCollector(CommWorker, CollectorLink):
     # ------------------------------------------------------------------ requests
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
-        if isinstance(request, SamplesRequest):
-            return self._tell(request)
-        return super()._answer_in_task(request)
-
-    def _resources(self) -> Resources:
-        found = {"cpu": os.cpu_count() or 1, "gpu": torch.cuda.device_count()}
-        found.update(self._cfg.get("resource") or {})
-        return Resources(found.pop("cpu"), found.pop("gpu"), others=found)
-
-    def _start_task(self, info: Task) -> None:
-        with self._tasks_change:
-            self._give_up_task("another task was started")
-            try:
-                self.begin_task(info)
-            except DingError as err:
-                raise ErrorReport.of(err).task_fail() from err
-
-    def _tell(self, request: SamplesRequest) -> SamplesAnswer:
+        if not isinstance(request, SamplesRequest):
+            return super()._answer_in_task(request)
         task = self._require_task()
         single = request.wait is None and request.quota is None
         wait = durations.ANSWER_WAIT if request.wait is None else request.wait
@@ -147,6 +130,19 @@ class BaseCommCollector(CommWorker, CollectorLink):
                     self.end_task()
             raise report.task_fail() from err
 
+    def _resources(self) -> Resources:
+        found = {"cpu": os.cpu_count() or 1, "gpu": torch.cuda.device_count()}
+        found.update(self._cfg.get("resource") or {})
+        return Resources(found.pop("cpu"), found.pop("gpu"), others=found)
+
+    def _start_task(self, info: Task) -> None:
+        with self._tasks_change:
+            self._give_up_task("another task was started")
+            try:
+                self.begin_task(info)
+            except DingError as err:
+                raise ErrorReport.of(err).task_fail() from err
+
     def _close_task(self) -> TaskReport:
         with self._tasks_change:
             task = self._require_task()
@@ -159,19 +155,14 @@ class BaseCommCollector(CommWorker, CollectorLink):
                 self.end_task()
 
     def _report(self, task: CollectTask) -> TaskReport:
-        """How a task that was closed has ended.
-
-        Raises:
-            Exception: What its collector raised.
-        """
+        """How a task that was closed has ended; raises what its collector has raised."""
         return task.report()
 
     def _require_task(self) -> CollectTask:
-        task = self._task
-        if task is None:
+        if self._task is None:
             text = "no task is running here; expected 'collector_start_task' first"
             raise ErrorReport("NoTask", text).task_fail()
-        return task
+        return self._task
 
     # ------------------------------------------------------------------ tasks
 
@@ -186,21 +177,18 @@ class BaseCommCollector(CommWorker, CollectorLink):
         Raises:
             ConfigError: A field of the task is missing.
         """
-        if self._task is not None:
-            self.end_task()
-        task = CollectTask(task_info, self._create_collector(task_info), self._drop)
-        self._task = task
-        task.start()
-        return task
+        self.end_task()
+        self._task = CollectTask(task_info, self._create_collector(task_info), self._drop)
+        self._task.start()
+        return self._task
 
     def end_task(self) -> None:
         """Stop the task that runs, if there is one; environments that failed are replaced."""
         task, self._task = self._task, None
-        if task is None:
-            return
-        task.close()
-        if task.hangs or isinstance(task.error, EnvError):
-            self.parts.discard_envs()
+        if task is not None:
+            task.close()
+            if task.hangs or isinstance(task.error, EnvError):
+                self.parts.discard_envs()
 
     def _create_collector(self, task_info: Task) -> BaseParallelCollector:
         """Build the collector that a task names, and be its link."""
@@ -214,9 +202,9 @@ class BaseCommCollector(CommWorker, CollectorLink):
         collector.attach(self)
         return collector
 
-    def _drop(self, metadata: Mapping[str, object]) -> None:
+    def _drop(self, data_id: str) -> None:
         """Samples were sent that the coordinator will never be told of."""
-        self.remove_stepdata(self._cfg, str(metadata.get("data_id", "")))
+        self.remove_stepdata(self._cfg, data_id)
 
     def _give_up_task(self, cause: str) -> None:
         with self._tasks_change:

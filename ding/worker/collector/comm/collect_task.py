@@ -23,8 +23,11 @@ _logger = logging.getLogger(__name__)
 
 #: Messages that may wait for the coordinator before the collector does.
 MAX_BACKLOG = 256
+#: Samples of a chunk even if there is no room for them: then the collector waits.
+MIN_ROWS = 16
 #: Messages in one answer.
 MAX_ANSWER = 256
+INF = float("inf")
 #: Errors of a disk that is full.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -35,29 +38,32 @@ class CollectTask:
     Args:
         info: The task: ``task_id`` and ``buffer_id``.
         collector: What works on it.
-        on_unsent: Told of each message that nobody will ask for any more.
+        on_unsent: Told the name of each chunk that nobody will ask for any more.
+
+    Attributes:
+        ids: What every message carries.
+        error: What the collector raised.
+        single: Whether the coordinator takes one sample at a time; unknown until it asks.
     """
 
     def __init__(
         self,
         info: Task,
         collector: BaseParallelCollector,
-        on_unsent: Callable[[Mapping[str, object]], None] = lambda metadata: None,
+        on_unsent: Callable[[str], None] = lambda data_id: None,
     ) -> None:
-        self.info = info
         self.collector = collector
         self.task_id, self.buffer_id = _text(info.get("task_id")), _text(info.get("buffer_id"))
         given = info.get("collector_cfg")
         self.collector_cfg: Mapping[str, object] = given if isinstance(given, Mapping) else {}
-        #: What every message carries.
         self.ids: dict[str, Json] = {"task_id": self.task_id, "buffer_id": self.buffer_id}
         self._on_unsent = on_unsent
         self._changed = threading.Condition()  # guards what follows
+        self.error: BaseException | None = None
+        self.single: bool | None = None
         self._pending: deque[ChunkReport] = deque()
-        self._error: BaseException | None = None
         self._ended = False
         self._closed = False
-        self._single: bool | None = None  # unknown until the coordinator asks for data
         self._written = 0
         self._quota: float | None = None
         self._waiting: str | None = None
@@ -78,41 +84,33 @@ class CollectTask:
         Raises:
             TaskClosed: It will not ask.
         """
+        meta = {**self.ids, **metadata}
+        ids, size = (_text(meta[name]) for name in ("task_id", "buffer_id")), meta.get("size")
+        known_size = size if isinstance(size, int) else 0
+        report = ChunkReport(str(meta.get("data_id", "")), *ids, known_size, meta)
         with self._changed:
             self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
-            self._pending.append(self._chunk_report(metadata))
+            self._pending.append(report)
             self._changed.notify_all()
-
-    def _chunk_report(self, metadata: Mapping[str, Json]) -> ChunkReport:
-        meta = {**self.ids, **metadata}
-        size = meta.get("size")
-        return ChunkReport(
-            str(meta.get("data_id", "")),
-            *(_text(meta["task_id"]), _text(meta["buffer_id"])),
-            size if isinstance(size, int) else 0,
-            meta,
-        )
 
     def backlog(self) -> int:
         """Messages that were not asked for yet."""
         return len(self._pending)
 
-    @property
-    def foreign(self) -> bool:
-        """Whether the coordinator is known to take one thing at a time."""
-        return bool(self._single)
+    def chunk_rows(self, samples: int, size: float) -> int:
+        """How many of so many samples to send at once: one to a coordinator that takes one at a
+        time, what there is room for else. Waits until the coordinator is known.
 
-    def one_by_one(self) -> bool:
-        """Whether the coordinator takes one message of one sample at a time; waits until it is
-        known."""
+        Args:
+            size: Bytes of a sample, about.
+        """
         with self._changed:
-            self._wait("coordinator", lambda: self._single is not None)
-            return bool(self._single)
+            self._wait("coordinator", lambda: self.single is not None)
+            return 1 if self.single else int(min(samples, max(MIN_ROWS, self._space() / size)))
 
-    def room(self) -> float | None:
-        """Bytes that may be written now; ``None`` for no limit."""
-        quota = self._quota
-        return None if quota is None else max(0.0, quota - self._written)
+    def _space(self) -> float:
+        """Bytes that may be written now."""
+        return INF if self._quota is None else max(0.0, self._quota - self._written)
 
     def write(self, size: int, write: Callable[[], int]) -> int:
         """Call what writes a file when there is room for it; ever again while the disk is full.
@@ -128,7 +126,7 @@ class CollectTask:
         with self._changed:
             self._needed = size
             try:
-                self._wait("space", lambda: (room := self.room()) is None or size <= room)
+                self._wait("space", lambda: size <= self._space())
             finally:
                 self._needed = 0
         deadline = time.monotonic() + durations.DISK_PATIENCE
@@ -141,12 +139,9 @@ class CollectTask:
             else:
                 self._written += written
                 return written
-            self._pause("disk", durations.DISK_PAUSE)
-
-    def _pause(self, reason: str, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        with self._changed:
-            self._wait(reason, lambda: time.monotonic() >= until)
+            until = time.monotonic() + durations.DISK_PAUSE
+            with self._changed:
+                self._wait("disk", lambda until=until: time.monotonic() >= until)
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:
@@ -167,9 +162,8 @@ class CollectTask:
         except BaseException as err:
             error = err
         with self._changed:
-            if self._closed:
-                error = None  # it was told to stop, whatever became of it
-            self._error = self._error or error
+            if not self._closed:  # else it was told to stop, whatever became of it
+                self.error = self.error or error
             self._ended = True
             self._changed.notify_all()
 
@@ -197,12 +191,12 @@ class CollectTask:
         deadline = time.monotonic() + wait
         gather = durations.MESSAGE_GATHER if gather is None else gather
         with self._changed:
-            self._single, self._quota = single, quota
+            self.single, self._quota = single, quota
             self._changed.notify_all()
-            while not (self._pending or self._ended or self._error or self._closed):
+            while not (self._pending or self._ended or self.error or self._closed):
                 left = deadline - time.monotonic()
-                self._error = self.collector.overdue(self._thread.ident)
-                if self._error or left <= 0:
+                self.error = self.collector.overdue(self._thread.ident)
+                if self.error or left <= 0:
                     break
                 # One that waits for space needs the coordinator to know.
                 starved = self._waiting == "space" and not single
@@ -212,8 +206,8 @@ class CollectTask:
                     break
             if self._pending and not single:
                 self._changed.wait_for(self._is_eager, min(gather, wait))
-            if self._error is not None:
-                raise self._error
+            if self.error is not None:
+                raise self.error
             count = min(len(self._pending), 1 if single else MAX_ANSWER)
             chunks = tuple(self._pending.popleft() for _ in range(count))
             self._changed.notify_all()
@@ -221,7 +215,7 @@ class CollectTask:
 
     def _is_eager(self) -> bool:
         """Whether an answer should not wait for more messages."""
-        over = self._ended or self._closed or self._error is not None
+        over = self._ended or self._closed or self.error is not None
         return over or self._waiting is not None or len(self._pending) >= MAX_ANSWER
 
     def _progress(self) -> CollectProgress:
@@ -235,11 +229,6 @@ class CollectTask:
             None if warning is None else str(warning),
             info,
         )
-
-    @property
-    def error(self) -> BaseException | None:
-        """What the collector raised."""
-        return self._error
 
     @property
     def hangs(self) -> bool:
@@ -260,7 +249,7 @@ class CollectTask:
         with self._changed:
             unsent, self._pending = list(self._pending), deque()
         for chunk in unsent:
-            self._on_unsent(chunk.meta)
+            self._on_unsent(chunk.data_id)
 
     def _wait_for_end(self, timeout: float) -> None:
         thread = self._thread
@@ -270,7 +259,7 @@ class CollectTask:
         while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
             overdue = self.collector.overdue(thread.ident)
             if overdue is not None:
-                self._error = self._error or overdue
+                self.error = self.error or overdue
                 return
             thread.join(min(left, durations.STEP_LOOK))
 
@@ -280,8 +269,8 @@ class CollectTask:
         Raises:
             Exception: What the collector raised before it was closed.
         """
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         episodes = self.collector.episode_info()
         info = {**self.collector.get_finish_info(), **self.ids, "episode_info": episodes}
         return TaskReport(self.task_id, info)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,18 +10,15 @@ from ding.data import Columns
 from ding.data.tree import tree_leaves
 from ding.utils import get_data_decompressor
 from ding.utils.errors import DataError, DingError
-from ding.worker.collector.base_parallel_collector import BaseParallelCollector
 from ding.worker.collector.comm.base_comm_collector import BaseCommCollector
 from ding.worker.collector.comm.collect_task import CollectTask
-from ding.worker.messages import Json, Task, TaskReport
+from ding.worker.messages import Json, TaskReport
 from ding.worker.seams import SampleStore, WeightStore
 
 _logger = logging.getLogger(__name__)
 
 #: Bytes of a stored chunk beside the samples, generously.
 HEADER_SIZE = 4096
-#: Samples of a chunk even if there is no room for them: then the collector waits.
-MIN_ROWS = 16
 
 
 class CollectorService(BaseCommCollector):
@@ -47,26 +45,18 @@ class CollectorService(BaseCommCollector):
     # ------------------------------------------------------------------ tasks
 
     def _report(self, task: CollectTask) -> TaskReport:
-        report = super()._report(task)
-        if self._kept_policy is None or task.foreign:
+        report, kept = task.report(), self._kept_policy
+        if kept is None or task.single:
             return report
-        kept, self._kept_policy = self._kept_policy, None  # the coordinator's now
-        info = report.info
-        return TaskReport(
-            report.task_id, {**info, "eval_policy": kept, "policy_iter": info["train_iter"]}
-        )
+        self._kept_policy = None  # the coordinator's now
+        facts: dict[str, Json] = {"eval_policy": kept, "policy_iter": report.info["train_iter"]}
+        return replace(report, info={**report.info, **facts})
 
     def end_task(self) -> None:
         super().end_task()
         for name in list(self._sizes):
-            self._remove_samples(name)
-        kept, self._kept_policy = self._kept_policy, None
-        if kept is not None:
-            _or_warn(self._weights.remove, kept)
-
-    def _create_collector(self, task_info: Task) -> BaseParallelCollector:
-        self._versions.clear()
-        return super()._create_collector(task_info)
+            self._drop(name)
+        self._drop_kept_policy()
 
     # ------------------------------------------------------------------ policies
 
@@ -89,9 +79,7 @@ class CollectorService(BaseCommCollector):
         try:
             found = self._weights.newest(kept or path)
         except DingError:
-            if kept is not None:
-                self._kept_policy = None
-                _or_warn(self._weights.remove, kept)
+            self._drop_kept_policy()
             raise
         policy_iter = found.facts.get("policy_iter", found.state.get("iter", 0))
         return {**found.state, "iter": int(str(policy_iter))}
@@ -99,7 +87,7 @@ class CollectorService(BaseCommCollector):
     def _keep(self, path: str) -> str | None:
         """Give the weights that an evaluation is of a name of their own; the best will be kept."""
         task = self._task
-        if task is None or task.foreign or not task.collector_cfg.get("eval_flag"):
+        if task is None or task.single or not task.collector_cfg.get("eval_flag"):
             return None
         if self._kept_policy is not None or path != _first_policy(task.collector_cfg):
             return None
@@ -108,6 +96,11 @@ class CollectorService(BaseCommCollector):
             return None
         self._kept_policy = name
         return name
+
+    def _drop_kept_policy(self) -> None:
+        kept, self._kept_policy = self._kept_policy, None
+        if kept is not None:
+            _or_warn(self._weights.remove, kept)
 
     # ------------------------------------------------------------------ samples
 
@@ -151,16 +144,9 @@ class CollectorService(BaseCommCollector):
 
     def chunk_rows(self, samples: Sequence[object]) -> int:
         """One for a coordinator that takes them one by one; what there is room for else."""
-        task = self._task
-        if task is None:
+        if self._task is None:
             return len(samples)
-        if task.one_by_one():
-            return 1
-        room = task.room()
-        if room is None:
-            return len(samples)
-        size = self._expected_size(samples) / len(samples)
-        return max(1, min(len(samples), max(MIN_ROWS, int(room // size))))
+        return self._task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
 
     def _expected_size(self, rows: Sequence[object]) -> int:
         columns = rows.columns_or_none() if isinstance(rows, Columns) else None
@@ -169,12 +155,9 @@ class CollectorService(BaseCommCollector):
         size: int = sum(leaf.nbytes for leaf in tree_leaves(columns))
         return size + HEADER_SIZE
 
-    def _drop(self, metadata: Mapping[str, object]) -> None:
-        self._remove_samples(str(metadata.get("data_id", "")))
-
-    def _remove_samples(self, name: str) -> None:
-        self._sizes.pop(name, None)
-        _or_warn(self._sample_store.remove, name)
+    def _drop(self, data_id: str) -> None:
+        self._sizes.pop(data_id, None)
+        _or_warn(self._sample_store.remove, data_id)
 
 
 def _or_warn(remove: Callable[[str], None], name: str) -> None:
