@@ -1,20 +1,28 @@
 """Rows of one kind in preallocated columns."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from ding.data.field import Field
+from ding.data.arrays import (
+    Arrays,
+    Form,
+    Key,
+    StoredLeaf,
+    arrays_of,
+    key_of,
+    nested,
+    path_of,
+    shown,
+)
 from ding.data.frame_store import MIN_FRAME_BYTES, FramePair
 from ding.data.indexed_column import IndexedColumn
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
-from ding.data.tree import Path, tree_paths
-
-#: A field, its name, whether it is a tensor, dtype and shape of its array, and where that goes.
-_Usual = tuple[Field, Any, bool, np.dtype | None, tuple[int, ...], np.ndarray]
+from ding.utils.errors import DataError
 
 
 class ColumnStore:
@@ -22,147 +30,126 @@ class ColumnStore:
 
     Args:
         capacity: Number of slots.
-        columns: The first rows to come: names, dtypes and shapes are theirs.
+        arrays: The first rows to come: names, forms, dtypes and shapes are theirs.
         preallocator: Where arrays come from.
-
-    Raises:
-        DataError: A column that cannot be stored as an array.
     """
 
-    def __init__(
-        self, capacity: int, columns: Mapping[str, Any], preallocator: Preallocator
-    ) -> None:
+    def __init__(self, capacity: int, arrays: Arrays, preallocator: Preallocator) -> None:
         self.capacity = capacity
         self._preallocator = preallocator
         #: Changes when what is stored is stored otherwise from then on.
         self.version = 0
-        flat = dict(tree_paths(columns))
-        self._nested = any(len(path) > 1 for path in flat)
-        self._fields = [Field(path, leaf) for path, leaf in flat.items()]
-        self._keys = flat.keys() if self._nested else columns.keys()
-        following = self._paired()
-        kept_once = following.values()
-        self._plain = [i for i in range(len(flat)) if i not in following and i not in kept_once]
-        self.row_bytes = sum(
-            field.row_bytes for i, field in enumerate(self._fields) if i not in kept_once
-        )
+        self._forms = arrays.forms
+        sources = {key: getattr(leaf, "source", leaf) for key, leaf in arrays.leaves.items()}
+        #: Dtype, and shape of a row, by name.
+        self._kinds = {key: (leaf.dtype, leaf.shape[1:]) for key, leaf in sources.items()}
+        sizes = {
+            key: dtype.itemsize * math.prod(shape) for key, (dtype, shape) in self._kinds.items()
+        }
+        following = self._following(sizes)
+        kept_once = set(following.values())
+        self.row_bytes = sum(size for key, size in sizes.items() if key not in kept_once)
         preallocator.announce(capacity * self.row_bytes)
-        for i in self._plain:
-            field = self._fields[i]
-            field.use(preallocator.empty((capacity, *field.shape), field.dtype, field.path))
-        #: Big observations, kept once for the two fields that refer to them, whose numbers follow.
-        self._pairs: list[tuple[FramePair, int, int]] = []
-        for i, j in following.items():
-            pair = FramePair(capacity, self._fields[i], preallocator)
-            self._fields[i].take, self._fields[j].take = pair.take_first, pair.take_second
-            self._pairs.append((pair, i, j))
+        self._arrays: dict[Key, np.ndarray] = {}
+        #: Big observations, kept once for the two columns that refer to them.
+        self._pairs: list[tuple[FramePair, Key, Key]] = []
+        for key, (dtype, shape) in self._kinds.items():
+            if key in following:
+                pair = FramePair(capacity, dtype, shape, _label(key), preallocator)
+                self._pairs.append((pair, key, following[key]))
+            elif key not in kept_once:
+                self._arrays[key] = preallocator.empty((capacity, *shape), dtype, _label(key))
         self._plan()
 
-    def _paired(self) -> dict[int, int]:
-        """Fields of big observations by number, and for each that of the next observation."""
-        at = {field.path: i for i, field in enumerate(self._fields)}
+    def _following(self, sizes: Mapping[Key, int]) -> dict[Key, Key]:
+        """Big observations, and for each the next one, if that is of the same kind."""
         found = {}
-        for path, i in at.items():
-            j = at.get(("next_obs", *path[1:])) if path[0] == "obs" else None
-            if j is None or self._fields[i].row_bytes < MIN_FRAME_BYTES:
-                continue
-            one, other = self._fields[i], self._fields[j]
-            same = one.dtype == other.dtype and one.torch_dtype is other.torch_dtype
-            if same and one.shape == other.shape:
-                found[i] = j
+        for key, size in sizes.items():
+            path = path_of(key)
+            if path[0] == "obs" and size >= MIN_FRAME_BYTES:
+                later = key_of(("next_obs", *path[1:]))
+                same_kind = self._kinds.get(later) == self._kinds[key]
+                if same_kind and self._forms[later] == self._forms[key]:
+                    found[key] = later
         return found
 
     def _plan(self) -> None:
         """Lay out what the hot paths go through."""
-        fields = self._fields
-        self._names: list[Any] = [f.path if self._nested else f.path[0] for f in fields]
-        self._taking = [(n, f.take, f.leave) for n, f in zip(self._names, fields)]
-        self._usual: list[_Usual] = []
-        for field, name in ((fields[i], self._names[i]) for i in self._plain):
-            dtype = field.dtype if field.is_usual else None
-            is_tensor = field.torch_dtype is not None
-            self._usual.append((field, name, is_tensor, dtype, field.shape, field.array))
-        self._usual_rows: list[_Usual] = []
-        self._usual_count = -1
+        takes: dict[Key, Callable[..., np.ndarray]] = {k: a.take for k, a in self._arrays.items()}
+        for pair, key, later in self._pairs:
+            takes[key], takes[later] = pair.take_first, pair.take_second
+        self._takes = [(key, takes[key]) for key in self._forms]
+        self._targets: list[tuple[Key, np.ndarray, np.dtype, tuple[int, ...]]] = []
+        self._target_rows = -1
+        self._row_targets = [
+            (key, array, form := self._forms[key], _scalar(array, form), *self._kinds[key])
+            for key, array in self._arrays.items()
+        ]
 
-    def _usual_for(self, n: int) -> list[_Usual]:
-        """What n rows of the usual kinds of columns look like, and where each goes."""
-        if n != self._usual_count:
-            self._usual_rows = [(*head, (n, *shape), to) for *head, shape, to in self._usual]
-            self._usual_count = n
-        return self._usual_rows
+    def _targets_for(self, n: int) -> list[tuple[Key, np.ndarray, np.dtype, tuple[int, ...]]]:
+        """Where the arrays of n rows go, and what they look like mostly."""
+        if n != self._target_rows:
+            self._targets = [
+                (key, array, array.dtype, (n, *array.shape[1:]))
+                for key, array in self._arrays.items()
+            ]
+            self._target_rows = n
+        return self._targets
 
     # ------------------------------------------------------------------ in
 
-    def write(self, start: int, columns: Mapping[str, Any], rows: range) -> bool:
+    def write(self, start: int, arrays: Arrays, rows: range) -> bool:
         """Write these rows of columns from slot `start` on, around the end if need be.
 
         Returns:
             False for rows of another kind: the slots are to be written by other means, and some of
             the columns may already be there.
         """
-        flat: Mapping[Any, Any] = dict(tree_paths(columns)) if self._nested else columns
-        if len(flat) != len(self._fields):
+        if arrays.forms is not self._forms and arrays.forms != self._forms:
             return False
         n, room = len(rows), self.capacity - start
         if n > room:
-            return self.write(start, columns, rows[:room]) and self.write(0, columns, rows[room:])
-        span = slice(start, start + n)
-        tensor = tensors_array = None
-        for field, name, is_tensor, dtype, shape, target in self._usual_for(n):
-            value: Any = flat.get(name)
-            # What is common first, and without a call.
-            try:
-                if type(value) is IndexedColumn:
-                    source = value.source
-                    if is_tensor:
-                        # Mostly the same for ``obs`` and ``next_obs``.
-                        if source is not tensor:
-                            tensor, tensors_array = source, source.numpy()
-                        source = tensors_array
-                    if source.dtype is dtype and source.shape[1:] == shape[1:]:
-                        index = value.index
-                        index = index if len(index) == n else index[rows.start : rows.stop]
-                        source.take(index, 0, target[span])
-                        continue
-                else:
-                    array = value.numpy() if is_tensor else value
-                    fits = array.shape == shape
-                    if not fits:
-                        array = array[rows.start : rows.stop]
-                        fits = array.shape == shape
-                    if fits and array.dtype is dtype:
-                        target[span] = array
-                        continue
-            except (AttributeError, TypeError, RuntimeError):
-                pass  # a value of another kind
-            if not self._write_unusual(field, span, value, rows):
+            return self.write(start, arrays, rows[:room]) and self.write(0, arrays, rows[room:])
+        span, leaves = slice(start, start + n), arrays.leaves
+        for key, target, dtype, shape in self._targets_for(n):
+            value = leaves[key]
+            if type(value) is IndexedColumn:
+                source = value.source
+                if source.dtype is dtype and source.shape[1:] == shape[1:]:
+                    source.take(value.index[rows.start : rows.stop], 0, target[span])
+                    continue
+            else:
+                part = value if value.shape == shape else value[rows.start : rows.stop]
+                if part.dtype is dtype and part.shape == shape:
+                    target[span] = part
+                    continue
+            if not self._write_wider(key, span, value, rows):
                 return False
-        for pair, *both in self._pairs:
-            found = [self._fields[i].accept(flat.get(self._names[i]), rows) for i in both]
-            if found[0] is None or found[1] is None:
+        for pair, *keys in self._pairs:
+            both = [leaves[key] for key in keys]
+            if any(_kind(leaf) != self._kinds[key] for key, leaf in zip(keys, both)):
                 return False
-            pair.write(start, found[0], found[1])
+            pair.write(start, *(leaf[rows.start : rows.stop] for leaf in both))
         return True
 
-    def _write_unusual(self, field: Field, span: slice, value: Any, rows: range) -> bool:
-        array = field.accept(value, rows)
-        if array is None:
-            # Rows that differ in precision alone: 0 where 0.5 was, float64 where float32 was.
-            dtype = field.wider(value)
-            if dtype is None:
-                return False
-            if dtype != field.dtype:
-                self._widen(field, dtype)
-            array = value[rows.start : rows.stop]
-        field.array[span] = array.gathered() if isinstance(array, IndexedColumn) else array
+    def _write_wider(self, key: Key, span: slice, value: StoredLeaf, rows: range) -> bool:
+        """Write rows that differ in precision: 0 where 0.5 was, float64 where float32 was."""
+        (dtype, shape), (given, given_shape) = self._kinds[key], _kind(value)
+        if given_shape != shape or (given != dtype and self._forms[key] is not None):
+            return False
+        common = np.promote_types(dtype, given)
+        if common not in (dtype, given):
+            return False
+        if common != dtype:
+            self._widen(key, common, shape)
+        part = value[rows.start : rows.stop]
+        self._arrays[key][span] = part.gathered() if isinstance(part, IndexedColumn) else part
         return True
 
-    def _widen(self, field: Field, dtype: np.dtype) -> None:
-        wide = self._preallocator.empty((self.capacity, *field.shape), dtype, field.path)
-        wide[:] = field.array
-        field.use(wide)
-        field.dtype, field.scalar = dtype, None
+    def _widen(self, key: Key, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+        wide = self._preallocator.empty((self.capacity, *shape), dtype, _label(key))
+        wide[:] = self._arrays[key]
+        self._arrays[key], self._kinds[key] = wide, (dtype, shape)
         self.version += 1
         self._plan()
 
@@ -172,13 +159,13 @@ class ColumnStore:
         False means that the slot is to be written by other means: some of the values may already
         be there.
         """
-        if self._nested or self._pairs or row.keys() != self._keys:
+        if self._pairs or row.keys() != self._forms.keys():
             return False
         try:
-            for field, name, is_tensor, dtype, shape, target in self._usual:
-                value = row[name]
-                if type(value) is not field.scalar:
-                    if is_tensor:
+            for key, target, form, scalar, dtype, shape in self._row_targets:
+                value = row[key]
+                if type(value) is not scalar:
+                    if form is not None:
                         value = value.numpy()
                     if value.dtype != dtype or value.shape != shape:
                         return False
@@ -189,62 +176,56 @@ class ColumnStore:
 
     # ------------------------------------------------------------------ out
 
-    def take(self, index: np.ndarray) -> dict[str, Any]:
-        """Gather rows into fresh memory: columns of the kinds that came in.
+    def take(self, index: np.ndarray) -> Arrays:
+        """Gather rows into fresh memory.
 
         Raises:
             IndexError: A slot that there is not.
         """
-        out = {}
-        for name, take, leave in self._taking:
-            values = take(index, 0)
-            out[name] = values if leave is None else leave(values)
-        return _nest(out) if self._nested else out
+        return Arrays({key: take(index, 0) for key, take in self._takes}, self._forms)
 
     # ------------------------------------------------------------------ state
 
     def state_dict(self, filled: int) -> dict[str, Any]:
         """A copy of the first `filled` slots; frames that are shared stay shared."""
-        plain = {}
-        for i in self._plain:
-            field = self._fields[i]
-            values = field.array[:filled].copy()
-            plain[field.path] = packed(values if field.leave is None else field.leave(values))
-        frames = {
-            self._fields[i].path: {
-                **pair.state_dict(filled),
-                "torch": self._fields[i].torch_dtype is not None,
-            }
-            for pair, i, _ in self._pairs
+        plain = {
+            path_of(key): packed(shown(array[:filled].copy(), self._forms[key]))
+            for key, array in self._arrays.items()
         }
-        names = [field.path for field in self._fields]
-        return {"names": names, "plain": plain, "frames": frames}
+        frames = {
+            path_of(key): {
+                **pair.state_dict(filled),
+                "torch": isinstance(self._forms[key], torch.dtype),
+            }
+            for pair, key, _ in self._pairs
+        }
+        return {"names": [path_of(key) for key in self._forms], "plain": plain, "frames": frames}
 
     def raw(self, slots: np.ndarray) -> dict[str, np.ndarray]:
-        """A copy of rows as bytes, by the fields' positions; frames that are shared come once."""
+        """A copy of rows as bytes, by the columns' positions; frames that are shared come once."""
+        at = {key: i for i, key in enumerate(self._forms)}
         out = {}
-        for i in self._plain:
-            values = self._fields[i].array.take(slots, 0)
-            out[str(i)] = values.reshape(-1).view(np.uint8)
-        for pair, i, _ in self._pairs:
+        for key, array in self._arrays.items():
+            out[str(at[key])] = array.take(slots, 0).reshape(-1).view(np.uint8)
+        for pair, key, _ in self._pairs:
             frames, first, second = pair.rows(slots)
-            out[f"{i}.frames"] = frames.reshape(-1).view(np.uint8)
-            out[f"{i}.first"], out[f"{i}.second"] = first, second
+            out[f"{at[key]}.frames"] = frames.reshape(-1).view(np.uint8)
+            out[f"{at[key]}.first"], out[f"{at[key]}.second"] = first, second
         return out
 
     def write_raw(self, start: int, raw: Mapping[str, np.ndarray], n: int, skipped: int) -> None:
         """Write the n rows that `raw` gave, but the first `skipped`, from `start` on."""
-        arrays: dict[int, np.ndarray] = {}
-        for i in self._plain:
-            field = self._fields[i]
-            arrays[i] = raw[str(i)].view(field.dtype).reshape(n, *field.shape)
-        for _, i, j in self._pairs:
-            field = self._fields[i]
-            frames = raw[f"{i}.frames"].view(field.dtype).reshape(-1, *field.shape)
-            arrays[i], arrays[j] = frames[raw[f"{i}.first"]], frames[raw[f"{i}.second"]]
-        leaves = {self._fields[i].path: (self._fields[i].leave, a) for i, a in arrays.items()}
-        columns = {path: a if leave is None else leave(a) for path, (leave, a) in leaves.items()}
-        self.write(start, _nest(columns), range(skipped, n))
+        at = {key: i for i, key in enumerate(self._forms)}
+        leaves: dict[Key, StoredLeaf] = {}
+        for key in self._arrays:
+            dtype, shape = self._kinds[key]
+            leaves[key] = raw[str(at[key])].view(dtype).reshape(n, *shape)
+        for _, key, later in self._pairs:
+            dtype, shape = self._kinds[key]
+            frames = raw[f"{at[key]}.frames"].view(dtype).reshape(-1, *shape)
+            leaves[key] = IndexedColumn(frames, raw[f"{at[key]}.first"])
+            leaves[later] = IndexedColumn(frames, raw[f"{at[key]}.second"])
+        self.write(start, Arrays(leaves, self._forms), range(skipped, n))
 
     @classmethod
     def from_state(
@@ -255,26 +236,33 @@ class ColumnStore:
         preallocator: Preallocator,
     ) -> "ColumnStore":
         """A store whose slots from 0 on hold the slots `order` of the one that was saved."""
-        columns = {path: unpacked(value) for path, value in state["plain"].items()}
-        both: dict[Path, np.ndarray] = {}
+        columns: dict[Key, Any] = {}
+        for path, value in state["plain"].items():
+            columns[key_of(path)] = IndexedColumn(unpacked(value), order)
         for path, pair in state["frames"].items():
             frames = torch.from_numpy(pair["frames"]) if pair["torch"] else pair["frames"]
-            for name, rows in ((path, pair["first"]), (("next_obs", *path[1:]), pair["second"])):
-                columns[name], both[name] = frames, rows[order]
-        named = {
-            path: IndexedColumn(columns[path], both.get(path, order)) for path in state["names"]
-        }
-        store = cls(capacity, _nest(named), preallocator)
+            columns[key_of(path)] = IndexedColumn(frames, pair["first"][order])
+            later = key_of(("next_obs", *path[1:]))
+            columns[later] = IndexedColumn(frames, pair["second"][order])
+        arrays = arrays_of(nested({key_of(path): columns[key_of(path)] for path in state["names"]}))
+        if arrays is None:
+            raise DataError("the columns of this state are not numbers")
+        store = cls(capacity, arrays, preallocator)
         if len(order):
-            store.write(0, _nest(named), range(len(order)))
+            store.write(0, arrays, range(len(order)))
         return store
 
 
-def _nest(flat: Mapping[Path, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for path, value in flat.items():
-        home = nested
-        for name in path[:-1]:
-            home = home.setdefault(name, {})
-        home[path[-1]] = value
-    return nested
+def _kind(leaf: StoredLeaf) -> tuple[np.dtype, tuple[int, ...]]:
+    source = leaf.source if isinstance(leaf, IndexedColumn) else leaf
+    return source.dtype, source.shape[1:]
+
+
+def _scalar(array: np.ndarray, form: Form) -> type | None:
+    """What a number of a row dict is that can be written as it is."""
+    is_exact = form is None and array.ndim == 1 and array.dtype in (np.bool_, np.int64, np.float64)
+    return {"b": bool, "i": int, "f": float}[array.dtype.kind] if is_exact else None
+
+
+def _label(key: Key) -> str:
+    return ".".join(map(str, path_of(key)))

@@ -7,12 +7,13 @@ change them, and a change that only columns or only rows knew of would be lost s
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import torch
 
+from ding.data.arrays import Arrays, arrays_of
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
 from ding.data.kinds import Column, Index, Leaf, Row
@@ -22,8 +23,11 @@ from ding.utils.errors import DataError
 #: What a container may be made of.
 AnyColumn = Column | IndexedColumn[np.ndarray] | IndexedColumn[torch.Tensor]
 
-#: Columns and the rows of them that are meant, part by part.
-Windows = list[tuple[Mapping[str, AnyColumn], range]]
+#: Makes columns that nobody may ever ask for.
+MoreColumns: TypeAlias = Callable[[], dict[str, Any]]
+
+#: Arrays and the rows of them that are meant, part by part.
+Windows = list[tuple[Arrays, range]]
 
 #: Two threads that reach into one container must find the same rows.
 _turning_to_rows = threading.Lock()
@@ -32,38 +36,84 @@ _turning_to_rows = threading.Lock()
 class _Block:
     """Rows with one life: columns first, dicts once a row was asked for.
 
+    Each view of the columns, the readers' and the one to keep, is made when it is asked for.
+
     Slices and sums of a container share its blocks, so that a row reached through one of them is
     the same object as through any other, as it would be with plain lists.
+
+    Args:
+        given: The columns, as whoever made the container had them.
+        length: Number of rows.
+        more: Makes further columns when the first reader comes.
     """
 
-    __slots__ = ("columns", "indexed", "length", "rows")
+    __slots__ = ("_arrays", "_given", "_more", "_shown", "length", "rows")
 
-    def __init__(self, columns: dict[str, Any], length: int, indexed: bool = False) -> None:
-        self.columns: dict[str, Any] | None = columns
+    def __init__(
+        self, given: dict[str, Any] | Arrays, length: int, more: MoreColumns | None = None
+    ) -> None:
+        #: One of both, until these are rows; readers may write into what they were shown.
+        self._given: dict[str, Any] | Arrays | None = given
+        self._shown: dict[str, Column] | None = None
+        self._more = more
+        self._arrays: Arrays | None = None
         self.length = length
-        #: Whether there may be an `IndexedColumn` among the columns.
-        self.indexed = indexed
         self.rows: list[Row] = []
 
-    def arrays(self) -> dict[str, Column] | None:
-        """The columns, gathered where they were indices; None once they are rows."""
-        if not self.indexed:
-            return self.columns
-        with _turning_to_rows:
-            return self._gather()
+    @property
+    def is_rows(self) -> bool:
+        return self._given is None and self._shown is None
 
-    def _gather(self) -> dict[str, Column] | None:
-        if self.indexed and self.columns is not None:
-            self.columns = {name: tree_map(_gathered, col) for name, col in self.columns.items()}
-            self.indexed = False
-        return self.columns
+    def columns(self) -> dict[str, Column] | None:
+        """What readers get; None once they are rows."""
+        if self._given is not None:
+            with _turning_to_rows:
+                self._show()
+        return self._shown
+
+    def _show(self) -> dict[str, Column] | None:
+        given = self._given
+        if given is not None:
+            if isinstance(given, Arrays):
+                columns = given.shown()
+            else:
+                columns = {name: tree_map(_gathered, column) for name, column in given.items()}
+            self._shown = columns if self._more is None else {**columns, **self._more()}
+            self._given = self._more = self._arrays = None
+        return self._shown
+
+    def arrays(self) -> Arrays | None:
+        """The columns as they are kept; None if they cannot be, or are rows."""
+        if self._arrays is None:
+            with _turning_to_rows:
+                found = self._given if self._more is None else self._show()
+                found = self._shown if found is None else found
+                if found is not None:
+                    self._arrays = found if isinstance(found, Arrays) else arrays_of(found)
+        return self._arrays
+
+    def names(self) -> Set[str]:
+        given = self._given
+        return given.keys() if type(given) is dict else (self.columns() or {}).keys()
+
+    def apart(self) -> "_Block":
+        """A block of its own over the same arrays.
+
+        Raises:
+            DataError: They are rows.
+        """
+        with _turning_to_rows:
+            columns = self._shown if self._given is None else self._given
+            if columns is None:
+                raise _handed_out()
+            return _Block(columns, self.length, self._more)
 
     def to_rows(self) -> list[Row]:
         with _turning_to_rows:
-            columns = self._gather()
+            columns = self._show()
             if columns is not None:
                 self.rows = _rows_of(columns, self.length)
-                self.columns = None
+                self._shown = self._arrays = None
             return self.rows
 
 
@@ -91,8 +141,7 @@ class Columns(list[Any]):
             return
         super().__init__()
         length = _common_length(columns)
-        block = _Block(dict(columns), length, indexed=True)
-        self._parts = [(block, range(length))]
+        self._parts = [(_Block(dict(columns), length), range(length))]
 
     @classmethod
     def _of(cls, parts: list[tuple[_Block, range]]) -> "Columns":
@@ -101,10 +150,19 @@ class Columns(list[Any]):
         return self
 
     @classmethod
-    def trusted(cls, columns: dict[str, Column], length: int) -> "Columns":
-        """A container of columns that are known to have this length; the dict is kept."""
+    def trusted(
+        cls,
+        columns: dict[str, Column] | Arrays,
+        length: int,
+        more: MoreColumns | None = None,
+    ) -> "Columns":
+        """A container of columns that are known to have this length; the dict is kept.
+
+        Args:
+            more: Makes further columns, once, when somebody asks for columns or rows.
+        """
         self = cls.__new__(cls)
-        self._parts = [(_Block(columns, length), range(length))]
+        self._parts = [(_Block(columns, length, more), range(length))]
         return self
 
     @classmethod
@@ -136,13 +194,9 @@ class Columns(list[Any]):
         if parts is None:
             return None
         if len(parts) == 1:
-            return None if parts[0][0].columns is None else parts
-        found = [block.columns for block, _ in parts]
-        first = found[0] if found else None
-        for columns in found:
-            if columns is None or first is None or columns.keys() != first.keys():
-                return None
-        return parts
+            return None if parts[0][0].is_rows else parts
+        names = [None if block.is_rows else block.names() for block, _ in parts]
+        return parts if all(n is not None and n == names[0] for n in names) else None
 
     @property
     def is_columnar(self) -> bool:
@@ -156,11 +210,11 @@ class Columns(list[Any]):
             return None if parts is None else {}
         found = []
         for block, span in parts:
-            arrays = block.arrays()
-            if arrays is None:  # another thread has just asked for rows
+            columns = block.columns()
+            if columns is None:  # another thread has just asked for rows
                 return None
             is_whole = len(span) == block.length and span.step == 1
-            found.append(arrays if is_whole else _select(arrays, span))
+            found.append(columns if is_whole else _select(columns, span))
         # What is joined is not kept: the blocks may be shared, and a row asked of another container
         # must not drift apart from a joined copy in this one.
         return found[0] if len(found) == 1 else _concat(found)
@@ -178,23 +232,23 @@ class Columns(list[Any]):
         return dict(columns)
 
     def windows(self) -> Windows | None:
-        """Columns, and which rows of them these are, in steps of one: part by part, in order.
+        """Arrays, and which rows of them these are, in steps of one: part by part, in order.
 
         For who copies them anyway: a slice needs no views of its own for that, parts need not be
         joined, and columns that are indices into another array are left so.
 
         Returns:
-            ``None`` if the data has become rows.
+            ``None`` if the data has become rows, or a column cannot be an array of numbers.
         """
-        parts = self._columnar_parts() or ()
         found: Windows = []
-        for block, span in parts:
-            if (columns := block.columns) is not None and span.step == 1:
-                found.append((columns, span))
-        if found and len(found) == len(parts):
-            return found
-        joined = self.columns_or_none()
-        return None if joined is None else [(joined, range(len(self)))]
+        for block, span in self._columnar_parts() or ():
+            if span.step != 1:
+                block, span = _Block(self.columns, len(self)), range(len(self))
+                return None if (arrays := block.arrays()) is None else [(arrays, span)]
+            if (arrays := block.arrays()) is None:
+                return None
+            found.append((arrays, span))
+        return found or None
 
     def apart(self) -> "Columns":
         """The same rows in a container of its own, over the same arrays.
@@ -204,13 +258,10 @@ class Columns(list[Any]):
         Raises:
             DataError: The data has become rows.
         """
-        own: list[tuple[_Block, range]] = []
-        for block, span in self._columnar_parts() or []:
-            if (columns := block.columns) is not None:
-                own.append((_Block(dict(columns), block.length, block.indexed), span))
-        if self._parts is None or len(own) < len(self._parts):
+        parts = self._columnar_parts()
+        if parts is None:
             raise _handed_out()
-        return Columns._of(own)
+        return Columns._of([(block.apart(), span) for block, span in parts])
 
     def column(self, name: str) -> Column:
         """One column by name."""
@@ -325,7 +376,7 @@ class Columns(list[Any]):
     def __repr__(self) -> str:
         if self._parts is None:
             return super().__repr__()
-        names = sorted({name for block, _ in self._parts for name in block.columns or ()})
+        names = sorted({str(name) for block, _ in self._parts for name in block.names()})
         return f"<Columns of {len(self)} rows: {', '.join(names)}>"
 
     __hash__ = None

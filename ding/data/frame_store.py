@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data.field import Field, as_array
+from ding.data.arrays import as_array
 from ding.data.fingerprints import bytes_of, fingerprints
 from ding.data.indexed_column import IndexedColumn
 from ding.data.preallocate import Preallocator
@@ -27,12 +27,21 @@ class FramePair:
 
     Args:
         capacity: Number of rows.
-        field: `obs`; `next_obs` is of the same kind.
+        dtype: Of a frame.
+        shape: Of a frame.
+        name: Of the column, for errors and files.
         preallocator: Where arrays come from.
     """
 
-    def __init__(self, capacity: int, field: Field, preallocator: Preallocator) -> None:
-        self._dtype, self._shape, self._path = field.dtype, field.shape, field.path
+    def __init__(
+        self,
+        capacity: int,
+        dtype: np.dtype,
+        shape: tuple[int, ...],
+        name: str,
+        preallocator: Preallocator,
+    ) -> None:
+        self._dtype, self._shape, self._name = dtype, shape, name
         self._preallocator = preallocator
         self._first = np.full(capacity, -1, np.int64)
         self._second = np.full(capacity, -1, np.int64)
@@ -48,7 +57,7 @@ class FramePair:
 
     def _allocate_frames(self, room: int, kept: int = 0) -> None:
         """Make room for frames; the first `kept` of those that are there stay."""
-        frames = self._preallocator.empty((room, *self._shape), self._dtype, self._path)
+        frames = self._preallocator.empty((room, *self._shape), self._dtype, self._name)
         users, prints = np.zeros(room, np.int64), np.zeros(room, np.uint64)
         if kept:
             frames[:kept] = self._frames[:kept]
@@ -75,7 +84,7 @@ class FramePair:
 
     def _gather(self, slots: np.ndarray) -> np.ndarray:
         if len(slots) and slots.min() < 0:
-            raise IndexError(f"{'.'.join(self._path)}: a row was asked for that was never written")
+            raise IndexError(f"{self._name}: a row was asked for that was never written")
         out = self._recycler.empty((len(slots), *self._shape), self._dtype)
         # Nothing is left to clip; other modes gather into memory of their own first.
         return self._frames.take(slots, 0, out, "clip")

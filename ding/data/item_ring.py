@@ -1,16 +1,16 @@
 """The ring behind every buffer: a fixed number of slots, the oldest item replaced first."""
 
-import contextlib
 import copy
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
+from ding.data.arrays import Arrays
 from ding.data.column_store import ColumnStore
-from ding.data.columns import AnyColumn, Columns, Windows, as_columns
-from ding.data.kinds import Column, Item, Items, State
+from ding.data.columns import Columns, MoreColumns, Windows, as_columns
+from ding.data.kinds import Item, Items, State
 from ding.data.packing import packed, unpacked
 from ding.data.preallocate import Preallocator
 from ding.data.row_journal import RowJournal
@@ -78,48 +78,32 @@ class ItemRing:
                 return self._advance(1)
         elif isinstance(data, Columns) and (windows := data.windows()) is not None:
             return self.push_windows(windows)
-        elif isinstance(data, list):
-            return self._push_list(data)
-        return self._push_list([data])
+        items = data if isinstance(data, list) else [data]
+        batch = as_columns(items) if self._objects is None else None
+        windows = None if batch is None else batch.windows()
+        return self._push_objects(items) if windows is None else self.push_windows(windows)
 
     def push_windows(self, windows: Windows) -> tuple[int, int]:
         """`push` of what `Columns.windows` gave."""
-        if len(windows) == 1:
-            return self.push_columns(*windows[0])
         total = sum(len(rows) for _, rows in windows)
         skipped = max(total - self.capacity, 0)
         self._advance(skipped)
         start = self.head
-        for columns, rows in windows:
-            self.push_columns(columns, rows[skipped:])
+        for arrays, rows in windows:
+            if skipped < len(rows):
+                self._push_arrays(arrays, rows[skipped:])
             skipped = max(skipped - len(rows), 0)
         return start, min(total, self.capacity)
 
-    def push_columns(self, columns: Mapping[str, AnyColumn], rows: range) -> tuple[int, int]:
-        """`push` of these rows of columns; a range in steps of one."""
-        n = len(rows)
-        if n == 0:
-            return self.head, 0
-        if n > self.capacity:
-            self._advance(n - self.capacity)
-            rows, n = rows[n - self.capacity :], self.capacity
-        store = self._store
-        if store is None and self._objects is None:
-            with contextlib.suppress(DataError):
-                store = self._store = ColumnStore(self.capacity, columns, self._preallocator)
-        if store is not None:
-            self._claimed = self.total + n
-            if store.write(self.head, columns, rows):
-                return self._advance(n)
-        return self._push_objects(list(Columns(columns)[rows.start : rows.stop]))
-
-    def _push_list(self, items: Sequence[Item]) -> tuple[int, int]:
-        if not items:
-            return self.head, 0
-        batch = as_columns(items) if self._objects is None else None
-        if batch is not None:
-            return self.push_columns(batch.columns, range(len(items)))
-        return self._push_objects(items)
+    def _push_arrays(self, arrays: Arrays, rows: range) -> None:
+        if self._store is None and self._objects is None:
+            self._store = ColumnStore(self.capacity, arrays, self._preallocator)
+        if self._store is not None:
+            self._claimed = self.total + len(rows)
+            if self._store.write(self.head, arrays, rows):
+                self._advance(len(rows))
+                return
+        self._push_objects(Columns.trusted(arrays, rows.stop)[rows.start :])
 
     def _push_objects(self, items: Sequence[Item]) -> tuple[int, int]:
         if self._objects is None:
@@ -135,7 +119,7 @@ class ItemRing:
     def _become_objects(self) -> None:
         objects: Items = [None] * self.capacity
         if self._store is not None and self.filled:
-            objects[: self.filled] = list(Columns(self._store.take(np.arange(self.filled))))
+            objects[: self.filled] = list(self.take(np.arange(self.filled)))
         self._store, self._objects = None, objects
 
     def _advance(self, n: int) -> tuple[int, int]:
@@ -148,23 +132,20 @@ class ItemRing:
 
     # ------------------------------------------------------------------ out
 
-    def take(self, slots: np.ndarray, facts: Mapping[str, Column] | None = None) -> Columns | Items:
+    def take(self, slots: np.ndarray, facts: MoreColumns | None = None) -> Columns | Items:
         """The items in these slots, independent of what is stored and of each other.
 
         Args:
             slots: Slots that hold items.
-            facts: Further columns to add to them; objects must then be dicts.
+            facts: Makes further columns to add to them; objects must then be dicts.
         """
         if self._objects is None:
             if self._store is None:
                 return []
-            columns = self._store.take(slots)
-            if facts is not None:
-                columns.update(facts)
-            return Columns.trusted(columns, len(slots))
+            return Columns.trusted(self._store.take(slots), len(slots), facts)
         items = self._take_objects(slots)
         if facts is not None:
-            for item, more in zip(items, Columns.trusted(dict(facts), len(slots))):
+            for item, more in zip(items, Columns.trusted(facts(), len(slots))):
                 item.update(more)
         return items
 

@@ -29,8 +29,8 @@ class Preallocator:
             where = f"in files in {self._folder}" if self._folder else "of memory"
             _logger.warning("replay buffer: up to %.1f GB %s when full", n_bytes / 1e9, where)
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype, path: tuple[str, ...]) -> np.ndarray:
-        """An uninitialised array; `path` names it in errors and files.
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, name: str) -> np.ndarray:
+        """An uninitialised array; `name` is for errors and files.
 
         Raises:
             MemoryError: Names the column and its size.
@@ -38,12 +38,12 @@ class Preallocator:
         """
         n_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if self._folder is not None and n_bytes:
-            return self._mapped(shape, dtype, ".".join(path))
+            return self._mapped(shape, dtype, name)
         try:
             return np.empty(shape, dtype)
         except MemoryError as error:
             raise MemoryError(
-                f"replay buffer column {'.'.join(path)!r} needs {n_bytes / 1e9:.1f} GB: make "
+                f"replay buffer column {name!r} needs {n_bytes / 1e9:.1f} GB: make "
                 f"replay_buffer_size smaller, or set memmap_path to a folder on a disk"
             ) from error
 

@@ -80,7 +80,7 @@ class DequeBufferWrapper(PrioritisedBuffer):
                 facts["IS"] = weights
             if self._cfg.priority:
                 facts.update(self._last)
-            return self._ring.take(slots, facts or None)
+            return self._ring.take(slots, (lambda: facts) if facts else None)
 
     def _beta(self, cur_iter: int) -> float:
         first = float(self._cfg.IS_weight_power_factor)

@@ -83,7 +83,8 @@ class ChunkCache:
                 facts = {name: column[kept] for name, column in facts.items()}
             texts, numbers = _texts_and_numbers(facts)
             assert self._ring is not None
-            data = self._ring.take((starts[chunk] + row) % self._ring.capacity, numbers or None)
+            slots = (starts[chunk] + row) % self._ring.capacity
+            data = self._ring.take(slots, (lambda: numbers) if numbers else None)
         return _with_texts(data, texts) if texts else data
 
     def take_bad(self) -> list[tuple[str, str]]:

@@ -2,17 +2,17 @@
 
 import pickle
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
+from ding.data.arrays import arrays_of, nested, path_of, shown
 from ding.data.columns import Columns, as_columns
 from ding.data.frame_store import frames_once
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
 from ding.data.kinds import Row
-from ding.data.tree import tree_paths
 from ding.torch_utils.tensor_file import (
     Buffer,
     Leaf,
@@ -152,42 +152,49 @@ def chunk_tensors(columns: Columns) -> tuple[dict[str, Leaf], ChunkFacts]:
     Raises:
         DataError: A column's name is no text.
     """
-    windows = columns.windows() or ()
-    found, rows = windows[0] if len(windows) == 1 else (columns.columns, range(len(columns)))
-    leaves = {place: _part_of(leaf, rows) for place, leaf in _leaves(found)}
+    windows = columns.windows() or []
+    whole = windows[0] if len(windows) == 1 else (arrays_of(columns.columns), range(len(columns)))
+    arrays, rows = whole
+    if arrays is None:
+        raise DataError("columns that are no numbers")
+    leaves = {path_of(key): leaf[rows.start : rows.stop] for key, leaf in arrays.leaves.items()}
+    forms = dict(zip(leaves, arrays.forms.values()))
     names = _names(leaves)
     facts: ChunkFacts = {
         "rows": len(columns),
         "places": {name: list(place) for place, name in names.items()},
-        "ids": {},
+        "ids": {name: form for place, name in names.items() if type(form := forms[place]) is str},
         "frames": [],
     }
-    frames: dict[str, Leaf] = {}
-    for place, first in leaves.items():
-        later = ("next_obs", *place[1:])
-        once = frames_once(first, leaves[later]) if place[0] == "obs" and later in leaves else None
-        if once is not None:
-            name = _free_name(f"{names[place]}.frames", {*names.values(), *frames})
-            frames[name] = once[0].source
-            leaves[place], leaves[later] = once[0].index, once[1].index
-            facts["frames"].append([name, names[place], names[later]])
     tensors: dict[str, Leaf] = {}
+    for place in [place for place in leaves if place[0] == "obs"]:
+        later = ("next_obs", *place[1:])
+        if later not in leaves or forms[later] != forms[place]:
+            continue
+        if (once := frames_once(leaves[place], leaves[later])) is not None:
+            name = _free_name(f"{names[place]}.frames", {*names.values(), *tensors})
+            tensors[name] = shown(once[0].source, forms[place])
+            leaves[place], leaves[later] = once[0].index, once[1].index
+            forms[place] = forms[later] = None
+            facts["frames"].append([name, names[place], names[later]])
     for place, leaf in leaves.items():
-        if isinstance(leaf, IdColumn):
-            facts["ids"][names[place]], leaf = leaf.prefix, leaf.numbers
-        tensors[names[place]] = leaf.gathered() if isinstance(leaf, IndexedColumn) else leaf
-    return {**tensors, **frames}, facts
-
-
-def _part_of(leaf: Any, rows: range) -> Any:
-    return leaf if len(leaf) == len(rows) else leaf[rows.start : rows.stop]
+        form = forms[place]
+        tensors[names[place]] = shown(leaf, None if isinstance(form, str) else form)
+    return tensors, facts
 
 
 def _names(leaves: Iterable[ColumnPath]) -> dict[ColumnPath, str]:
-    """A name in the file for each place."""
+    """A name in the file for each place.
+
+    Raises:
+        DataError: A column's name is no text.
+    """
     names: dict[ColumnPath, str] = {}
     taken: set[str] = set()
     for place in leaves:
+        for part in place:
+            if type(part) not in (str, int):
+                raise DataError(f"column name {part!r} is a {type(part).__name__}, not text")
         names[place] = _free_name(".".join(map(str, place)), taken)
         taken.add(names[place])
     return names
@@ -197,14 +204,6 @@ def _free_name(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _leaves(columns: Mapping[str, Any]) -> Iterator[tuple[ColumnPath, Any]]:
-    for place, leaf in tree_paths(columns):
-        for name in place:
-            if type(name) not in (str, int):
-                raise DataError(f"column name {name!r} is a {type(name).__name__}, not text")
-        yield place, leaf
 
 
 def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Columns:
@@ -219,19 +218,16 @@ def chunk_columns(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> Colu
         source = leaves.pop(frames)
         for name in names:
             leaves[name] = _checked(source, np.asarray(leaves[name]), name)
-    columns: dict[str, Any] = {}
+    columns: dict[tuple[str | int, ...], Any] = {}
     for name, leaf in leaves.items():
-        place = [name] if places is None else places[name]
-        home = columns
-        for part in place[:-1]:
-            home = home.setdefault(part, {})
-        home[place[-1]] = IdColumn(ids[name], np.asarray(leaf)) if name in ids else leaf
+        place = (name,) if places is None else tuple(places[name])
+        columns[place] = IdColumn(ids[name], np.asarray(leaf)) if name in ids else leaf
         if not len(leaf.shape):
             raise DataError(f"column {name!r} has no rows")
     lengths = {len(leaf) for leaf in leaves.values()}
     if len(lengths) != 1 or facts.get("rows") not in (None, *lengths):
         raise DataError(f"its columns have {sorted(lengths)} rows, not {facts.get('rows')}")
-    return Columns(columns)
+    return Columns(nested(columns))
 
 
 def _checked(frames: Leaf, index: np.ndarray, name: str) -> IndexedColumn[Any]:

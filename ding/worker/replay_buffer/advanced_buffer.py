@@ -1,17 +1,18 @@
 """Prioritised replay with limits on use, age and throughput."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from easydict import EasyDict
 
+from ding.data.arrays import Arrays
 from ding.data.buffer.monitors import summarise_samples
 from ding.data.buffer.prioritised_buffer import PrioritisedBuffer
 from ding.data.buffer.thruput_control import ThruputController
 from ding.data.columns import Columns, as_columns
 from ding.data.id_column import IdColumn
+from ding.data.indexed_column import IndexedColumn
 from ding.data.kinds import Item, Items, State
 from ding.data.priorities import checked_priorities
 from ding.data.staleness import as_iters, is_stale
@@ -124,7 +125,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             iters = _iters(*windows[0])
         else:
             iters = np.concatenate([_iters(*window) for window in windows])
-        if _OWN.isdisjoint(windows[0][0]):
+        if _OWN.isdisjoint(windows[0][0].leaves):
             self._store(batch, total, windows, iters=iters)
             return
         columns = batch.columns
@@ -198,14 +199,19 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             use = self._count_use(slots, distinct)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
-            facts: Facts = {
-                "replay_unique_id": IdColumn(self._instance_name, self._number.take(slots)),
-                "replay_buffer_idx": slots,
-                "use": use,
-                "staleness": _staleness(self._collect_iter.take(slots), cur_learner_iter),
-                "priority": self._priorities.of(slots),
-                "IS": weights,
-            }
+            numbers, iters = self._number.take(slots), self._collect_iter.take(slots)
+            priorities = self._priorities.of(slots)
+
+            def facts() -> Facts:
+                return {
+                    "replay_unique_id": IdColumn(self._instance_name, numbers),
+                    "replay_buffer_idx": slots,
+                    "use": use,
+                    "staleness": _staleness(iters, cur_learner_iter),
+                    "priority": priorities,
+                    "IS": weights,
+                }
+
             data = self._ring.take(slots, facts)
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
@@ -262,12 +268,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         self._use[slots] = use
         return use
 
-    def _note_facts(self, facts: Facts, cur_iter: int) -> None:
+    def _note_facts(self, facts: Callable[[], Facts], cur_iter: int) -> None:
         """Every ``print_freq`` samples, log the figures of the last ``average_range`` ones."""
         self._sample_count += 1
         left = -self._sample_count % self._attr_freq
         if left < self._recent.maxlen:  # type: ignore[operator]
-            self._recent.append(facts)
+            self._recent.append(facts())
             if left == 0:
                 self._log.scalars("iter", summarise_samples(self._recent), cur_iter)
                 self._recent.clear()
@@ -327,12 +333,13 @@ def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
     return staleness
 
 
-def _iters(columns: Mapping[str, Any], rows: range) -> np.ndarray:
+def _iters(arrays: Arrays, rows: range) -> np.ndarray:
     """Iteration of the policy that collected each of the rows, int64; -1 if that is not known."""
-    given = columns.get("collect_iter")
+    given = arrays.leaves.get("collect_iter")
     if given is None:
         return np.full(len(rows), -1)
-    return as_iters(given if len(given) == len(rows) else given[rows.start : rows.stop])
+    given = given[rows.start : rows.stop]
+    return as_iters(given.gathered() if isinstance(given, IndexedColumn) else given)
 
 
 def _repeats(slots: np.ndarray) -> np.ndarray:
