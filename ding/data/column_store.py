@@ -118,9 +118,9 @@ class ColumnStore:
                 if source.dtype is dtype and source.shape[1:] == shape[1:]:
                     source.take(value.index[rows.start : rows.stop], 0, target[span])
                     continue
-            else:
+            elif value.dtype is dtype:
                 part = value if value.shape == shape else value[rows.start : rows.stop]
-                if part.dtype is dtype and part.shape == shape:
+                if part is value or part.shape == shape:
                     target[span] = part
                     continue
             if not self._write_wider(key, span, value, rows):

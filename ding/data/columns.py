@@ -240,8 +240,9 @@ class Columns(list[Any]):
         Returns:
             ``None`` if the data has become rows, or a column cannot be an array of numbers.
         """
+        parts = self._parts or ()
         found: Windows = []
-        for block, span in self._columnar_parts() or ():
+        for block, span in parts if len(parts) == 1 else self._columnar_parts() or ():
             if span.step != 1:
                 block, span = _Block(self.columns, len(self)), range(len(self))
                 return None if (arrays := block.arrays()) is None else [(arrays, span)]

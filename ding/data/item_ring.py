@@ -85,25 +85,26 @@ class ItemRing:
 
     def push_windows(self, windows: Windows) -> tuple[int, int]:
         """`push` of what `Columns.windows` gave."""
+        if len(windows) == 1 and len(windows[0][1]) <= self.capacity:
+            return self._push_arrays(*windows[0])
         total = sum(len(rows) for _, rows in windows)
         skipped = max(total - self.capacity, 0)
         self._advance(skipped)
         start = self.head
         for arrays, rows in windows:
-            if skipped < len(rows):
-                self._push_arrays(arrays, rows[skipped:])
+            self._push_arrays(arrays, rows[skipped:])
             skipped = max(skipped - len(rows), 0)
         return start, min(total, self.capacity)
 
-    def _push_arrays(self, arrays: Arrays, rows: range) -> None:
-        if self._store is None and self._objects is None:
+    def _push_arrays(self, arrays: Arrays, rows: range) -> tuple[int, int]:
+        n = len(rows)
+        if self._store is None and self._objects is None and n:
             self._store = ColumnStore(self.capacity, arrays, self._preallocator)
         if self._store is not None:
-            self._claimed = self.total + len(rows)
+            self._claimed = self.total + n
             if self._store.write(self.head, arrays, rows):
-                self._advance(len(rows))
-                return
-        self._push_objects(Columns.trusted(arrays, rows.stop)[rows.start :])
+                return self._advance(n)
+        return self._push_objects(Columns.trusted(arrays, rows.stop)[rows.start :])
 
     def _push_objects(self, items: Sequence[Item]) -> tuple[int, int]:
         if self._objects is None:

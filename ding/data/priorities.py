@@ -94,7 +94,6 @@ class Priorities(Slots):
         super().clear()
         self.values = np.ones(self.capacity)
         self.highest = 1.0
-        self._ones = np.ones(0, np.float32)
         self._sum: SumSegmentTree | None = None
         self._min: MinSegmentTree | None = None
 
@@ -150,39 +149,35 @@ class Priorities(Slots):
         """
         return self._sum is None
 
-    def draw(
-        self, source: Draw, size: int, beta: float, among: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Slots, and their importance weights relative to the largest there could be.
+    def draw(self, source: Draw, size: int, among: np.ndarray | None = None) -> np.ndarray:
+        """Occupied slots, int64 [size].
 
-        Each slot comes from its own share of the total priority, so that they are well spread.
+        Each comes from its own share of the total priority, so that they are well spread.
 
         Args:
             source: Where the random numbers come from.
             size: How many; at least one slot must be occupied.
-            beta: How far the weights correct for the priorities.
             among: Draw only among these occupied slots.
-
-        Returns:
-            Slots int64 [size] and weights float32 [size].
         """
         if self._sum is None:
-            slots = self._draw_uniform(source, size, among)
-        elif among is None:
-            slots = self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
-        else:
-            running = self._masses(self.values[among]).cumsum()
-            at = running.searchsorted(source.spread(size, running[-1]), side="right")
-            slots = among[np.minimum(at, len(among) - 1)]
-        return slots, self.weights(slots, beta, among)
+            return self._draw_uniform(source, size, among)
+        if among is None:
+            return self._sum.find_prefixsum_many(source.spread(size, self._sum.total))
+        running = self._masses(self.values[among]).cumsum()
+        at = running.searchsorted(source.spread(size, running[-1]), side="right")
+        return among[np.minimum(at, len(among) - 1)]
 
     def weights(
         self, slots: np.ndarray, beta: float, among: np.ndarray | None = None
     ) -> np.ndarray:
-        """Importance weights of occupied slots, as `draw` gives them; float32."""
-        if self._sum is None:
-            return self._ones_of(len(slots))
-        assert self._min is not None
+        """Importance weights of drawn slots relative to the largest there could be; float32.
+
+        Args:
+            beta: How far the weights correct for the priorities.
+            among: What was drawn from, if not all.
+        """
+        if self._sum is None or self._min is None:
+            return np.ones(len(slots), np.float32)
         weights = self._sum.get_trusted(slots)
         weights /= self._min.min if among is None else self._masses(self.values[among]).min()
         return (weights**-beta).astype(np.float32)
@@ -197,14 +192,8 @@ class Priorities(Slots):
     def of(self, slots: np.ndarray) -> np.ndarray:
         """Priorities of occupied slots, float32."""
         if self._sum is None:
-            return self._ones_of(len(slots))
+            return np.ones(len(slots), np.float32)
         return self.values.take(slots).astype(np.float32)
-
-    def _ones_of(self, size: int) -> np.ndarray:
-        if len(self._ones) != size:
-            self._ones = np.ones(size, np.float32)
-        # Copying is several times faster than filling.
-        return self._ones.copy()
 
     # ------------------------------------------------------------------ state
 

@@ -51,7 +51,8 @@ def test_follows_the_model(ops, seed):
     assert priorities.count == len(model)
     assert priorities.slots().tolist() == sorted(model)
     if model:
-        slots, weights = priorities.draw(Draw(), 5, 0.5)
+        slots = priorities.draw(Draw(), 5)
+        weights = priorities.weights(slots, 0.5)
         assert set(slots.tolist()) <= set(model)
         masses = {slot: max(value, 1e-5) ** 0.5 for slot, value in model.items()}
         least = min(masses.values())
@@ -64,7 +65,7 @@ def test_each_share_of_the_total_gives_one_slot():
     priorities.update(np.arange(4), np.array([1.0, 2.0, 1.0, 4.0]))
     source = Draw()
     for _ in range(20):
-        slots, _ = priorities.draw(source, 8, 1.0)
+        slots = priorities.draw(source, 8)
         assert np.bincount(slots).tolist() == [1, 2, 1, 4]
 
 
@@ -72,6 +73,7 @@ def test_each_share_of_the_total_gives_one_slot():
 def test_equal_priorities_draw_each_slot_once(n):
     priorities = Priorities(n, 0.6)
     priorities.occupy(0, n)
-    slots, weights = priorities.draw(Draw(), n, 0.4)
+    slots = priorities.draw(Draw(), n)
+    weights = priorities.weights(slots, 0.4)
     assert sorted(slots.tolist()) == list(range(n))
     assert (weights == 1).all()

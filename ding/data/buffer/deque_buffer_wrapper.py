@@ -69,15 +69,15 @@ class DequeBufferWrapper(PrioritisedBuffer):
             available = self.count() if among is None else len(among)
             if not self._enough(size, available, size):
                 return None
-            beta = self._beta(cur_learner_iter)
-            slots, weights = self._priorities.draw(self._draw, size, beta, among)
+            slots = self._priorities.draw(self._draw, size, among)
             numbers = self._number.take(slots)
             ids = IdColumn(self._instance_name, numbers)
             self._last = {"replay_unique_id": ids, "replay_buffer_idx": slots}
             self._monitor.note(sampled=size)
             facts: dict[str, np.ndarray | IdColumn] = {}
             if self._cfg.priority_IS_weight:
-                facts["IS"] = weights
+                beta = self._beta(cur_learner_iter)
+                facts["IS"] = self._priorities.weights(slots, beta, among)
             if self._cfg.priority:
                 facts.update(self._last)
             return self._ring.take(slots, (lambda: facts) if facts else None)

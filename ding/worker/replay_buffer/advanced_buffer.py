@@ -191,25 +191,29 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             available = self._priorities.count if among is None else len(among)
             if not self._can_sample(size, available, among):
                 return None
-            slots, weights = self._priorities.draw(self._draw, size, self._beta, among)
-            distinct = self._priorities.all_equal and size <= available
+            priorities = self._priorities
+            slots = priorities.draw(self._draw, size, among)
+            distinct = priorities.all_equal and size <= available
             has_limit = self._max_use != float("inf")
             if has_limit and not distinct:
-                slots, weights = self._within_max_use(slots, weights, among)
+                slots = self._within_max_use(slots, among)
+            weighed = None
+            if not priorities.all_equal:
+                weighed = priorities.of(slots), priorities.weights(slots, self._beta, among)
             use = self._count_use(slots, distinct)
             if self._beta < 1.0:
                 self._beta = min(1.0, self._beta + self._beta_step)
             numbers, iters = self._number.take(slots), self._collect_iter.take(slots)
-            priorities = self._priorities.of(slots)
 
             def facts() -> Facts:
+                priority, weight = weighed or np.ones((2, size), np.float32)
                 return {
                     "replay_unique_id": IdColumn(self._instance_name, numbers),
                     "replay_buffer_idx": slots,
                     "use": use,
                     "staleness": _staleness(iters, cur_learner_iter),
-                    "priority": priorities,
-                    "IS": weights,
+                    "priority": priority,
+                    "IS": weight,
                 }
 
             data = self._ring.take(slots, facts)
@@ -242,9 +246,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         """How often each may still be sampled."""
         return np.ceil(self._max_use - self._use[slots]).astype(np.int64)
 
-    def _within_max_use(
-        self, slots: np.ndarray, weights: np.ndarray, among: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _within_max_use(self, slots: np.ndarray, among: np.ndarray | None) -> np.ndarray:
         """Other items in the place of those that a batch holds more often than ``max_use`` allows.
 
         There must be as many uses left, in all, as are drawn.
@@ -254,9 +256,8 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             drawn = np.bincount(slots[~over], minlength=self.replay_buffer_size)
             others = all_slots[self._uses_left(all_slots) > drawn[all_slots]]
             slots = slots.copy()
-            slots[over], _ = self._priorities.draw(self._draw, int(over.sum()), 0.0, others)
-            weights = self._priorities.weights(slots, self._beta, among)
-        return slots, weights
+            slots[over] = self._priorities.draw(self._draw, int(over.sum()), others)
+        return slots
 
     def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
         """How often items that are sampled now have been; int64 [n]."""
