@@ -8,12 +8,17 @@ from easydict import EasyDict
 from ding.utils import durations
 from ding.worker.adapter.merged_info import merged_info
 from ding.worker.adapter.team_service import TeamService
-from ding.worker.engines.callback_slave import Callbacks, CallbackSlave
 from ding.worker.engines.http_control import HttpControl
-from ding.worker.engines.http_messages import answer_to_json, request_from_json
-from ding.worker.engines.http_worker import HttpWorker
-from ding.worker.error_report import ErrorReport
-from ding.worker.messages import Json
+from ding.worker.engines.http_messages import answer_to_json, request_from_json, request_type
+from ding.worker.engines.http_worker import Callbacks, CallbackSlave, HttpWorker
+from ding.worker.messages import (
+    CloseTask,
+    DemandRequest,
+    Json,
+    ResourceRequest,
+    StartTask,
+    TrainRequest,
+)
 
 #: What holds towards the coordinator and towards the learners.
 _SHARED = ("run_key", "channel", "heartbeat_tolerance")
@@ -28,29 +33,22 @@ class LearnerAggregatorSlave(CallbackSlave):
             ``deal_with_learner_close(task)``; see `CallbackSlave`.
     """
 
-    _CALLBACKS = {
-        "learner_start_task": "deal_with_learner_start",
-        "learner_get_data_task": "deal_with_get_data",
-        "learner_learn_task": "deal_with_learn",
-        "learner_close_task": "deal_with_learner_close",
+    kind = "learner"
+    callbacks = {
+        ResourceRequest: "deal_with_get_resource",
+        StartTask: "deal_with_learner_start",
+        DemandRequest: "deal_with_get_data",
+        TrainRequest: "deal_with_learn",
+        CloseTask: "deal_with_learner_close",
     }
-
-    callbacks = ("deal_with_get_resource", *_CALLBACKS.values())
 
     def __init__(self, *args: Any, callback_fn: Callbacks | None = None, **kwargs: Any) -> None:
         super().__init__(*args, callback_fn=callback_fn or {}, **kwargs)
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
-        name = task.get("name")
-        if name == "resource":
-            resources: Json = self._callback_fn["deal_with_get_resource"]()
-            return resources
-        callback = self._CALLBACKS.get(str(name))
-        if callback is None:
-            known = ", ".join(self._CALLBACKS)
-            cause = f"unknown task {name!r}; expected resource or {known}"
-            raise ErrorReport("UnknownTask", cause).task_fail()
-        answer: Json = self._callback_fn[callback](dict(task))
+        request = request_type("learner", task)
+        call = self._callback_fn[self.callbacks[request]]
+        answer: Json = call() if request is ResourceRequest else call(dict(task))
         return answer
 
 

@@ -95,17 +95,26 @@ def request_to_json(request: Request[Answer]) -> dict[str, Json]:
     return name
 
 
+def request_type(kind: Kind, body: Mapping[str, object]) -> type[Request[Any]]:
+    """What a worker of a kind was sent, by its name.
+
+    Raises:
+        TaskFail: It is none of its requests.
+    """
+    name, requests = str(body.get("name")), _REQUESTS[kind]
+    if name not in requests:
+        known = ", ".join(requests)
+        raise _refused("UnknownTask", f"unknown task {name!r:.80}; a {kind} knows {known}")
+    return requests[name]
+
+
 def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]:
     """The request that a worker of a kind was sent.
 
     Raises:
         TaskFail: It is none of those, or a field is missing or wrong.
     """
-    name, requests = str(body.get("name")), _REQUESTS[kind]
-    wanted = requests.get(name)
-    if wanted is None:
-        known = ", ".join(requests)
-        raise _refused("UnknownTask", f"unknown task {name!r:.80}; a {kind} knows {known}")
+    wanted = request_type(kind, body)
     if wanted is TrainRequest:
         return _train_request(body)
     try:
@@ -113,7 +122,7 @@ def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]
             return StartTask(kind, _task_info(kind, body))
         return from_json(wanted, {**body, "kind": kind})
     except BadMessageError as error:
-        raise _refused("BadTask", f"{name}: {error}") from error
+        raise _refused("BadTask", f"{body['name']}: {error}") from error
 
 
 def _task_info(kind: Kind, body: Mapping[str, object]) -> Mapping[str, object]:

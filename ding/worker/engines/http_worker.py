@@ -1,16 +1,92 @@
 """A worker's way to its coordinator over HTTP: a slave that takes requests, and a joiner."""
 
+import inspect
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from ding.interaction.slave import Slave
 from ding.worker.comm_join import Joiner
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
-from ding.worker.messages import Json
+from ding.worker.messages import Json, Kind, Request, StartTask, TrainRequest
 from ding.worker.seams import WorkerService
 
+Callbacks = Mapping[str, Callable[..., Any]]
+Own = TypeVar("Own", bound="CallbackSlave")
 
-class ServiceSlave(Slave):
+#: Fields of requests that a callback is given if it takes them and they came.
+_OPTIONS = ("quota", "wait", "gather")
+
+
+class CallbackSlave(Slave):
+    """Lets functions answer the coordinator's requests, by their names, as DI-engine's slaves do.
+
+    Args:
+        callback_fn: Those that a subclass names; perhaps ``deal_with_left()``, called when the
+            master has said goodbye, and ``deal_with_lost(cause)``, called when it was lost.
+    """
+
+    kind: ClassVar[Kind]
+    #: Names of the callbacks that answer. That of `StartTask` is given the task, that of
+    #: `TrainRequest` the ``data``.
+    callbacks: ClassVar[Mapping[type[Request[Any]], str]]
+
+    def __init__(self, *args: Any, callback_fn: Callbacks, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._callback_fn = callback_fn
+        self._options = {name: _options(call) for name, call in callback_fn.items()}
+
+    @classmethod
+    def of(
+        cls: type[Own], worker: Any, on_lost: Callable[[str], object], *args: Any, **kwargs: Any
+    ) -> Own:
+        """One whose callbacks are a worker's methods; for `HttpWorker`."""
+        callbacks = {name: getattr(worker, name) for name in cls.callbacks.values()}
+        callbacks.update(deal_with_left=worker.released, deal_with_lost=on_lost)
+        return cls(*args, callback_fn=callbacks, **kwargs)
+
+    def _process_task(self, task: Mapping[str, object]) -> Json:
+        request = request_from_json(self.kind, task)
+        return self._told(request, self._answer(request, task))
+
+    def _answer(self, request: Request[Any], task: Mapping[str, object]) -> Any:
+        """What the callback of a request returns."""
+        name = self.callbacks[type(request)]
+        options = {key: task[key] for key in self._options[name] if task.get(key) is not None}
+        call = self._callback_fn[name]
+        match request:
+            case StartTask(info=info):
+                return call(info)
+            case TrainRequest():
+                return call(task.get("data"), **options)
+        return call(**options)
+
+    def _told(self, request: Request[Any], answer: Any) -> Json:
+        """What the coordinator is told."""
+        if isinstance(request, StartTask):
+            return answer_to_json(request, None)
+        told: Json = answer
+        return told
+
+    def _before_disconnection(self, data: Mapping[str, object]) -> None:
+        if "deal_with_left" in self._callback_fn:
+            self._callback_fn["deal_with_left"]()
+
+    def _lost_connection(self, master_address: str, err: Exception) -> None:
+        if "deal_with_lost" in self._callback_fn:
+            cause = f"lost the coordinator at {master_address}: {type(err).__name__}: {err}"
+            self._callback_fn["deal_with_lost"](cause)
+
+
+def _options(callback: Callable[..., Any]) -> list[str]:
+    """Which of the options a callback takes."""
+    try:
+        parameters = inspect.signature(callback).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in _OPTIONS if name in parameters]
+
+
+class ServiceSlave(CallbackSlave):
     """A slave that lets a service answer.
 
     Args:
@@ -23,21 +99,16 @@ class ServiceSlave(Slave):
         self,
         service: WorkerService,
         on_lost: Callable[[str], object],
-        *slave_args: object,
-        **slave_kwargs: object,
+        *slave_args: Any,
+        **slave_kwargs: Any,
     ) -> None:
-        super().__init__(*slave_args, **slave_kwargs)  # type: ignore[arg-type]
-        self._service, self._on_lost = service, on_lost
+        calls = {"deal_with_left": service.released, "deal_with_lost": on_lost}
+        super().__init__(*slave_args, callback_fn=calls, **slave_kwargs)
+        self._service = service
 
     def _process_task(self, task: Mapping[str, object]) -> Json:
         request = request_from_json(self._service.kind, task)
         return answer_to_json(request, self._service.handle(request))
-
-    def _before_disconnection(self, data: Mapping[str, object]) -> None:
-        self._service.released()
-
-    def _lost_connection(self, master_address: str, err: Exception) -> None:
-        self._on_lost(f"lost the coordinator at {master_address}: {type(err).__name__}: {err}")
 
 
 class HttpWorker:

@@ -1,16 +1,14 @@
 """The collector that gets its tasks over HTTP and shares folders with learners."""
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from easydict import EasyDict
 
 from ding.utils import COMM_COLLECTOR_REGISTRY
 from ding.worker.collector.comm.collector_service import CollectorService
-from ding.worker.engines.callback_slave import Callbacks, CallbackSlave
-from ding.worker.engines.http_messages import answer_to_json, request_from_json
-from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.engines.http_messages import answer_to_json
+from ding.worker.engines.http_worker import CallbackSlave, HttpWorker
 from ding.worker.engines.shared_folder import SharedFolderSamples, SharedFolderWeights
 from ding.worker.messages import (
     CloseTask,
@@ -33,41 +31,18 @@ class CollectorSlave(CallbackSlave):
             `CallbackSlave`.
     """
 
-    callbacks = (
-        "deal_with_resource",
-        "deal_with_collector_start",
-        "deal_with_collector_data",
-        "deal_with_collector_close",
-    )
+    kind = "collector"
+    callbacks = {
+        ResourceRequest: "deal_with_resource",
+        StartTask: "deal_with_collector_start",
+        SamplesRequest: "deal_with_collector_data",
+        CloseTask: "deal_with_collector_close",
+    }
 
-    def __init__(self, *args: Any, callback_fn: Callbacks, **kwargs: Any) -> None:
-        super().__init__(*args, callback_fn=callback_fn, **kwargs)
-        self._data_options = _options(callback_fn["deal_with_collector_data"])
-
-    def _process_task(self, task: Mapping[str, object]) -> Json:
-        request, call = request_from_json("collector", task), self._callback_fn
-        answer: Json
-        match request:
-            case StartTask(info=info):
-                call["deal_with_collector_start"](EasyDict(info))
-                answer = answer_to_json(request, None)
-            case SamplesRequest():
-                options = {key: task[key] for key in self._data_options if key in task}
-                answer = call["deal_with_collector_data"](**options)
-            case CloseTask():
-                answer = call["deal_with_collector_close"]()
-            case _:
-                answer = call["deal_with_resource"]()
-        return answer
-
-
-def _options(callback: Callable[..., Any]) -> list[str]:
-    """Which of the options of a data task a callback takes."""
-    try:
-        parameters = inspect.signature(callback).parameters
-    except (TypeError, ValueError):
-        return []
-    return [name for name in ("quota", "wait", "gather") if name in parameters]
+    def _answer(self, request: Request[Any], task: Mapping[str, object]) -> Any:
+        if isinstance(request, StartTask):
+            request = StartTask("collector", EasyDict(request.info))
+        return super()._answer(request, task)
 
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")

@@ -9,9 +9,8 @@ from easydict import EasyDict
 from ding.data.chunks import SharedFolder, read_chunk
 from ding.interaction.slave import TaskFail
 from ding.utils import COMM_LEARNER_REGISTRY, get_data_decompressor, read_file
-from ding.worker.engines.callback_slave import CallbackSlave
 from ding.worker.engines.http_messages import answer_to_json, request_from_json
-from ding.worker.engines.http_worker import HttpWorker
+from ding.worker.engines.http_worker import CallbackSlave, HttpWorker
 from ding.worker.engines.shared_folder import (
     FolderArtifacts,
     SharedFolderSamples,
@@ -42,47 +41,34 @@ class LearnerSlave(CallbackSlave):
     Args:
         callback_fn: ``deal_with_resource()``, ``deal_with_learner_start(task_info)``,
             ``deal_with_get_data()``, ``deal_with_learner_learn(data)``,
-            ``deal_with_learner_close()``; those that answer a request that may wait are given
-            ``wait``, if it came. See `CallbackSlave`.
+            ``deal_with_learner_close()``; those that take ``wait`` are given it, if it came. See
+            `CallbackSlave`.
     """
 
-    callbacks = (
-        "deal_with_resource",
-        "deal_with_learner_start",
-        "deal_with_get_data",
-        "deal_with_learner_learn",
-        "deal_with_learner_close",
-    )
+    kind = "learner"
+    callbacks = {
+        ResourceRequest: "deal_with_resource",
+        StartTask: "deal_with_learner_start",
+        DemandRequest: "deal_with_get_data",
+        TrainRequest: "deal_with_learner_learn",
+        CloseTask: "deal_with_learner_close",
+    }
     _ids: dict[str, Json] | None = None
 
-    def _process_task(self, task: Mapping[str, object]) -> Json:
-        request, call = request_from_json("learner", task), self._callback_fn
-        match request:
-            case StartTask(info=info):
-                self._ids = {n: cast(Json, info.get(n)) for n in ("task_id", "buffer_id")}
-                call["deal_with_learner_start"](info)
-                return answer_to_json(request, None)
-            case DemandRequest(wait=wait):
-                return {**self._task_ids(), **call["deal_with_get_data"](**_given(wait))}
-            case TrainRequest(wait=wait):
-                ids = self._task_ids()
-                learn = call["deal_with_learner_learn"]
-                return {"info": learn(task.get("data"), **_given(wait)), **ids}
-            case CloseTask():
-                ids, self._ids = self._task_ids(), None
-                return {**ids, **(call["deal_with_learner_close"]() or {})}
-        resources: Json = call["deal_with_resource"]()
-        return resources
-
-    def _task_ids(self) -> dict[str, Json]:
+    def _told(self, request: Request[Any], answer: Any) -> Json:
+        """Add which task it is to what the callbacks tell."""
+        if isinstance(request, StartTask):
+            self._ids = {n: cast(Json, request.info.get(n)) for n in ("task_id", "buffer_id")}
+        if isinstance(request, StartTask | ResourceRequest):
+            return super()._told(request, answer)
         if self._ids is None:
             cause = "no learner task has been started here: send learner_start_task first"
             raise TaskFail({"type": "NoTask", "message": cause}, cause)
-        return self._ids
-
-
-def _given(wait: float | None) -> dict[str, float]:
-    return {} if wait is None else {"wait": wait}
+        ids = self._ids
+        if isinstance(request, CloseTask):
+            self._ids = None
+        told = {"info": answer} if isinstance(request, TrainRequest) else answer
+        return {**ids, **(told or {})}
 
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
