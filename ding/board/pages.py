@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException
 
 from ding.board.run_files import list_files, read_config, read_log, read_metrics, video_path
 from ding.board.run_list import Run, RunList
-from ding.interaction.base.own_address import is_own_name
+from ding.interaction.base.network import is_own_name
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 TOKEN = "token"

@@ -10,7 +10,7 @@ import flask
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from ding.board.pages import TOKEN, AskStatus, BoardPages, plotly_script
-from ding.interaction.base.own_address import joined
+from ding.interaction.base.network import joined
 from ding.interaction.config import LOCAL_HOST
 from ding.utils import durations
 from ding.utils.errors import ConfigError

@@ -18,12 +18,12 @@ from ding.entry.dist_replicas import (
     dist_delete_replicas,
     dist_restart_replicas,
 )
-from ding.entry.learner_ranks import run_ranks
 from ding.entry.parallel_entry import print_notes, run_in_folders, worker_of
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import RELEASED, run_coordinator, run_worker
-from ding.entry.run_files import coordinator_address, recorded_ending
-from ding.entry.shared_paths import check_shared_paths
+from ding.entry.run_folder import coordinator_address, recorded_ending
+from ding.entry.run_folders import check_shared_paths
+from ding.entry.supervisor import run_ranks
 from ding.utils.console import say
 from ding.utils.errors import ConfigError
 from ding.utils.run_claims import make_run_key

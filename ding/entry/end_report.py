@@ -9,7 +9,7 @@ from typing import Any
 
 from ding.config.save import runs_as_it_is
 from ding.data.offline.saved_items import STATE_FILE
-from ding.entry.run_files import read_record
+from ding.entry.run_folder import read_record
 from ding.utils.console import say
 from ding.utils.ending import Ending
 

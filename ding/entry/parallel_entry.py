@@ -24,7 +24,7 @@ from ding.entry.engine_run import run_on_engine
 from ding.entry.part_process import run_part
 from ding.entry.part_runs import build_worker, run_coordinator
 from ding.entry.processes import start_method
-from ding.entry.run_files import settle_record
+from ding.entry.run_folder import settle_record
 from ding.entry.run_folders import RunFolders
 from ding.entry.stop_signal import StopNow, StopSignal
 from ding.entry.supervisor import Supervisor

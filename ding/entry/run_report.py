@@ -8,7 +8,7 @@ from typing import Any
 
 import requests
 
-from ding.entry.run_files import coordinator_address, read_record
+from ding.entry.run_folder import coordinator_address, read_record
 from ding.interaction.base import HttpEngine
 from ding.plot import last_returns
 from ding.utils import durations

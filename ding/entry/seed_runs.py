@@ -16,7 +16,7 @@ import click
 from ding import plot
 from ding.board.run_list import LAST
 from ding.config.compile import new_folder
-from ding.entry.run_files import read_record
+from ding.entry.run_folder import read_record
 from ding.utils import durations
 from ding.utils.console import table
 from ding.utils.errors import ConfigError, DingError

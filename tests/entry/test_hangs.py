@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ding.entry.run_files import read_record
+from ding.entry.run_folder import read_record
 from ding.utils import read_file
 from tests.children import start_python
 from tests.entry.runs import run_json

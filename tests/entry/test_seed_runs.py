@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main
-from ding.entry.run_files import read_record
+from ding.entry.run_folder import read_record
 from ding.entry.seed_runs import train_in_turn
 from tests.board.run_folders import make_run
 from tests.docs.fences import ROOT

@@ -28,8 +28,7 @@ from ding.utils.errors import InteractionError
 from .app import ResponsibleException, failure_response, responsible, success_response
 from .authentication import AUTHENTICATE_PATH, PROOF_HEADER, Judged, KeyClient, KeyServer
 from .common import ControllableService, random_token
-from .network import HttpEngine, get_host_ip
-from .own_address import is_own_name, is_own_target, joined
+from .network import HttpEngine, get_host_ip, is_own_name, is_own_target, joined
 from .server import AUTHENTIC_KEY, HttpServer
 
 _logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import threading
 
 from easydict import EasyDict
 
-from ding.interaction.base.own_address import joined
+from ding.interaction.base.network import joined
 from ding.utils import deep_merge_dicts, durations
 from ding.utils.callbacks import Callbacks, RunStarted
 from ding.utils.class_config import Configurable

@@ -102,7 +102,7 @@ class ServiceSlave(CallbackSlave):
         *slave_args: Any,
         **slave_kwargs: Any,
     ) -> None:
-        calls = {"deal_with_left": service.released, "deal_with_lost": on_lost}
+        calls: Callbacks = {"deal_with_left": service.released, "deal_with_lost": on_lost}
         super().__init__(*slave_args, callback_fn=calls, **slave_kwargs)
         self._service = service
 

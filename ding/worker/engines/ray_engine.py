@@ -32,8 +32,12 @@ from ding.utils.errors import ChunkError, DingError
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, OnDeath, WorkerSpec
 from ding.worker.engines.ray_cluster import RayCluster
 from ding.worker.engines.ray_folder import apply_changes, read_files
-from ding.worker.engines.ray_messages import Life, Location, Parcel, Reply, RunPath
-from ding.worker.engines.ray_payload import (
+from ding.worker.engines.ray_messages import (
+    Life,
+    Location,
+    Parcel,
+    Reply,
+    RunPath,
     pack_samples,
     pack_weights,
     unpack_samples,

@@ -12,13 +12,18 @@ Return values belong to the caller: chunks and weights survive the worker that m
 in the object store, where other workers map them; the driver has references alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 from ray import ObjectRef
 
+from ding.data.chunks import chunk_content, parse_chunk
+from ding.torch_utils.tensor_file import Buffer, parse_tensors, tensor_content
+from ding.torch_utils.weights_file import grow_weights, weight_tensors
 from ding.worker.error_report import ErrorReport
 from ding.worker.messages import Request
+from ding.worker.seams import Samples, Weights
 
 
 @dataclass(frozen=True)
@@ -103,3 +108,39 @@ class FileChange:
     path: str
     content: bytes | None
     start: int = 0
+
+
+def pack_samples(name: str, samples: Samples) -> np.ndarray:
+    """A copy of samples, uint8 [bytes].
+
+    Raises:
+        DataError: There are none, or something in them is no plain data.
+    """
+    return _joined(chunk_content(name, samples))
+
+
+def unpack_samples(name: str, packed: np.ndarray) -> Samples:
+    """What `pack_samples` was given; columns are views that cannot be written to.
+
+    Raises:
+        ChunkError: It is damaged.
+    """
+    return parse_chunk(name, packed.data)
+
+
+def pack_weights(weights: Weights) -> np.ndarray:
+    """A copy of weights, uint8 [bytes].
+
+    Raises:
+        DataError: Something in them is no plain data.
+    """
+    return _joined(tensor_content(*weight_tensors(weights.state, weights.facts)))
+
+
+def unpack_weights(packed: np.ndarray) -> Weights:
+    """A copy of what `pack_weights` was given."""
+    return Weights(*grow_weights(*parse_tensors(bytearray(packed.data))))
+
+
+def _joined(pieces: Iterable[Buffer]) -> np.ndarray:
+    return np.frombuffer(b"".join(pieces), np.uint8)

@@ -25,8 +25,13 @@ from ding.utils.log_file import redirect_output
 from ding.worker.comm_worker import settle_process
 from ding.worker.engines.carrier import Stores, Worker, WorkerSpec
 from ding.worker.engines.ray_folder import WorkerFolder, folder_of, remove_orphans
-from ding.worker.engines.ray_messages import FileChange, Life, Location, Parcel, Reply, RunPath
-from ding.worker.engines.ray_payload import (
+from ding.worker.engines.ray_messages import (
+    FileChange,
+    Life,
+    Location,
+    Parcel,
+    Reply,
+    RunPath,
     pack_samples,
     pack_weights,
     unpack_samples,

@@ -7,13 +7,46 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
+import flask
+
+from ding.board.pages import run_pages
 from ding.interaction import Master
-from ding.interaction.base.service import SMALL_BODY, Route, refusal
+from ding.interaction.base.service import SMALL_BODY, HttpService, Route, refusal
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.json_fields import BadMessageError, Rule, from_json, json_object, parsed_json
 from ding.worker.comm_join import JOIN_PATH
-from ding.worker.engines.status_server import StatusService
 from ding.worker.messages import Kind
+
+STATUS_PATH = "/status"
+
+
+class StatusService(HttpService):
+    """A service that anybody may ask for a run's facts: JSON under ``GET /status``, and its page.
+
+    Attributes:
+        status: Gives the facts.
+    """
+
+    status: Callable[[], Mapping[str, object]]
+
+    def _routes(self) -> list[Route]:
+        return [Route("GET", STATUS_PATH, lambda: None, lambda _: self.status(), public=True)]
+
+    def _make_app(self) -> flask.Flask:
+        app = super()._make_app()
+        app.register_blueprint(run_pages(self.status))
+        return app
+
+
+class StatusServer(StatusService):
+    """Serves that alone, on the loopback address, where no master does."""
+
+    _role, _codes = Master._role, Master._codes
+
+    def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
+        super().__init__(port=0, max_body=0)
+        self.status = status
+
 
 _logger = logging.getLogger(__name__)
 

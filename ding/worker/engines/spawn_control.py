@@ -11,7 +11,7 @@ from ding.interaction.slave import TaskFail
 from ding.utils import durations
 from ding.utils.processes import RestartLimit
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
-from ding.worker.engines.status_server import StatusServer
+from ding.worker.engines.run_master import StatusServer
 from ding.worker.engines.team_peer import TeamPeer
 from ding.worker.messages import Kind, Request, ResourceRequest
 from ding.worker.seams import (

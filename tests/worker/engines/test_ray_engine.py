@@ -10,7 +10,7 @@ pytest.importorskip("ray")
 
 from ding.data import Columns
 from ding.utils.errors import ChunkError, ConfigError
-from ding.worker.engines.ray_payload import (
+from ding.worker.engines.ray_messages import (
     pack_samples,
     pack_weights,
     unpack_samples,
