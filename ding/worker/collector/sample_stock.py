@@ -53,8 +53,9 @@ class SampleStock:
             return samples
         kept = _fair_shares(lengths, n, turn)
         starts = np.cumsum(lengths) - lengths
-        index = np.repeat(starts, kept) + _places(kept)
-        ends = (np.cumsum(kept) - 1)[kept > 0]
+        stops = np.cumsum(kept)
+        index = np.arange(n) + np.repeat(starts - stops + kept, kept)
+        ends = (stops - 1)[kept > 0]
         if isinstance(samples, Columns) and samples.is_columnar:
             samples = samples.take(index)
             flag: Tree = samples.columns.get("traj_flag")
@@ -82,18 +83,9 @@ class SampleStock:
 def _fair_shares(lengths: np.ndarray, n: int, turn: int) -> np.ndarray:
     """How many samples each trajectory keeps, so that the longest lose first."""
     # The most that every trajectory may keep is where the shares still fit into n.
-    low, high = 0, int(lengths.max())
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = np.minimum(lengths, middle).sum() <= n
-        low, high = (middle, high) if fits else (low, middle - 1)
-    kept: np.ndarray = np.minimum(lengths, low)
-    longer = np.flatnonzero(lengths > low)
+    shares = np.minimum.outer(np.arange(lengths.max() + 1), lengths)
+    most = int(np.searchsorted(shares.sum(1), n, side="right")) - 1
+    kept: np.ndarray = shares[most]
+    longer = np.flatnonzero(lengths > most)
     kept[np.roll(longer, -turn)[: n - kept.sum()]] += 1
     return kept
-
-
-def _places(counts: np.ndarray) -> np.ndarray:
-    """``0 .. count - 1`` for each of the counts, one after the other."""
-    places: np.ndarray = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return places

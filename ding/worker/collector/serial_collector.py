@@ -93,9 +93,9 @@ class SerialCollector(SerialPart, ISerialCollector):
         rollout, n_sample = self._begin(
             "n_sample", n_sample, train_iter, policy_kwargs, level_seeds
         )
-        rollout.traj_len = max(
-            trajectory_length(mode, self._env.env_num, n_sample) for mode in self._policies
-        )
+        if n_sample != self._n_sample:
+            lengths = [trajectory_length(m, self._env.env_num, n_sample) for m in self._policies]
+            self._n_sample, rollout.traj_len = n_sample, max(lengths)
         tally, players = Tally(), zip(rollout.players, self._stocks)
         stocks = [stock for player, stock in players if player.wanted]
         while (there := min(map(len, stocks))) < n_sample:
@@ -107,13 +107,12 @@ class SerialCollector(SerialPart, ISerialCollector):
         if on_policy:
             # What the old policy began is not the new one's to finish.
             tally.dropped += rollout.drop_running() * len(stocks)
-        samples: list[Samples] = []
-        for stock in self._stocks:
-            if drop_extra or (drop_extra is None and on_policy):
-                tally.dropped += max(0, len(stock) - n_sample)
-                samples.append(stock.take_fairly(n_sample, self._total.samples))
-            else:
-                samples.append(stock.take(n_sample if drop_extra is None else None))
+        if drop_extra or (drop_extra is None and on_policy):
+            tally.dropped += sum(max(0, len(stock) - n_sample) for stock in self._stocks)
+            samples = [stock.take_fairly(n_sample, self._total.samples) for stock in self._stocks]
+        else:
+            wanted = n_sample if drop_extra is None else None
+            samples = [stock.take(wanted) for stock in self._stocks]
         self._finish(tally, samples, train_iter, log)
         return samples, tally
 
@@ -160,7 +159,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         Returns:
             The rollout, and how many are wanted.
         """
-        self._require(env=self._env, policy=self._policies)
+        rollout = self._ready_rollout()
         if target is None:
             target = self._policies[0].get_attribute(name)
         if not isinstance(target, int | np.integer) or target < 1:
@@ -169,23 +168,28 @@ class SerialCollector(SerialPart, ISerialCollector):
                 f"got {target!r}"
             )
         self._began = time.monotonic()
-        if self._rollout is None:
-            players = [Player(mode) for mode in self._policies]
-            self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)
-            self._statistics = RunStatistics.of(self._env, self._policies)
         if self._statistics is not None:
             self._statistics.take_up()
         if policy_kwargs is None or isinstance(policy_kwargs, Mapping):
             policy_kwargs = [policy_kwargs or {}] * len(self._policies)
-        for player in self._rollout.players:
-            player.train_iter = train_iter
-            player.level_seeds = level_seeds
-            player.wanted = not self.battle or _collects_data(player.mode)
-        for player, kwargs in zip(self._rollout.players, policy_kwargs):
+        for player, kwargs in zip(rollout.players, policy_kwargs):
             player.kwargs = kwargs
-        if not any(player.wanted for player in self._rollout.players):
+        for player in rollout.players:
+            player.train_iter, player.level_seeds = train_iter, level_seeds
+            player.wanted = not self.battle or _collects_data(player.mode)
+        if self.battle and not any(player.wanted for player in rollout.players):
             raise ConfigError("collect_data is false for every policy: nobody's data is wanted")
-        return self._rollout, int(target)
+        return rollout, int(target)
+
+    def _ready_rollout(self) -> Rollout:
+        """The rollout that goes on from the last call; a new one after a reset."""
+        self._require(env=self._env, policy=self._policies)
+        if self._rollout is None:
+            players = [Player(mode) for mode in self._policies]
+            self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)
+            self._statistics = RunStatistics.of(self._env, self._policies)
+            self._n_sample = 0  # that its trajectories are long enough for
+        return self._rollout
 
     def _step(
         self, rollout: Rollout, tally: Tally, active: np.ndarray | None = None
@@ -193,8 +197,9 @@ class SerialCollector(SerialPart, ISerialCollector):
         if self.before_step is not None:
             self.before_step()
         episodes = rollout.step(tally, active)
-        train_iter = rollout.players[0].train_iter
-        self._report(episodes, self._total.envsteps + tally.envsteps, train_iter)
+        if episodes:
+            envstep = self._total.envsteps + tally.envsteps
+            self._report(episodes, envstep, rollout.players[0].train_iter)
         return episodes
 
     def _finish(
@@ -239,11 +244,6 @@ class SerialCollector(SerialPart, ISerialCollector):
         return self._total.dropped
 
     @property
-    def episode_count(self) -> int:
-        """Episodes finished since the last reset."""
-        return self._total.episode_count
-
-    @property
     def recent_return(self) -> float | None:
         """Mean return of the last episodes, at most 100; ``None`` without any."""
         returns = self._total.returns
@@ -261,10 +261,9 @@ class SerialCollector(SerialPart, ISerialCollector):
 
     def load_state_dict(self, state_dict: State) -> None:
         """Go on counting; episodes start anew."""
-        if "stats" in state_dict:
-            state_dict = {**state_dict, **_tallies_of(state_dict["stats"])}
-        self._total.load_state_dict(state_dict["total"])
-        self._since_log.load_state_dict(state_dict["since_log"])
+        tallies = _tallies_of(state_dict["stats"]) if "stats" in state_dict else state_dict
+        self._total.load_state_dict(tallies["total"])
+        self._since_log.load_state_dict(tallies["since_log"])
         self._last_log_iter = state_dict["last_log_iter"]
         self._load_env_state(state_dict)
         self._rollout = None
@@ -272,24 +271,20 @@ class SerialCollector(SerialPart, ISerialCollector):
             stock.load_state_dict(own)
 
 
-def _tallies_of(stats: State) -> State:
-    """Both tallies of a state that was saved when they were one object."""
-    total = {
-        "envsteps": stats["total_envstep"],
-        "samples": stats["total_sample"],
-        "episode_count": stats["total_episode"],
-        "dropped": stats["total_dropped"],
-        "seconds": stats["total_duration"],
-        "returns": list(stats["recent"]),
-    }
-    since_log = {
-        "envsteps": stats["_envsteps"],
-        "samples": stats["_samples"],
-        "episode_count": len(stats["_returns"]),
-        "dropped": stats["_dropped"],
-        "seconds": stats["_duration"],
-        "returns": list(stats["_returns"]),
-    }
+#: In states of when both tallies were one object: the total of each count, and that since the log.
+_OLD_NAMES = {
+    "envsteps": ("total_envstep", "_envsteps"),
+    "samples": ("total_sample", "_samples"),
+    "dropped": ("total_dropped", "_dropped"),
+    "seconds": ("total_duration", "_duration"),
+    "returns": ("recent", "_returns"),
+}
+
+
+def _tallies_of(stats: State) -> dict[str, State]:
+    total, since_log = ({name: stats[old[i]] for name, old in _OLD_NAMES.items()} for i in range(2))
+    total["episode_count"] = stats["total_episode"]
+    since_log["episode_count"] = len(since_log["returns"])
     return {"total": total, "since_log": since_log}
 
 

@@ -70,8 +70,10 @@ class Tally:
 
     def add(self, other: "Tally") -> None:
         """Count what `other` has counted."""
-        for name in _COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.envsteps += other.envsteps
+        self.samples += other.samples
+        self.episode_count += other.episode_count
+        self.dropped += other.dropped
         self.seconds += other.seconds
         self.returns.extend(other.returns)
 
