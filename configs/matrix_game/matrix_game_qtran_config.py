@@ -21,8 +21,10 @@ main_config = EasyDict(
             obs_shape=3,
             global_obs_shape=1,
             action_shape=3,
-            hidden_size_list=[32, 32],
-            embedding_size=32,
+            # Half as wide, the joint value of some seeds stays a sum of what each agent does, which
+            # is a plateau of its error, and with it the agents' actions miss the best pair.
+            hidden_size_list=[64, 64],
+            embedding_size=64,
             lstm_type="gru",
         ),
         learn=dict(
