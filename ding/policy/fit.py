@@ -55,21 +55,32 @@ def model_shapes(observations: Any, actions: Any, players: int = 1) -> dict[str,
 
 
 def _action_shapes(space: Any, agents: int | None = None) -> dict[str, Any]:
-    kind = _type_of(space)
+    kind, sizes = _type_of(space), _sizes(space)
     if kind == "Dict" and {"action_type", "action_args"} == set(space.spaces):
-        return {"action_shape": _hybrid(space)}
-    if kind not in _EXPECTED:
+        args = math.prod(space["action_args"].shape)
+        choices = int(space["action_type"].n)
+        return {"action_shape": {"action_type_shape": choices, "action_args_shape": args}}
+    if not sizes:
         return {}
-    shape, _ = _EXPECTED[kind](space)
+    same = len(set(sizes)) == 1
     if agents is None:
-        shapes = {"action_shape": _short([math.prod(shape)] if kind == "Box" else shape)}
-        if kind == "MultiDiscrete" and len(set(shape)) == 1:
-            shapes.update(num_branches=len(shape), action_bins_per_branch=shape[0])
+        shapes = {"action_shape": math.prod(sizes) if kind == "Box" else _short(sizes)}
+        if kind == "MultiDiscrete" and same:
+            shapes.update(num_branches=len(sizes), action_bins_per_branch=sizes[0])
         return shapes
-    if kind == "Box" and shape[0] == agents:
-        return {"action_shape": math.prod(shape[1:])}
-    same = kind == "MultiDiscrete" and len(shape) == agents and len(set(shape)) == 1
-    return {"action_shape": shape[0]} if same else {}
+    if kind == "Box" and sizes[0] == agents:
+        return {"action_shape": math.prod(sizes[1:])}
+    return {"action_shape": sizes[0]} if kind == "MultiDiscrete" and same else {}
+
+
+def _sizes(space: Any) -> list[int]:
+    """How many choices each of an action's parts has, or the shape of a real one; else empty."""
+    kind = _type_of(space)
+    if kind == "Discrete":
+        return [int(space.n)]
+    if kind == "MultiDiscrete":
+        return [int(n) for n in np.ravel(space.nvec)]
+    return [int(size) for size in space.shape] or [1] if kind == "Box" else []
 
 
 def action_space_of(actions: Any) -> str | None:
@@ -92,14 +103,30 @@ def check_fit(cfg: Mapping[str, Any], env: Any) -> None:
         ConfigError: They differ, or the policy does not choose such actions; names the key, its
             value and what the environments have.
     """
-    model = cfg.get("model") or {}
-    space = getattr(env, "action_space", None)
-    if cfg.get("multi_agent") or "agent_num" in model:
-        _check_team(model, _first_obs(env), space)
+    model, action_space = cfg.get("model") or {}, cfg.get("action_space")
+    space, obs = getattr(env, "action_space", None), _first_obs(env)
+    is_team = cfg.get("multi_agent") or "agent_num" in model
+    if is_team and not isinstance(obs, Mapping):
         return
-    check_kind(cfg.get("type"), space)
-    _check_observations(model.get("obs_shape"), _first_obs(env))
-    _check_actions(model, space, cfg.get("action_space"))
+    expected = model_shapes(obs, space)
+    if not is_team:
+        check_kind(cfg.get("type"), space)
+        if isinstance(obs, np.ndarray):
+            expected["obs_shape"] = _short(obs.shape)
+        _check_branches(model, space)
+        if not _comparable(model, model.get("action_space") or action_space, space):
+            expected.pop("action_shape", None)
+    for key, wanted in expected.items():
+        if not _agree(
+            model.get(key), wanted, is_number="action" in key and _type_of(space) == "Box"
+        ):
+            parts = obs if isinstance(obs, Mapping) else {"obs": obs}
+            shapes = ", ".join(f"{name} {list(np.shape(part))}" for name, part in parts.items())
+            raise ConfigError(
+                f"policy.model.{key}={_plain(model[key])} does not fit the environments: set it "
+                f"to {wanted}, or use a wrapper (their observations: {shapes}; their action space: "
+                f"{space})"
+            )
 
 
 def policies_for(kind: str) -> list[str]:
@@ -164,104 +191,50 @@ def _first_obs(env: Any) -> Any:
     return rows[0] if rows is not None and len(rows) else None
 
 
-def _check_team(model: Mapping[str, Any], obs: Any, space: Any) -> None:
-    if not isinstance(obs, Mapping):
-        return
-    for key, expected in model_shapes(obs, space).items():
-        shape = model.get(key)
-        if isinstance(shape, int | Sequence | np.integer) and _as_list(shape) != _as_list(expected):
-            raise ConfigError(
-                f"policy.model.{key}={_plain(shape)} does not fit the environments: set it to "
-                f"{expected} (their observations have the shapes "
-                f"{ {name: list(part.shape) for name, part in obs.items()} }, their action space "
-                f"is {space})"
-            )
+def _comparable(model: Mapping[str, Any], word: Any, space: Any) -> bool:
+    """Whether the network is for real actions where those of the environments are.
 
-
-def _check_observations(shape: Any, obs: Any) -> None:
-    if not isinstance(obs, np.ndarray) or not isinstance(shape, int | Sequence | np.integer):
-        return
-    wanted = _as_list(shape)
-    if wanted != list(obs.shape):
+    Raises:
+        ConfigError: It is, and they are not.
+    """
+    kind = _type_of(space)
+    if not _sizes(space) or (word in _CONTINUOUS) == (kind == "Box"):
+        return True
+    if kind != "Box" and "action_shape" in model:
         raise ConfigError(
-            f"policy.model.obs_shape={_plain(shape)} does not fit the environments: their "
-            f"observations have the shape {list(obs.shape)}; set it to {_short(obs.shape)}, or "
-            "change the shape with an environment wrapper"
+            f"policy.model.action_space={word!r} does not fit the environments: their action space "
+            f"is {space}, and that takes 'discrete'"
+        )
+    return False  # a network may have its own words for it
+
+
+def _check_branches(model: Mapping[str, Any], space: Any) -> None:
+    sizes = _sizes(space)
+    if "num_branches" in model and _type_of(space) == "MultiDiscrete" and len(set(sizes)) > 1:
+        raise ConfigError(
+            f"policy.model.num_branches={model['num_branches']} does not fit the environments: "
+            f"their actions have {len(sizes)} dimensions with {', '.join(map(str, sizes))} "
+            "choices, not as many in each"
         )
 
 
-def _check_actions(model: Mapping[str, Any], space: Any, action_space: Any) -> None:
-    shape, kind = model.get("action_shape"), _type_of(space)
-    if kind == "Dict" and {"action_type", "action_args"} == set(space.spaces):
-        _check_hybrid(shape, space)
-    if "num_branches" in model and kind == "MultiDiscrete":
-        _check_branches([model[name] for name in ("num_branches", "action_bins_per_branch")], space)
-    if not isinstance(shape, int | Sequence | np.integer) or kind not in _EXPECTED:
-        return
-    expected, what = _EXPECTED[kind](space)
-    is_continuous = (model.get("action_space") or action_space) in _CONTINUOUS
-    if is_continuous != (kind == "Box"):
-        if is_continuous:
-            raise ConfigError(
-                f"policy.model.action_space={model.get('action_space') or action_space!r} does not "
-                f"fit the environments: their action space is {space}, and that takes 'discrete'"
-            )
-        return  # a network may have its own words for it
-    wanted = _as_list(shape)
-    if wanted != expected and [math.prod(wanted)] != [math.prod(expected)] * (kind == "Box"):
-        raise ConfigError(
-            f"policy.model.action_shape={_plain(shape)} does not fit the environments: their "
-            f"action space is {space}, {what}; set it to {_short(expected)}"
+def _agree(given: Any, wanted: Any, is_number: bool) -> bool:
+    """Whether a shape is the one that is wanted, or cannot be compared with it.
+
+    Args:
+        is_number: Only how many numbers there are counts.
+    """
+    if given is None:
+        return True
+    if isinstance(wanted, Mapping):
+        return isinstance(given, Mapping) and all(
+            name in given and _agree(given[name], size, name == "action_args_shape")
+            for name, size in wanted.items()
         )
-
-
-def _check_branches(wanted: list[Any], space: Any) -> None:
-    sizes = [int(n) for n in np.ravel(space.nvec)]
-    if [wanted[1]] * wanted[0] != sizes:
-        raise ConfigError(
-            f"policy.model.num_branches={wanted[0]} with action_bins_per_branch={wanted[1]} does "
-            f"not fit the environments: their actions have {len(sizes)} dimensions with "
-            f"{', '.join(map(str, sizes))} choices"
-        )
-
-
-def _check_hybrid(shape: Any, space: Any) -> None:
-    expected = _hybrid(space)
-    wanted = {name: shape.get(name) for name in expected} if isinstance(shape, Mapping) else shape
-    if wanted is None or wanted == expected:
-        return
-    if isinstance(wanted, Mapping) and wanted["action_type_shape"] == expected["action_type_shape"]:
-        args = wanted["action_args_shape"]
-        if not isinstance(args, int) and math.prod(args or ()) == expected["action_args_shape"]:
-            return
-    raise ConfigError(
-        f"policy.model.action_shape={_plain(shape)} does not fit the environments: their action "
-        f"space is {space}, a type with arguments; set it to {expected}"
-    )
-
-
-def _hybrid(space: Any) -> dict[str, int]:
-    return {
-        "action_type_shape": int(space["action_type"].n),
-        "action_args_shape": math.prod(space["action_args"].shape),
-    }
-
-
-def _discrete(space: Any) -> tuple[list[int], str]:
-    return [int(space.n)], f"which has {int(space.n)} actions"
-
-
-def _multi_discrete(space: Any) -> tuple[list[int], str]:
-    return [int(n) for n in np.ravel(space.nvec)], "which has several discrete actions"
-
-
-def _box(space: Any) -> tuple[list[int], str]:
-    shape = [int(size) for size in space.shape] or [1]
-    return shape, f"in which an action has {math.prod(shape)} numbers"
-
-
-# By name: old environments have the spaces of another package.
-_EXPECTED = {"Discrete": _discrete, "MultiDiscrete": _multi_discrete, "Box": _box}
+    if not isinstance(given, int | Sequence | np.integer):
+        return True
+    shape, expected = _as_list(given), _as_list(wanted)
+    return shape == expected or (is_number and math.prod(shape) == math.prod(expected))
 
 
 def _as_list(shape: Any) -> list[int]:
