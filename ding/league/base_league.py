@@ -10,8 +10,7 @@ from easydict import EasyDict
 
 from ding.league.jobs import LeagueJob, LeagueJobResult, PlayerInfo
 from ding.league.metric import LeagueMetricEnv
-from ding.league.player import ActivePlayer, HistoricalPlayer, Player
-from ding.league.roster import Roster
+from ding.league.player import ActivePlayer, HistoricalPlayer, Player, create_player
 from ding.league.shared_payoff import BattleSharedPayoff, create_payoff
 from ding.utils import (
     LEAGUE_REGISTRY,
@@ -22,6 +21,7 @@ from ding.utils import (
     deep_merge_dicts,
     import_module,
 )
+from ding.utils.errors import UnknownTypeError
 from ding.utils.file_helper import open_regular, write_atomically
 
 
@@ -72,9 +72,9 @@ class BaseLeague(ABC):
             ) from error
         self.payoff: BattleSharedPayoff[Player] = create_payoff(self._cfg.payoff)
         self.metric_env = LeagueMetricEnv(**self._cfg.metric)
-        self._roster = Roster(
-            self._cfg, self.payoff, self.metric_env, self.path_policy, self.save_checkpoint
-        )
+        self._active: dict[str, ActivePlayer] = {}
+        self._historical: dict[str, HistoricalPlayer] = {}
+        self._make_players()
 
     def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> LeagueJob:
         """A job for a player: whom it plays, from which checkpoints.
@@ -88,7 +88,7 @@ class BaseLeague(ABC):
                 ids = self.active_players_ids
                 player_id = ids[self._turn % len(ids)]
                 self._turn += 1
-            return self._get_job_info(self._roster.find_active(player_id), eval_flag)
+            return self._get_job_info(self._find_active(player_id), eval_flag)
 
     def judge_snapshot(self, player_id: str, force: bool = False) -> bool:
         """Keep a copy of an active player if it is trained enough.
@@ -105,22 +105,22 @@ class BaseLeague(ABC):
             CheckpointError: The checkpoint cannot be copied; the league is as it was.
         """
         with self._lock:
-            player = self._roster.find_active(player_id)
+            player = self._find_active(player_id)
             if not (force or player.is_trained_enough()):
                 return False
             frozen = player.snapshot(self.metric_env)
-            if frozen.player_id in self._roster.historical:
+            if frozen.player_id in self._historical:
                 return False
             self.save_checkpoint(player.checkpoint_path, frozen.checkpoint_path)
             player.start_phase()
-            self._roster.add_historical(frozen)
+            self._add_historical(frozen)
             self._mutate_player(player)
             return True
 
     def update_active_player(self, player_info: PlayerInfo) -> None:
         """Take in how far the training of a player is."""
         with self._lock:
-            self._update_player(self._roster.find_active(player_info["player_id"]), player_info)
+            self._update_player(self._find_active(player_info["player_id"]), player_info)
 
     def finish_job(self, job_info: LeagueJobResult) -> None:
         """Count the games of a job, and rate who played them.
@@ -134,7 +134,7 @@ class BaseLeague(ABC):
         with self._lock:
             if not self.payoff.update(job_info):
                 return
-            home, away = (self._roster.find(player_id) for player_id in job_info["player_id"])
+            home, away = (self.get_player_by_id(name) for name in job_info["player_id"])
             if home is away:
                 return
             home.rating, away.rating = self.metric_env.rate_1vs1(
@@ -148,7 +148,7 @@ class BaseLeague(ABC):
             UnknownTypeError: There is none (also a `KeyError`).
         """
         with self._lock:
-            return self._roster.find(player_id)
+            return self._historical.get(player_id) or self._find_active(player_id)
 
     @staticmethod
     def save_checkpoint(src_checkpoint: str, dst_checkpoint: str) -> None:
@@ -188,7 +188,7 @@ class BaseLeague(ABC):
     @property
     def active_players(self) -> list[ActivePlayer]:
         with self._lock:
-            return list(self._roster.active.values())
+            return list(self._active.values())
 
     @property
     def active_players_ids(self) -> list[str]:
@@ -203,13 +203,16 @@ class BaseLeague(ABC):
     def historical_players(self) -> list[HistoricalPlayer]:
         """Oldest first."""
         with self._lock:
-            return list(self._roster.historical.values())
+            return list(self._historical.values())
 
     def state_dict(self) -> dict:
         """Players, records and ratings, as plain data; the checkpoints stay in their files."""
         with self._lock:
             return {
-                "players": self._roster.state_dict(),
+                "players": {
+                    "active": {name: player.state_dict() for name, player in self._active.items()},
+                    "historical": [player.state_dict() for player in self._historical.values()],
+                },
                 "payoff": self.payoff.state_dict(),
                 "turn": self._turn,
             }
@@ -221,7 +224,19 @@ class BaseLeague(ABC):
             ConfigError: It is of a league of other active players; this one is as it was.
         """
         with self._lock:
-            self._roster.load_state_dict(state_dict["players"])
+            saved = state_dict["players"]
+            if set(saved["active"]) != set(self._active):
+                raise ConfigError(
+                    f"the saved league has the active players {', '.join(saved['active'])}, the "
+                    f"config asks for {', '.join(self._active)}; change active_players or "
+                    f"player_category back, or start a new experiment"
+                )
+            for player_id, state in saved["active"].items():
+                self._active[player_id].load_state_dict(state)
+            self._historical = {}
+            self.payoff.replace_players(self._active.values())
+            for state in saved["historical"]:
+                self._add_historical(self._active[state["parent_id"]].restored_copy(state))
             self.payoff.load_state_dict(state_dict["payoff"])
             self._turn = state_dict["turn"]
 
@@ -234,6 +249,69 @@ class BaseLeague(ABC):
             if isinstance(section, dict) and "branch_probs" in section:
                 merged[name].branch_probs = section["branch_probs"]
         return merged
+
+    def _make_players(self) -> None:
+        cfg = self._cfg
+        if cfg.use_pretrain_init_historical and not cfg.use_pretrain:
+            raise ConfigError("league.use_pretrain_init_historical needs league.use_pretrain=True")
+        wanted = cfg.get("active_players", {})
+        for category in cfg.player_category:
+            members = [
+                self._make_active(player_type, f"{player_type}_{category}_{index}", category)
+                for player_type, count in wanted.items()
+                for index in range(count)
+            ]
+            if cfg.use_pretrain:
+                self._start_from_pretrained(category, members)
+        if not self._active:
+            raise ConfigError(
+                f"a league needs players: active_players and player_category give none, got "
+                f"{dict(wanted)} and {cfg.player_category}"
+            )
+
+    def _make_active(self, player_type: str, player_id: str, category: str) -> ActivePlayer:
+        if player_type not in self._cfg:
+            raise ConfigError(
+                f"league.active_players asks for {player_type!r}, but there is no section "
+                f"league.{player_type} that says how it is trained"
+            )
+        player: Any = create_player(
+            *(self._cfg, player_type, self._cfg[player_type], category, self.payoff),
+            os.path.join(self.path_policy, f"{player_id}_ckpt.pth"),
+            *(player_id, 0, self.metric_env.create_rating()),
+        )
+        self.payoff.add_player(player)
+        self._active[player_id] = player
+        return player
+
+    def _start_from_pretrained(self, category: str, members: list[ActivePlayer]) -> None:
+        source = self._cfg.pretrain_checkpoint_path.get(category)
+        if source is None or not os.path.isfile(source):
+            raise CheckpointNotFoundError(
+                f"league.use_pretrain asks for a file in "
+                f"league.pretrain_checkpoint_path.{category}, got {source!r}"
+            )
+        for player in members:
+            # One that exists is of a run that is being resumed.
+            if not os.path.exists(player.checkpoint_path):
+                self.save_checkpoint(source, player.checkpoint_path)
+        if self._cfg.use_pretrain_init_historical and members:
+            frozen = members[0].snapshot(self.metric_env)
+            self.save_checkpoint(source, frozen.checkpoint_path)
+            self._add_historical(frozen)
+
+    def _find_active(self, player_id: str) -> ActivePlayer:
+        if player_id not in self._active:
+            kind = "an active" if player_id in self._historical else "a"
+            raise UnknownTypeError(
+                f"{player_id!r} is not {kind} player of the league; active are: "
+                f"{', '.join(self._active)}"
+            )
+        return self._active[player_id]
+
+    def _add_historical(self, player: HistoricalPlayer) -> None:
+        self.payoff.add_player(player)
+        self._historical[player.player_id] = player
 
     @abstractmethod
     def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> LeagueJob:

@@ -136,6 +136,14 @@ class ActivePlayer(Player):
             parent_id=self.player_id,
         )
 
+    def restored_copy(self, state: dict) -> HistoricalPlayer:
+        """A frozen copy of it, from the copy's `state_dict`."""
+        return HistoricalPlayer(
+            *(self.cfg, state["category"], self.payoff, state["checkpoint_path"]),
+            *(state["player_id"], state["total_agent_step"], PlayerRating(**state["rating"])),
+            parent_id=state["parent_id"],
+        )
+
     def mutate(self, info: dict) -> str | None:
         """Where to start anew from after a copy was kept; None: go on.
 
