@@ -6,13 +6,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
-from ding.model.template.qmix import flat_size
+from ding.model.template.qmix import QMix, flat_size
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 @MODEL_REGISTRY.register("qtran")
-class QTran(AgentsModel):
+class QTran(QMix):
     """Agents' values, a joint value of state, memories and actions, and a value of the state.
 
     Arguments as of `QMix`, and:
@@ -32,9 +31,11 @@ class QTran(AgentsModel):
         lstm_type: str = "gru",
         dueling: bool = False,
     ) -> None:
-        super().__init__(agent_num)
-        self._q_network = AgentNetwork(
-            obs_shape, action_shape, hidden_size_list, dueling=dueling, lstm_type=lstm_type
+        super().__init__(
+            *(agent_num, obs_shape, global_obs_shape, action_shape, hidden_size_list),
+            mixer=False,
+            lstm_type=lstm_type,
+            dueling=dueling,
         )
         memory, size = hidden_size_list[-1], flat_size(global_obs_shape)
         self._action_shape = action_shape
@@ -45,20 +46,13 @@ class QTran(AgentsModel):
         self.Q = _value_network(size + encoded, embedding_size)
         self.V = _value_network(size + memory, embedding_size)
 
-    def initial_state(self, batch: int = 1) -> State:
-        return self._q_network.initial_state(batch, self.agent_num)
-
-    def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
-        logit, after, hidden = self._q_network.unroll(obs["agent_state"], state)
-        return {"logit": logit, "next_state": after, "hidden": hidden}
-
     def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
         """``joint_q``, ``total_q``, the sum of agents' values, and ``value``, ``[T, B]`` each."""
         hidden, state = output["hidden"], obs["global_state"]
         one_hot = nn.functional.one_hot(action, self._action_shape).to(hidden.dtype)
         pairs = self.action_encoding(torch.cat([hidden, one_hot], -1)).sum(-2)
         return {
-            "total_q": of_actions(output["logit"], action).sum(-1),
+            **super().judge(output, obs, action),
             "joint_q": self.Q(torch.cat([state, pairs], -1)).squeeze(-1),
             "value": self.V(torch.cat([state, hidden.sum(-2)], -1)).squeeze(-1),
         }

@@ -9,6 +9,9 @@ from torch import nn
 from ding.model.wrapper.base import IModelWrapper, innermost
 from ding.utils.errors import ConfigError, DataError
 
+#: Tensors of a target network, and of its source, in the same order.
+_Pair = tuple[list[torch.Tensor], list[torch.Tensor]]
+
 
 class TargetNetworkWrapper(IModelWrapper):
     """Follows another network of the same structure.
@@ -25,7 +28,7 @@ class TargetNetworkWrapper(IModelWrapper):
         self._update_type = update_type
         self._update_kwargs = dict(update_kwargs)
         self._update_count = 0
-        self._pairs: _Pairs | None = None
+        self._pairs: tuple[nn.Module, _Pair] | None = None
 
     def reset(self, *args: Any, **kwargs: Any) -> None:
         """Takes ``target_update_count`` too; see `reset_state`."""
@@ -53,23 +56,25 @@ class TargetNetworkWrapper(IModelWrapper):
             self._update_count += 1
             if self._update_type == "assign" and self._update_count % self._update_kwargs["freq"]:
                 return
-        pairs = self._paired_with(state_dict)
-        if direct or self._update_type == "assign":
-            pairs.copy()
-        else:
-            pairs.lerp(self._update_kwargs["theta"])
+        parameters, buffers = self._paired_with(state_dict)
+        with torch.no_grad():
+            if direct or self._update_type == "assign":
+                _copy(parameters)
+            else:
+                torch._foreach_lerp_(*parameters, self._update_kwargs["theta"])
+            _copy(buffers)
 
-    def _paired_with(self, source: Any) -> "_Pairs":
-        """Tensors of this network beside those of ``source``, kept while a module comes again."""
+    def _paired_with(self, source: Any) -> "tuple[_Pair, _Pair]":
+        """Parameters and buffers, with those of ``source``; kept while one module comes again."""
         if isinstance(source, Mapping):
-            return _Pairs(innermost(self._model), source)
+            return _paired(innermost(self._model), source)
         module = innermost(source)
-        if self._pairs is None or self._pairs.source is not module:
-            pairs = _Pairs(innermost(self._model), module)
+        if self._pairs is None or self._pairs[0] is not module:
+            parameters, buffers = _paired(innermost(self._model), module.state_dict(keep_vars=True))
             # A module's parameters stay the same objects as it moves or loads; its buffers do not.
-            self._pairs = None if pairs.has_buffers else pairs
-            return pairs
-        return self._pairs
+            self._pairs = None if buffers[0] else (module, parameters)
+            return parameters, buffers
+        return self._pairs[1], ([], [])
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy or a pickle must not carry the online network along.
@@ -92,43 +97,28 @@ def _check_settings(update_type: str, update_kwargs: Mapping[str, Any]) -> None:
         raise ConfigError(f"target: theta is {value!r}; expected 0 < theta <= 1")
 
 
-class _Pairs:
-    """The tensors of a target network and of its source, in the same order."""
-
-    def __init__(self, target: nn.Module, source: nn.Module | Mapping[str, torch.Tensor]) -> None:
-        self.source = source
-        target_state = target.state_dict(keep_vars=True)
-        if isinstance(source, Mapping):
-            source_state = source
-        else:
-            source_state = source.state_dict(keep_vars=True)
-        if target_state.keys() != source_state.keys():
-            missing = sorted(target_state.keys() - source_state.keys())
-            extra = sorted(source_state.keys() - target_state.keys())
+def _paired(target: nn.Module, source: Mapping[str, torch.Tensor]) -> tuple[_Pair, _Pair]:
+    own = target.state_dict(keep_vars=True)
+    if own.keys() != source.keys():
+        missing, extra = sorted(own.keys() - source.keys()), sorted(source.keys() - own.keys())
+        raise DataError(
+            "target: the online network's state does not fit: "
+            f"missing {missing}, unexpected {extra}"
+        )
+    parameters: _Pair = ([], [])
+    buffers: _Pair = ([], [])
+    for name, tensor in own.items():
+        if tensor.shape != source[name].shape:
             raise DataError(
-                "target: the online network's state does not fit: "
-                f"missing {missing}, unexpected {extra}"
+                f"target: the online network's {name} has shape {list(source[name].shape)}, "
+                f"expected {list(tensor.shape)}"
             )
-        for name, tensor in target_state.items():
-            if tensor.shape != source_state[name].shape:
-                raise DataError(
-                    f"target: the online network's {name} has shape "
-                    f"{list(source_state[name].shape)}, expected {list(tensor.shape)}"
-                )
-        trained = {k for k, v in target_state.items() if isinstance(v, nn.Parameter)}
-        self.has_buffers = len(trained) < len(target_state)
-        self._params = [target_state[k] for k in trained], [source_state[k] for k in trained]
-        rest = target_state.keys() - trained
-        self._buffers = [target_state[k] for k in rest], [source_state[k] for k in rest]
+        targets, sources = parameters if isinstance(tensor, nn.Parameter) else buffers
+        targets.append(tensor)
+        sources.append(source[name])
+    return parameters, buffers
 
-    @torch.no_grad()
-    def copy(self) -> None:
-        for target, source in (self._params, self._buffers):
-            if target:
-                torch._foreach_copy_(target, source)
 
-    @torch.no_grad()
-    def lerp(self, theta: float) -> None:
-        torch._foreach_lerp_(*self._params, theta)
-        if self._buffers[0]:
-            torch._foreach_copy_(*self._buffers)
+def _copy(pair: _Pair) -> None:
+    if pair[0]:
+        torch._foreach_copy_(*pair)
