@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from ding.data import tree_map
+from ding.data import tree_join, tree_map
 
 #: Larger memories are no part of a checkpoint.
 _MOST_BYTES = 1 << 26
@@ -27,7 +27,7 @@ class AuxiliaryMemory:
     def take(self) -> tuple[Any, torch.Tensor]:
         """All of it; the memory is empty then."""
         parts, self._parts, self.phases = self._parts, [], 0
-        joined = _joined(parts)
+        joined: Any = tree_join(torch.cat, parts)
         return joined["obs"], joined["return"]
 
     def state_dict(self) -> dict[str, Any]:
@@ -45,9 +45,3 @@ class AuxiliaryMemory:
             dict(enumerate(self._parts)),
         )
         return sum(sizes)
-
-
-def _joined(trees: list[Any]) -> Any:
-    if isinstance(trees[0], dict):
-        return {name: _joined([tree[name] for tree in trees]) for name in trees[0]}
-    return torch.cat(trees)

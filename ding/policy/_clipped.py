@@ -25,7 +25,7 @@ class Clipped(PolicyGradient):
     (Fan et al. 2019, "Hybrid actor-critic reinforcement learning in parameterized action space").
     """
 
-    _action_spaces: tuple[str, ...] = ("discrete", "continuous", "hybrid")
+    _action_spaces = {**PolicyGradient._action_spaces, "hybrid": "hybrid"}
     _logged: tuple[str, ...] = ("approx_kl", "clipfrac")
     _pretrained_model: torch.nn.Module | None = None
 

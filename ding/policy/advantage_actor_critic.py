@@ -48,6 +48,7 @@ class AdvantageActorCritic(PolicyGradient):
     #: Whether advantages are estimated anew at the start of each pass over the data.
     _recompute_adv = False
     _learned: Mapping[str, str] = {"optimizer": "_optimizer", "value_norm": "_running_mean_std"}
+    _acted_with = {"value_norm": "_running_mean_std"}
     _transition_outputs = ("logit", "value")
     _learn_options = {"mode": "compute_actor_critic"}
     _eval_options = {"mode": "compute_actor"}
@@ -157,17 +158,6 @@ class AdvantageActorCritic(PolicyGradient):
             "traj_flag": traj_flag,
             "step_id": self._step_ids(lengths),
         }
-
-    def _state_dict_collect(self) -> dict[str, Any]:
-        return {
-            **super()._state_dict_collect(),
-            "value_norm": self._running_mean_std.state_dict(),
-        }
-
-    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_collect(state_dict)
-        if "value_norm" in state_dict:
-            self._running_mean_std.load_state_dict(state_dict["value_norm"])
 
 
 def _trajectory_ends(

@@ -94,6 +94,8 @@ class Policy(RowAdapter, NetworkOwner):
 
     #: What checkpoints hold beside the networks: entry to attribute, see `save_state`.
     _learned: Mapping[str, str] = {"optimizer": "_optimizer"}
+    #: What acting depends on beside the network, and states of the collect mode hold; likewise.
+    _acted_with: Mapping[str, str] = {}
     #: Whether there is a target network, `_target_model`, in checkpoints too.
     _saves_target = False
 
@@ -470,10 +472,11 @@ class Policy(RowAdapter, NetworkOwner):
         """Forget the state of the given environments; stateless policies have none."""
 
     def _state_dict_collect(self) -> dict[str, Any]:
-        return {"model": self._model.state_dict()}
+        return {"model": self._model.state_dict(), **save_state(self, self._acted_with)}
 
     def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict["model"], strict=True)
+        load_state(self, self._acted_with, state_dict)
 
     # ------------------------------------------------------------------ eval
 

@@ -254,15 +254,10 @@ class BehaviourCloningPolicy(ActingPolicy):
 
     def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, Any]:
         """Of the command mode: how much to explore at this environment step."""
-        step = command_info["envstep"]
         if self._cfg.continuous:
-            return {"sigma": self._noise_sigma(step)} if self._cfg.collect.noise else {}
-        eps = self._cfg.other.get("eps") or {}
-        if not {"start", "end", "decay", "type"} <= eps.keys():
-            return {}
-        return {
-            "eps": get_epsilon_greedy_fn(eps["start"], eps["end"], eps["decay"], eps["type"])(step)
-        }
+            sigma = self._noise_sigma(command_info["envstep"])
+            return {"sigma": sigma} if self._cfg.collect.noise else {}
+        return super()._get_setting_collect(command_info)  # type: ignore[misc]
 
     def _forward_eval_batch(self, obs: Any, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         if not self._cfg.continuous:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ding.policy.networks import OBS, Call
-from ding.policy.q_actor_critic import QActorCritic
+from ding.policy.q_actor_critic import QActorCritic, start_within
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -72,10 +72,8 @@ class BCQPolicy(QActorCritic):
     def _create_model(self, cfg: Any, model: nn.Module | None) -> nn.Module:
         built: Any = super()._create_model(cfg, model)
         if "learn" in self._enable_field and hasattr(built, "actor"):
-            bound = cfg.learn.init_w
-            last = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)][-1]
-            nn.init.uniform_(last.weight, -bound, bound)
-            nn.init.uniform_(last.bias, -bound, bound)
+            layers = [layer for layer in built.actor.modules() if isinstance(layer, nn.Linear)]
+            start_within(layers[-1], cfg.learn.init_w)
         return built
 
     def _init_learn(self) -> None:

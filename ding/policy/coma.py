@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
+from ding.rl_utils import generalized_lambda_returns
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -129,11 +130,8 @@ def lambda_returns(
         batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
         next_value: Of the observation after each step, ``[T, B, agents]``.
     """
-    reward, done, mask = (batch[name].unsqueeze(-1) for name in ("reward", "done", "mask"))
-    goes_on = gamma * (1 - done)
-    returns = reward + goes_on * next_value
-    for t in range(len(reward) - 2, -1, -1):
-        mixed = (1 - lambda_) * next_value[t] + lambda_ * returns[t + 1]
-        later = torch.where(mask[t + 1] > 0, mixed, next_value[t])
-        returns[t] = reward[t] + goes_on[t] * later
-    return returns
+    reward, done = (batch[name].unsqueeze(-1).expand_as(next_value) for name in ("reward", "done"))
+    # Beyond a step without a successor there is its value alone.
+    goes_on = torch.cat([batch["mask"][1:], torch.zeros_like(batch["mask"][:1])]).unsqueeze(-1)
+    values = torch.cat([next_value[:1], next_value])
+    return generalized_lambda_returns(values, reward, gamma, lambda_ * goes_on, done)

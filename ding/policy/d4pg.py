@@ -33,6 +33,7 @@ class D4PGPolicy(DDPGPolicy):
     )
 
     _network = "qac_dist"
+    _action_spaces = {"continuous": "regression"}
 
     def _init_learn(self) -> None:
         super()._init_learn()

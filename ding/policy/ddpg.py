@@ -1,9 +1,9 @@
 """Deep deterministic policy gradient (Lillicrap et al. 2016)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from easydict import EasyDict
 from torch.nn import functional as F
 
 from ding.model import model_wrap
@@ -76,20 +76,11 @@ class DDPGPolicy(QActorCritic):
         return self._cfg.action_space == "hybrid"
 
     _network, _team_network = "continuous_qac", "continuous_maqac"
+    _action_spaces: Mapping[str, str] = {"continuous": "regression", "hybrid": "hybrid"}
 
     def _create_model(self, cfg: Any, model: torch.nn.Module | None) -> torch.nn.Module:
-        known = [name for name in ("continuous", "hybrid") if name in self.actions]
-        if cfg.action_space not in known:
-            raise ConfigError(
-                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
-                + " and ".join(map(repr, known))
-            )
         if self._hybrid and cfg.multi_agent:
             raise ConfigError(f"{type(self).__name__}: hybrid actions are for one agent")
-        if model is None:
-            # The network's word for it.
-            space = "hybrid" if self._hybrid else "regression"
-            cfg = EasyDict({**cfg, "model": {"action_space": space, **cfg.model}})
         return super()._create_model(cfg, model)
 
     def _init_learn(self) -> None:

@@ -38,7 +38,7 @@ class HAPPOPolicy(PPOPolicy):
         # None: as the actors'.
         learn=dict(critic_learning_rate=None),
     )
-    _action_spaces = ("discrete", "continuous")
+    _action_spaces = PolicyGradient._action_spaces
     _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
     _learned = {**PPOPolicy._learned, "rounds": "_rounds"}
     _model: Any

@@ -3,11 +3,10 @@
 from typing import Any
 
 import torch
-from easydict import EasyDict
 
 from ding.policy.checks import to_floats
 from ding.policy.networks import stochastic_actor
-from ding.policy.policy_gradient import BEST, DRAWN
+from ding.policy.policy_gradient import BEST, DRAWN, PolicyGradient
 from ding.policy.unrolled import UnrolledPolicy, flat_steps, piece_priority, with_last_values
 from ding.rl_utils import (
     vtrace_data,
@@ -75,6 +74,7 @@ class IMPALAPolicy(UnrolledPolicy):
     )
 
     _network = "vac"
+    _action_spaces = PolicyGradient._action_spaces
     _logged: tuple[str, ...] = (
         "cur_lr",
         "total_loss",
@@ -83,16 +83,6 @@ class IMPALAPolicy(UnrolledPolicy):
         "entropy_loss",
         "value_mean",
     )
-
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.action_space not in ("discrete", "continuous"):
-            raise ConfigError(
-                f"policy.action_space is {cfg.action_space!r}; IMPALA knows 'discrete' and "
-                "'continuous'"
-            )
-        if model is None:
-            cfg = EasyDict({**cfg, "model": {**cfg.model, "action_space": cfg.action_space}})
-        return super()._create_model(cfg, model)
 
     # ------------------------------------------------------------------ learn
 

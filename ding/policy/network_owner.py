@@ -25,6 +25,9 @@ class NetworkOwner:
     _network = _team_network = ""
     #: What it asks of its network, by kind of action; empty if it takes networks of a kind only.
     networks: Mapping[str, tuple[Call, ...]] = {}
+    #: Values that `policy.action_space` may have, and the network's words for them; empty if
+    #: the network is told none.
+    _action_spaces: Mapping[str, str] = {}
     #: Parts of the network that it optimises by themselves.
     network_parts: tuple[str, ...] = ()
 
@@ -35,15 +38,30 @@ class NetworkOwner:
     _recurrent: bool
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
+        space = self._action_spaces and self._checked_action_space(cfg)
         if model is not None:
             if not isinstance(model, torch.nn.Module):
                 raise ConfigError(f"model must be a torch.nn.Module, got {type(model).__name__}")
             return model
         model_cfg = EasyDict(copy.deepcopy(dict(cfg.model)))
+        if space and model_cfg.setdefault("action_space", space) != space:
+            raise ConfigError(
+                f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "
+                f"{model_cfg.action_space!r}: they must be the same"
+            )
         if "type" not in model_cfg:
             model_type, import_names = self.default_model()
             model_cfg.type, model_cfg.import_names = model_type, import_names
         return create_model(_known_to_the_model(model_cfg))
+
+    def _checked_action_space(self, cfg: EasyDict) -> str:
+        """The network's word for ``policy.action_space``."""
+        if cfg.action_space not in self._action_spaces:
+            raise ConfigError(
+                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
+                + " and ".join(map(repr, self._action_spaces))
+            )
+        return self._action_spaces[cfg.action_space]
 
     def _check_model(self, model: Any) -> None:
         """Refuse a network that learning, collecting or evaluating cannot use.

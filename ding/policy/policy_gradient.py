@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from easydict import EasyDict
 from torch import Tensor
 
 from ding.data import tree_take
@@ -14,7 +13,6 @@ from ding.policy._types import Batch, Losses, Output
 from ding.policy.acting import ActingPolicy, one_action
 from ding.policy.checks import to_floats
 from ding.utils import allreduce_data
-from ding.utils.errors import ConfigError
 
 #: Wrappers that draw an action from the policy, and that take its best, by action space.
 DRAWN = {
@@ -42,8 +40,7 @@ class PolicyGradient(ActingPolicy):
     """
 
     _optimizer: Any
-    #: What this algorithm can serve.
-    _action_spaces: tuple[str, ...] = ("discrete", "continuous")
+    _action_spaces = {"discrete": "discrete", "continuous": "continuous"}
     _transition_outputs: tuple[str, ...] = ("logit",)
     _logged: tuple[str, ...] = (
         *("cur_lr", "total_loss", "policy_loss", "entropy_loss", "adv_max", "adv_mean"),
@@ -54,21 +51,6 @@ class PolicyGradient(ActingPolicy):
     )
     #: What the model's ``forward`` is told when the policy learns or collects.
     _learn_options: Mapping[str, Any] = {}
-
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.action_space not in self._action_spaces:
-            raise ConfigError(
-                f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
-                + " and ".join(map(repr, self._action_spaces))
-            )
-        if model is None:
-            cfg = EasyDict({**cfg, "model": {"action_space": cfg.action_space, **cfg.model}})
-            if cfg.model.action_space != cfg.action_space:
-                raise ConfigError(
-                    f"policy.action_space is {cfg.action_space!r}, policy.model.action_space "
-                    f"{cfg.model.action_space!r}: they must be the same"
-                )
-        return super()._create_model(cfg, model)
 
     # ------------------------------------------------------------------ learn
 

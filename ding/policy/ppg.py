@@ -48,7 +48,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
             grad_clip_value=10,
         ),
     )
-    _action_spaces = ("discrete", "continuous")
+    _action_spaces = AdvantageActorCritic._action_spaces
     _learn_options = {"mode": "compute_actor"}
     _learned = {
         "optimizer_ac": "_optimizer",

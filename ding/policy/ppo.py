@@ -183,7 +183,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
         # Give n_episode, and collect with the collector 'episode'.
         collect=dict(unroll_len=1, discount_factor=0.99, collector=dict(get_train_sample=True)),
     )
-    _action_spaces = ("discrete", "continuous")
+    _action_spaces = MonteCarloPolicyGradient._action_spaces
 
     def _init_learn(self) -> None:
         if self._cfg.multi_agent:

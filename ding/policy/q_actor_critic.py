@@ -175,6 +175,12 @@ class QActorCritic(NStepPolicy):
         return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
 
+def start_within(layer: torch.nn.Linear, bound: float) -> None:
+    """Let a layer's parameters begin uniform in ``[-bound, bound]``."""
+    for parameter in layer.parameters():
+        torch.nn.init.uniform_(parameter, -bound, bound)
+
+
 def least(q_values: list[Tensor] | Tensor) -> Tensor:
     """The least of the critics' values: of two, the one that overestimates less.
 

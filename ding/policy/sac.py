@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
-from ding.policy.q_actor_critic import QActorCritic, least
+from ding.policy.q_actor_critic import QActorCritic, least, start_within
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce
 from ding.utils.errors import ConfigError
@@ -129,11 +129,9 @@ class SACPolicy(_SoftActorCritic):
         # Here, so that targets are copies of it, and all processes begin with the same.
         built: Any = super()._create_model(cfg, model)
         if "learn" in self._enable_field and hasattr(built, "actor"):
-            bound = cfg.learn.init_w
             for name, layer in built.actor.named_modules():
                 if name.endswith((".mu", ".log_sigma_layer")) and isinstance(layer, nn.Linear):
-                    nn.init.uniform_(layer.weight, -bound, bound)
-                    nn.init.uniform_(layer.bias, -bound, bound)
+                    start_within(layer, cfg.learn.init_w)
         return built
 
     def _usual_entropy(self) -> float:

@@ -63,6 +63,7 @@ class SQNPolicy(SoftQPolicy):
         "log_alpha": "_log_alpha",
         "optimizer_alpha": "_alpha_optimizer",
     }
+    _acted_with = {"log_alpha": "_log_alpha"}
 
     _network = "sqn"
 
@@ -93,15 +94,6 @@ class SQNPolicy(SoftQPolicy):
         value = super()._update(loss, batch)
         self._alpha_optimizer.step()
         return value
-
-    def _state_dict_collect(self) -> dict[str, Any]:
-        return {**super()._state_dict_collect(), "log_alpha": self._log_alpha.detach().clone()}
-
-    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_collect(state_dict)
-        if "log_alpha" in state_dict:
-            with torch.no_grad():
-                self._log_alpha.copy_(state_dict["log_alpha"])
 
     def _forward_collect_batch(self, obs: Any, eps: Any) -> dict[str, Any]:
         self._collect_options = {"alpha": self._log_alpha.detach().exp()}

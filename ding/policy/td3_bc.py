@@ -19,6 +19,7 @@ class TD3BCPolicy(TD3Policy):
     paper = "Fujimoto and Gu 2021"
     actions = ("continuous",)
     networks = {"continuous": TD3Policy.networks["continuous"]}
+    _action_spaces = {"continuous": "regression"}
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="td3_bc",

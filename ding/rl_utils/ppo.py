@@ -28,17 +28,7 @@ ppo_data = namedtuple(
 )
 ppo_data_continuous = namedtuple(
     "ppo_data_continuous",
-    [
-        "mu_sigma_new",
-        "mu_sigma_old",
-        "action",
-        "value_new",
-        "value_old",
-        "adv",
-        "return_",
-        "weight",
-        "logit_pretrained",
-    ],
+    ["mu_sigma_new", "mu_sigma_old", *ppo_data._fields[2:]],  # type: ignore[misc]
     defaults=(None,),
 )
 ppo_policy_data = namedtuple(
