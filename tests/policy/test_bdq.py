@@ -111,6 +111,6 @@ def test_branches_have_to_fit_the_environments():
     policy = EasyDict(type="bdq", model=dict(obs_shape=3, num_branches=1, action_bins_per_branch=5))
     check_fit(policy, env)
     policy.model.action_bins_per_branch = 4
-    with pytest.raises(ConfigError, match="action_bins_per_branch=4 .*set it to 5"):
+    with pytest.raises(ConfigError, match=r"action_bins_per_branch=4 .*set it to 5"):
         check_fit(policy, env)
     env.close()
