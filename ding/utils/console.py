@@ -6,10 +6,10 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from . import durations
-from .progress import LiveView, Progress
+from .progress import LiveView, PlainView, Progress
 
 MODES = ("auto", "live", "plain", "quiet")
 MODE_VARIABLE = "DING_CONSOLE"
@@ -45,20 +45,17 @@ class Console:
         self.title = title
         self.mode = _choose_mode(mode)
         self.progress = Progress(stop_value, max_env_step, max_train_iter)
-        self._view: _View | None = None
+        self._view: PlainView | None = None
         self._due = float("inf")
         self._eval_line = 0.0
 
     def __enter__(self) -> "Console":
         now = time.monotonic()
         self.progress.started = now
-        if self.mode == "live":
-            self._view = LiveView(self.title)
+        if self.mode != "quiet":
+            self._view = (LiveView if self.mode == "live" else PlainView)(self.title)
             self._view.start()
-            self._due = now
-        elif self.mode == "plain":
-            self._view = _PlainView(self.title)
-            self._due = now + durations.PLAIN_EVAL_LINES
+            self._due = now + self._view.first
         _open.append(self)
         atexit.register(self.close)  # the cursor comes back even if nobody closes us
         return self
@@ -67,54 +64,24 @@ class Console:
         self.close()
 
     def update(
-        self,
-        envstep: int | None = None,
-        train_iter: int | None = None,
-        episode_return: float | None = None,
-        eval_return: float | None = None,
-        best_return: float | None = None,
-        epsilon: float | None = None,
-        buffer_fill: tuple[int, int] | None = None,
-        note: str | None = None,
-        extra: list[str] | None = None,
-        lines: list[str] | None = None,
+        self, eval_return: float | None = None, best_return: float | None = None, **facts: Any
     ) -> None:
         """Tell what is new; draws if it is time to.
 
         Args:
-            envstep: Env steps so far.
-            train_iter: Updates so far.
-            episode_return: Mean return of the episodes collected last.
             eval_return: Mean return of an evaluation that has just ended.
             best_return: Best evaluation so far; by default the best that was told.
-            epsilon: Current exploration rate.
-            buffer_fill: Items in the replay buffer, and its capacity.
-            note: A few words, such as what the run waits for.
-            extra: More facts, each a few words.
-            lines: Lines below the facts of a live display, such as one for each worker.
+            facts: Other attributes of `Progress`; ``None`` where there is nothing new.
         """
         progress = self.progress
-        if envstep is not None:
-            progress.envstep = envstep
-        if train_iter is not None:
-            progress.train_iter = train_iter
-        if episode_return is not None:
-            progress.episode_return = episode_return
-        if epsilon is not None:
-            progress.epsilon = epsilon
-        if buffer_fill is not None:
-            progress.buffer_fill = buffer_fill
-        if note is not None:
-            progress.note = note
-        if extra is not None:
-            progress.extra = extra
-        if lines is not None:
-            progress.lines = lines
+        for name, value in facts.items():
+            if value is not None:
+                setattr(progress, name, value)
         if eval_return is not None:
             self._see_eval(eval_return)
         if best_return is not None:
             progress.best_return = best_return
-        if time.monotonic() >= self._due:
+        if self.is_due:
             self._draw()
 
     @property
@@ -196,34 +163,6 @@ def say(text: str, to_stderr: bool = False) -> None:
     """Print a line, if there is still somebody to read it."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-
-
-class _View(Protocol):
-    seconds: float
-
-    def draw(self, progress: Progress) -> None: ...
-
-    def print(self, text: str) -> None: ...
-
-    def close(self, progress: Progress) -> None: ...
-
-
-class _PlainView:
-    """One line now and then, for logs and pipes."""
-
-    seconds = durations.PLAIN_LINES
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-
-    def draw(self, progress: Progress) -> None:
-        _print(" | ".join([f"[{self._title}] {progress.way()}", *progress.facts()]))
-
-    def print(self, text: str) -> None:
-        _print(text)
-
-    def close(self, progress: Progress) -> None:
-        self.draw(progress)
 
 
 def _choose_mode(mode: str) -> str:

@@ -61,7 +61,23 @@ class Goal:
 
 @dataclass
 class Progress:
-    """The facts of a run, as the training loop tells them."""
+    """The facts of a run, as the training loop tells them.
+
+    Attributes:
+        stop_value: Evaluation return at which the run ends.
+        max_env_step: Env steps after which it ends.
+        max_train_iter: Updates after which it ends.
+        envstep: Env steps so far.
+        train_iter: Updates so far.
+        episode_return: Mean return of the episodes collected last.
+        eval_return: Mean return of the last evaluation.
+        best_return: Best evaluation so far.
+        epsilon: Current exploration rate.
+        buffer_fill: Items in the replay buffer, and its capacity.
+        note: A few words, such as what the run waits for.
+        extra: More facts, each a few words.
+        lines: Lines below the facts of a live display, such as one for each worker.
+    """
 
     stop_value: float | None = None
     max_env_step: float | None = None
@@ -80,24 +96,29 @@ class Progress:
     _marks: deque = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        self._return_goal = _goal("return {:,.6g}", self.stop_value)
-        self._step_goal = _goal("{:,} env steps", self.max_env_step)
-        self._iter_goal = _goal("{:,} updates", self.max_train_iter)
+        ends = {
+            "eval_return": ("return {:,.6g}", self.stop_value),
+            "envstep": ("{:,} env steps", self.max_env_step),
+            "train_iter": ("{:,} updates", self.max_train_iter),
+        }
+        self._goals = {
+            name: Goal(label.format(target), target)
+            for name, (label, target) in ends.items()
+            if target is not None and math.isfinite(target) and target < NO_LIMIT
+        }
 
     def see_eval(self, value: float, now: float) -> None:
         """Take the mean return of an evaluation."""
         self.eval_return = value
         if self.best_return is None or value > self.best_return:
             self.best_return = value
-        if self._return_goal:
-            self._return_goal.see(value, now)
+        if "eval_return" in self._goals:
+            self._goals["eval_return"].see(value, now)
 
     def mark(self, now: float) -> None:
         """Bring goals and rates up to date."""
-        if self._step_goal:
-            self._step_goal.see(self.envstep, now)
-        if self._iter_goal:
-            self._iter_goal.see(self.train_iter, now)
+        for name in self._goals.keys() - {"eval_return"}:
+            self._goals[name].see(getattr(self, name), now)
         self._marks.append((now, self.envstep, self.train_iter))
         # The oldest mark kept is the last one outside the window.
         while len(self._marks) > 2 and self._marks[1][0] <= now - durations.DISPLAY_RATE_SPAN:
@@ -105,8 +126,7 @@ class Progress:
 
     def nearest(self) -> Goal | None:
         """The goal that is furthest on its way, ``None`` if there is none."""
-        goals = [goal for goal in (self._return_goal, self._step_goal, self._iter_goal) if goal]
-        return max(goals, key=lambda goal: goal.share, default=None)
+        return max(self._goals.values(), key=lambda goal: goal.share, default=None)
 
     def rates(self) -> tuple[float, float] | None:
         """Env steps and updates per second over the last seconds."""
@@ -159,12 +179,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def _goal(label: str, target: float | None) -> Goal | None:
-    if target is None or not math.isfinite(target) or target >= NO_LIMIT:
-        return None
-    return Goal(label.format(target), target)
-
-
 def _number(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return str(value)
@@ -177,13 +191,40 @@ _BOLD, _DIM, _CYAN, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 _TO_END_OF_LINE, _TO_END_OF_SCREEN = "\x1b[K", "\x1b[J"
 
 
-class LiveView:
-    """A bar and a few lines that are redrawn in place, in the caller's thread."""
+class PlainView:
+    """One line now and then, for logs and pipes."""
 
-    seconds = durations.LIVE_PICTURES
+    #: Until the first line, and from one to the next.
+    first = durations.PLAIN_EVAL_LINES
+    seconds = durations.PLAIN_LINES
 
     def __init__(self, title: str) -> None:
         self._title = title
+
+    def start(self) -> None:
+        """Take over the lower end of the terminal."""
+
+    def draw(self, progress: Progress) -> None:
+        """Show the state of the run."""
+        self.print(" | ".join([f"[{self._title}] {progress.way()}", *progress.facts()]))
+
+    def print(self, text: str) -> None:
+        """Print a line, above the picture if there is one."""
+        print(text, flush=True)
+
+    def close(self, progress: Progress) -> None:
+        """Leave the last state on the terminal, and give it back."""
+        self.draw(progress)
+
+
+class LiveView(PlainView):
+    """A bar and a few lines that are redrawn in place, in the caller's thread."""
+
+    first = 0.0
+    seconds = durations.LIVE_PICTURES
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
         self._picture: list[str] = []
         encoding = getattr(sys.stdout, "encoding", None) or "ascii"
         self._done, self._left = "━", "─"
@@ -193,21 +234,17 @@ class LiveView:
             self._done, self._left = "#", "-"
 
     def start(self) -> None:
-        """Take over the lower end of the terminal."""
         _write(_HIDE)
 
     def draw(self, progress: Progress) -> None:
-        """Show the state of the run."""
         erased = self._to_top()
         self._picture = self._lines(progress, shutil.get_terminal_size().columns)
         _write(erased + self._drawn())
 
     def print(self, text: str) -> None:
-        """Print a line above the picture."""
         _write(f"{self._to_top()}{_TO_END_OF_SCREEN}{text}\n{self._drawn()}")
 
     def close(self, progress: Progress) -> None:
-        """Leave the last state on the terminal, and give it back."""
         try:
             self.draw(progress)
         finally:
