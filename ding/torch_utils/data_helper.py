@@ -5,7 +5,7 @@ All of them walk dicts, lists, tuples and named tuples, and take a container of 
 shared. Mappings come back as plain dicts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,22 +50,13 @@ def to_device(item: Any, device: str, ignore_keys: list = []) -> Any:
     Raises:
         TypeError: A leaf of another type.
     """
-
-    def move(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor | torch.nn.Module):
-            return leaf.to(device)
-        return _passed(leaf, "to_device")
-
-    return map_leaves(move, item, ignore_keys)
+    movable = torch.Tensor | torch.nn.Module
+    return _changed(lambda leaf: leaf.to(device), movable, item, "to_device", ignore_keys)
 
 
 def to_dtype(item: Any, dtype: torch.dtype) -> Any:
     """Cast tensors to ``dtype``; other leaves stay."""
-
-    def cast(leaf: Any) -> Any:
-        return leaf.to(dtype) if isinstance(leaf, torch.Tensor) else _passed(leaf, "to_dtype")
-
-    return map_leaves(cast, item)
+    return _changed(lambda leaf: leaf.to(dtype), torch.Tensor, item, "to_dtype")
 
 
 def to_tensor(
@@ -130,22 +121,15 @@ def to_ndarray(item: Any, dtype: np.dtype | None = None) -> Any:
 
 def to_list(item: Any) -> Any:
     """Turn tensors and arrays into (nested) lists of Python numbers."""
-
-    def convert(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor | np.ndarray | np.generic):
-            return leaf.tolist()
-        return _passed(leaf, "to_list")
-
-    return map_leaves(convert, _plain(item))
+    arrays = torch.Tensor | np.ndarray | np.generic
+    return _changed(lambda leaf: leaf.tolist(), arrays, _plain(item), "to_list")
 
 
 def tensor_to_list(item: Any) -> Any:
     """Turn tensors into (nested) lists; arrays and everything else stay as they are."""
-
-    def convert(leaf: Any) -> Any:
-        return leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf
-
-    return map_leaves(convert, _plain(item))
+    return map_leaves(
+        lambda leaf: leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf, _plain(item)
+    )
 
 
 def to_item(data: Any, ignore_error: bool = True) -> Any:
@@ -182,11 +166,7 @@ def same_shape(data: list) -> bool:
 
 def get_tensor_data(data: Any) -> Any:
     """Replace tensors by ones that share their memory but are cut from the graph."""
-
-    def cut(leaf: Any) -> Any:
-        return leaf.data if isinstance(leaf, torch.Tensor) else _passed(leaf, "get_tensor_data")
-
-    return map_leaves(cut, data)
+    return _changed(lambda leaf: leaf.data, torch.Tensor, data, "get_tensor_data")
 
 
 def unsqueeze(data: Any, dim: int = 0) -> Any:
@@ -273,6 +253,21 @@ def _items(pairs: Any, ignore_error: bool) -> Any:
 def _plain(item: Any) -> Any:
     """Columns of lists would be no columns: hand out a dict of them instead."""
     return item.columns if getattr(item, "is_columnar", False) else item
+
+
+def _changed(
+    change: Callable[[Any], Any],
+    kinds: Any,
+    item: Any,
+    function: str,
+    ignore_keys: Collection[str] = (),
+) -> Any:
+    """Leaves of some kinds changed, others as they are if the function knows them."""
+    return map_leaves(
+        lambda leaf: change(leaf) if isinstance(leaf, kinds) else _passed(leaf, function),
+        item,
+        ignore_keys,
+    )
 
 
 def _passed(leaf: Any, function: str) -> Any:
