@@ -2,7 +2,8 @@
 
 Of the runs of a config the zoo has the best checkpoint of the one that returns most over
 ``EPISODES`` fresh episodes, and no less than the goal: ``ding/zoo/<name>.pth.tar``, weights alone,
-and ``<name>.yaml``, the config and what is known of the policy. ``docs/zoo.md`` lists them.
+and ``<name>.yaml``, what acting needs of the config and what is known of the policy.
+``docs/zoo.md`` lists them.
 """
 
 import json
@@ -32,6 +33,7 @@ CONFIGS = {
 CONFIGS["cartpole_dqn"] = ROOT / "configs/cartpole/cartpole_dqn_475_config.py"
 EPISODES, SEED = 100, 10_000
 MOST_BYTES = 200_000
+_OF_LEARNING = ("learn", "collect", "eval", "other")
 
 
 def keep(exp: Path, config: Path, seed: int) -> str:
@@ -80,9 +82,15 @@ def keep(exp: Path, config: Path, seed: int) -> str:
     if path.stat().st_size > MOST_BYTES:
         path.unlink()
         return f"not in the zoo: {name} has more than {MOST_BYTES} bytes"
-    whole = {"zoo": facts, "main_config": main, "create_config": create}
+    whole = {"zoo": facts, "main_config": acting_part(main), "create_config": create}
     save_config(whole, str(ZOO / f"{name}.yaml"), "yaml")
     return f"in the zoo: {name} with {facts['mean']:g} over {EPISODES} episodes"
+
+
+def acting_part(main: dict[str, Any]) -> dict[str, Any]:
+    """A main config without how it learns: that stands in the config that the facts name."""
+    policy = {key: main["policy"][key] for key in main["policy"] if key not in _OF_LEARNING}
+    return {**main, "policy": policy}
 
 
 def _small(checkpoint: dict[str, Any]) -> dict[str, Any]:
