@@ -89,7 +89,7 @@ class ChunkBuffer:
         #: The same, with what a user's own class may lack.
         self._rows: Any = self.buffer
         self._is_ring = isinstance(self.buffer, RingBuffer)
-        if self._is_ring:
+        if isinstance(self.buffer, RingBuffer):
             self.buffer.on_leave = self._rows_left
         elif self.outbox is None:
             self._rows = UsersBuffer(self.buffer, capacity, self._chunks)
@@ -443,7 +443,7 @@ class ChunkBuffer:
         self._space.leave(self)
 
 
-def _build(cfg: Config, exp_name: str, name: str, tb_logger: object) -> object:
+def _build(cfg: Config, exp_name: str, name: str, tb_logger: object) -> Any:
     own = EasyDict(cfg)
     own.setdefault("type", "advanced")
     own["enable_track_used_data"] = False  # the files are looked after here

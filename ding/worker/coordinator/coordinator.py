@@ -271,15 +271,16 @@ class Coordinator(RunEvents, Configurable):
 
     def _remove_files(self) -> None:
         self._buffers.close()
-        self._files.remove_weights(self._scheduler.policy_ids.union(self._other_weights()))
+        self._note_weights()
+        self._files.remove_weights()
         if self._at_goal:
-            self._files.remove_paths(self._scheduler.state_paths)
+            self._files.remove_paths(self._files.noted["states"])
         if self._address_file is not None:
             self._files.remove_paths([self._address_file])
 
-    def _other_weights(self) -> list[str]:
-        """Names of weights that are not those of a task, such as a league's old players."""
-        return self._run.ask(self.commander.weights_files) or []
+    def _note_weights(self) -> None:
+        """Note weights that are not those of a task, such as a league's old players."""
+        self._files.note("weights", self._run.ask(self.commander.weights_files) or [])
 
     @property
     def _at_goal(self) -> bool:
@@ -292,7 +293,7 @@ class Coordinator(RunEvents, Configurable):
         try:
             while self._run.verdict is None:
                 self._scheduler.schedule()
-                self._files.note("weights", self._other_weights())
+                self._note_weights()
                 self._state.save_if_due(self.state_dict)
                 self._run.view.draw(self.status)
                 self._run.wake.wait(durations.COORDINATOR_TICK)
@@ -324,7 +325,7 @@ class Coordinator(RunEvents, Configurable):
         return {
             **counted,
             "tasks": self._run.table.state_dict(),
-            "policy_ids": sorted(self._scheduler.policy_ids),
+            "policy_ids": sorted(self._files.noted["weights"]),
             "buffers": self._buffers.state_dict(),
         }
 
@@ -339,7 +340,6 @@ class Coordinator(RunEvents, Configurable):
             self.commander.load_state_dict(state_dict["commander"])
         self._run.table.load_state_dict(state_dict["tasks"])
         self._run.facts.load_state_dict(state_dict["facts"])
-        self._scheduler.policy_ids.update(state_dict["policy_ids"])
         self._files.note("weights", state_dict["policy_ids"])
         self._files.note("buffers", state_dict["buffers"])
         for line in self._buffers.load_state_dict(state_dict["buffers"]):

@@ -221,7 +221,7 @@ class RunEvents:
         """It has to be given out again."""
         run, task_id = self._run, failure.task_id or ""
         state = run.table.get(task_id)
-        if state is None or not run.table.move(task_id, "failed", failure.worker, failure.cause):
+        if state is None or not run.table.move(task_id, "failed", failure.worker):
             return
         run.facts.forget(task_id)
         if run.verdict is None:

@@ -25,6 +25,10 @@ class RunFiles:
         weights: Where weights are published; ``None``: nowhere that the coordinator can see.
         marks: Of the folders that samples (``buffers``) and weights are in, if they are in folders.
         warn: Shows a line to the operator.
+
+    Attributes:
+        noted: What the run has written or will, by kind: names of ``buffers`` and ``weights``, and
+            paths of learners' ``states``.
     """
 
     def __init__(
@@ -36,7 +40,7 @@ class RunFiles:
     ) -> None:
         self._artifacts, self._weights = artifacts, weights
         self._marks, self._warn = marks, warn
-        self._noted: dict[str, set[str]] = {kind: set() for kind in marks}
+        self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set(), "states": set()}
 
     def take_evaluated(self, info: CollectorReport, is_best: bool) -> bool:
         """Remove the copy of the weights that a report is about; whether it was the best, and is a
@@ -56,20 +60,21 @@ class RunFiles:
         return is_best
 
     def note(self, kind: str, names: Iterable[str]) -> None:
-        """Put down what files of ``buffers`` or ``weights`` are called, in case this process dies
-        before it can remove them."""
+        """Remember what is to be removed at the end; where there is a mark it is put down, in case
+        this process dies before that."""
+        new = set(names) - self.noted[kind]
+        self.noted[kind] |= new
         mark = self._marks.get(kind)
-        if mark is not None and (new := set(names) - self._noted[kind]):
-            self._noted[kind] |= new
+        if mark is not None and new:
             try:
                 mark.note(kind, new)
             except OSError as err:  # then they stay; no reason not to train
                 self._warn(f"the names of the run's {kind} were not put down: {err}")
 
-    def remove_weights(self, policy_ids: Iterable[str]) -> None:
+    def remove_weights(self) -> None:
         """Remove published weights, and what evaluations that never ended have kept of them."""
         if self._weights is not None:
-            for name in policy_ids:
+            for name in list(self.noted["weights"]):
                 self.remove(f"weights {name}", partial(self._weights.remove, name))
                 self.remove(f"weights {name}", partial(self._weights.clear, weights_pattern(name)))
 

@@ -25,10 +25,6 @@ class TaskScheduler:
         buffers: Opened for learners' tasks.
         files: Told the names of what the tasks' workers will write.
         limits: Seconds in which somebody has to take a task, by kind.
-
-    Attributes:
-        policy_ids: Names of weights that learners were told to publish.
-        state_paths: Files that learners were told to keep their state in.
     """
 
     def __init__(
@@ -41,8 +37,6 @@ class TaskScheduler:
     ) -> None:
         self._run, self._workers, self._buffers, self._files = run, workers, buffers, files
         self._limits = limits
-        self.policy_ids: set[str] = set()
-        self.state_paths: set[str] = set()
 
     def schedule(self) -> None:
         """Give out what can be given out now."""
@@ -87,11 +81,10 @@ class TaskScheduler:
         """Make ready what a learner's task needs; returns the task with its ``state_path``."""
         policy_id, buffer_id = task.get("policy_id"), task.get("buffer_id")
         if policy_id:
-            self.policy_ids.add(str(policy_id))
             self._files.note("weights", [str(policy_id)])
             name = f"learner_{str(policy_id).replace(os.sep, '_')}.pth.tar"
             path = task.get("state_path") or os.path.join(self._run.exp_name, "ckpt", name)
-            self.state_paths.add(str(path))
+            self._files.note("states", [str(path)])
             task = {**task, "state_path": path}
         if isinstance(buffer_id, str):
             self._files.note("buffers", [buffer_id])
@@ -104,6 +97,6 @@ class TaskScheduler:
         for state in self._run.table.live(kind, "queued"):
             if time.monotonic() - state.created > limit:
                 cause = f"no {kind} took it within {limit:g} s"
-                if self._run.table.move(state.task_id, "timed_out", cause=cause):
+                if self._run.table.move(state.task_id, "timed_out"):
                     self._run.warn(f"task {state.task_id}: {cause}")
                     self._run.give_back(kind, state.task, cause)

@@ -36,18 +36,15 @@ class TaskState:
     Attributes:
         stage: One of `STAGES`.
         created: When it was queued first, seconds of the monotonic clock.
-        since: When it came where it is.
         worker: Who works on it, or did last.
-        cause: Why it failed last.
     """
 
     def __init__(self, task_id: str, kind: Kind = "collector", task: Task | None = None) -> None:
         self.task_id, self.kind = task_id, kind
         self.task: Task = {"task_id": task_id} if task is None else task
         self.stage = "queued"
-        self.created = self.since = time.monotonic()
+        self.created = time.monotonic()
         self.worker: str | None = None
-        self.cause: str | None = None
 
     @property
     def buffer_id(self) -> str | None:
@@ -114,19 +111,15 @@ class TaskTable:
             state = self._find(task_id)
         return state if state is not None and kind in (None, state.kind) else None
 
-    def move(
-        self, task_id: str, stage: str, worker: str | None = None, cause: str | None = None
-    ) -> bool:
+    def move(self, task_id: str, stage: str, worker: str | None = None) -> bool:
         """Whether the task was where that move is allowed; only then it is made."""
         with self._lock:
             state = self._find(task_id)
             if state is None or stage not in MOVES[state.stage]:
                 return False
-            state.stage, state.since = stage, time.monotonic()
+            state.stage = stage
             if worker is not None:
                 state.worker = worker
-            if cause is not None:
-                state.cause = cause
             if stage == "queued":
                 state.worker = None
             elif stage in self._totals:
@@ -169,7 +162,7 @@ class TaskTable:
             self._totals.update(state_dict["totals"])
             for saved in state_dict["live"]:
                 self.add(saved["kind"], {k: saved[k] for k in ("task_id", "buffer_id")})
-                self.move(saved["task_id"], "failed", cause="the coordinator was started again")
+                self.move(saved["task_id"], "failed")
 
     def _find(self, task_id: object) -> TaskState | None:
         if not isinstance(task_id, str):

@@ -71,6 +71,11 @@ class Job(ABC):
         self._strays = 0
 
     @property
+    def _buffer(self) -> ChunkBuffer | None:
+        """The buffer that the task puts into, or draws from."""
+        return self._events.learner_buffer(self.buffer_id)
+
+    @property
     def ours(self) -> bool:
         """Whether the worker speaks all messages."""
         return self._worker.resources.ours
@@ -163,7 +168,7 @@ class CollectorJob(Job):
         What foreign collectors are not asked for they do not collect. Ours know how much they may
         collect, and are asked all the same: they have progress to tell.
         """
-        buffer = self._events.learner_buffer(self.buffer_id)
+        buffer = self._buffer
         if buffer is None or self.is_eval or (self.ours and self.waits_for != "learner"):
             return True
         if buffer.pace.wait_for_room(durations.RATE_LOOK) or self.ours:
@@ -173,10 +178,9 @@ class CollectorJob(Job):
 
     def _quota(self) -> int | None:
         """Bytes that the worker may have written in this task by now."""
-        buffer = self._events.learner_buffer(self.buffer_id)
+        buffer, worker = self._buffer, self._worker
         if buffer is None:
             return None
-        worker = self._worker
         granted = buffer.pace.grant(worker.name, worker.reported_bytes, self._waiting_bytes)
         return granted - self._reported_before
 
@@ -190,8 +194,10 @@ class CollectorJob(Job):
         """Whether the task is done."""
         self.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
         self.waits_for = _short(progress.waiting)
-        if self.waits_for == "space" and self._is_paced():
-            self.waits_for = "learner"
+        buffer = self._buffer
+        if self.waits_for == "space" and buffer is not None:
+            # Or is it for the learner's sake that it may write no more?
+            self.waits_for = "learner" if buffer.pace.paces(self._worker.name) else "space"
         info = cast(CollectorInfo, self.info)
         self._events.collector_progress(self.task_id, info)
         if progress.warning:
@@ -203,11 +209,6 @@ class CollectorJob(Job):
             self._worker.pause(min(shortest * 2**self._idle, longest))
             self._idle = min(self._idle + 1, 10)
         return False
-
-    def _is_paced(self) -> bool:
-        """Whether it is for the learner's sake that it may write no more."""
-        buffer = self._events.learner_buffer(self.buffer_id)
-        return buffer is not None and buffer.pace.paces(self._worker.name)
 
     def close(self) -> dict[str, Json]:
         try:
@@ -248,10 +249,10 @@ class LearnerJob(Job):
             demand = self._worker.ask(DemandRequest(self._wait))
             if not self._is_mine(demand.task_id):
                 return False
+            self.buffer_id = demand.buffer_id or self.buffer_id
             self._note_lost(demand)
             self._demand = demand
-        buffer_id = self._demand.buffer_id or self.buffer_id
-        request = self._batches(buffer_id, self._demand)
+        request = self._batches(self._demand)
         if request is None:
             return False
         answer = self._worker.ask(request)
@@ -259,7 +260,7 @@ class LearnerJob(Job):
             self._demand = None
             return False
         self._demand = self._next_demand(self._demand, answer)
-        return self._take(buffer_id, answer)
+        return self._take(answer)
 
     def _next_demand(self, demand: Demand, answer: TrainAnswer) -> Demand | None:
         """What the learner wants next, if its results say so."""
@@ -268,12 +269,12 @@ class LearnerJob(Job):
         step = max(demand.train_iter, answer.learner_step)
         return replace(demand, batch_num=answer.batch_num, train_iter=step)
 
-    def _batches(self, buffer_id: str, demand: Demand) -> TrainRequest | None:
+    def _batches(self, demand: Demand) -> TrainRequest | None:
         """What the learner is sent; ``None`` if the task shall end before there is something."""
         while True:
-            buffer = self._events.learner_buffer(buffer_id)
+            buffer = self._buffer
             if demand.batch_num is None:
-                request = self._rows(buffer_id, demand)
+                request = self._rows(demand)
             else:
                 request = self._references(buffer, demand)
             if request is not None:
@@ -291,9 +292,9 @@ class LearnerJob(Job):
                 # Rows may be too old for what it trains on last, and not for what it is at now.
                 return TrainRequest((), self._events.envstep(), wait=self._wait)
 
-    def _rows(self, buffer_id: str, demand: Demand) -> TrainRequest | None:
+    def _rows(self, demand: Demand) -> TrainRequest | None:
         """One batch for a learner that knows of no chunks."""
-        ids = self.task_id, buffer_id
+        ids = self.task_id, self.buffer_id
         rows = self._events.deal_with_learner_get_data(*ids, demand.batch_size, demand.train_iter)
         if rows is None:
             return None
@@ -302,7 +303,7 @@ class LearnerJob(Job):
 
     def _note_lost(self, demand: Demand) -> None:
         """Say so if the samples in the learner's own buffer did not outlive the one before."""
-        outbox = self._outbox(demand.buffer_id or self.buffer_id)
+        outbox = self._outbox
         lost = 0 if outbox is None else outbox.begin(demand.own_rows)
         if lost:
             text = f"it begins without the {lost} samples that were in the learner's own buffer"
@@ -339,17 +340,17 @@ class LearnerJob(Job):
         wait = durations.MESSAGE_GATHER if chunks else self._wait
         return TrainRequest(tuple(batches), self._events.envstep(), news, wait=wait, chunks=chunks)
 
-    def _take(self, buffer_id: str, answer: TrainAnswer) -> bool:
+    def _take(self, answer: TrainAnswer) -> bool:
         """Whether the task is done."""
         self._release(len(self._held) if answer.trained is None else answer.trained)
-        outbox = self._outbox(buffer_id)
+        outbox = self._outbox
         if outbox is not None and answer.own_rows is not None:
             outbox.received(answer.received, answer.own_rows)
         if answer.error:
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
         self.info, self.waits_for = answer.as_json(), _short(answer.waiting)
         news = cast(LearnerNews, self.info)
-        self._events.deal_with_learner_send_info(self.task_id, buffer_id, news)
+        self._events.deal_with_learner_send_info(self.task_id, self.buffer_id, news)
         return bool(self._events.deal_with_learner_judge_finish(self.task_id, news))
 
     def _default_report(self) -> dict[str, Json]:
@@ -362,16 +363,15 @@ class LearnerJob(Job):
 
     def abandon(self) -> None:
         self._release(len(self._held))
-        outbox = self._outbox(self.buffer_id)
-        if outbox is not None:
-            outbox.take_back()
+        if self._outbox is not None:
+            self._outbox.take_back()
 
-    def _outbox(self, buffer_id: str) -> LearnersBuffer | None:
-        buffer = self._events.learner_buffer(buffer_id)
-        return None if buffer is None else buffer.outbox
+    @property
+    def _outbox(self) -> LearnersBuffer | None:
+        return None if self._buffer is None else self._buffer.outbox
 
     def _release(self, count: int) -> None:
-        buffer = self._events.learner_buffer(self.buffer_id)
+        buffer = self._buffer
         for _ in range(min(count, len(self._held))):
             drawn = self._held.popleft()
             if buffer is not None:

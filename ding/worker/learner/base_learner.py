@@ -3,8 +3,8 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, TypeAlias
 
 from easydict import EasyDict
 
@@ -27,6 +27,9 @@ from ding.worker.learner.learner_hook import (
 from ding.worker.learner.monitor import MonitorFeed, TickMonitor, get_simple_monitor_type
 
 __all__ = ["BaseLearner", "TickMonitor", "create_learner", "get_simple_monitor_type"]
+
+#: What gives whole batches, and can be closed.
+Loader: TypeAlias = IDataLoader | Generator[TrainData, None, None]
 
 
 @LEARNER_REGISTRY.register("base")
@@ -93,7 +96,7 @@ class BaseLearner(Configurable):
         self.exp_name = exp_name  # type: ignore[assignment]
         self.instance_name = instance_name  # type: ignore[assignment]
         self._end_flag = False
-        self._dataloader: IDataLoader | None = None
+        self._dataloader: Loader | None = None
         self.rank, self.world_size = dist_info or (get_rank(), get_world_size())
         self.last_iter = CountVar(0)
         self._batch_count = 0
@@ -222,7 +225,7 @@ class BaseLearner(Configurable):
             self._batch_count = 0
         self.call_hook("after_run")
 
-    def setup_dataloader(self, loader: IDataLoader | None = None) -> None:
+    def setup_dataloader(self, loader: Loader | None = None) -> None:
         """Make the loader that fetches batches ahead.
 
         Args:

@@ -94,6 +94,32 @@ def test_no_row_is_too_old_when_its_turn_comes(tmp_path, learners, max_staleness
     buffer.close(remove_files=False)
 
 
+def test_batches_go_back_to_the_buffer_that_the_learner_draws_from(tmp_path):
+    cfg = EasyDict(type="advanced", replay_buffer_size=4)
+    folder, space = SharedFolder(str(tmp_path / "data")), SpaceQuota(None)
+    tasks, wanted = (ChunkBuffer(cfg, folder, space, "exp", name) for name in ("b", "wanted"))
+    run = Run(None)
+    run.learner_buffer = {"b": tasks, "wanted": wanted}.get
+    for buffer in (tasks, wanted):
+        buffer.push({"data_id": "c0_0", "sample_num": 4, "size": 1}, 0)
+    learner = Learner(run, per_request=0)
+    learner.ask = lambda request, ask=learner.ask: (
+        Demand("t", 4, 0, 1, buffer_id="wanted")
+        if isinstance(request, DemandRequest)
+        else ask(request)
+    )
+    others = tasks.sample(4, 0)
+    job = LearnerJob({"task_id": "t", "buffer_id": "b"}, learner)
+    assert not job.work()
+    for buffer in (tasks, wanted):
+        buffer.push({"data_id": "c1_1", "sample_num": 4, "size": 1}, 0)
+    assert (tasks.files, wanted.files) == (2, 2)
+    job.abandon()
+    assert (tasks.files, wanted.files) == (2, 1)
+    tasks.release(others)
+    assert tasks.files == 1
+
+
 def test_rows_of_a_chunk_are_as_old_as_they_are(tmp_path):
     cfg = EasyDict(type="advanced", replay_buffer_size=64, max_staleness=2)
     buffer = ChunkBuffer(cfg, SharedFolder(str(tmp_path)), SpaceQuota(None), str(tmp_path / "exp"))

@@ -32,9 +32,9 @@ def test_of_two_ends_the_first_counts():
     table.add("learner", {"task_id": "a"})
     for stage in ("assigned", "running", "closing"):
         table.move("a", stage, "learner0")
-    assert table.move("a", "failed", cause="lost")
+    assert table.move("a", "failed")
     assert not table.move("a", "done")
-    assert table.get("a").cause == "lost"
+    assert table.get("a").stage == "failed"
     assert table.counts() == {**dict.fromkeys(LIVE, 0), "done": 0, "failed": 1, "timed_out": 0}
 
 

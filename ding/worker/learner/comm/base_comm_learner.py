@@ -3,8 +3,7 @@
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeVar, cast
 
 import torch
@@ -16,12 +15,11 @@ from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
 from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
-from ding.utils.data import IDataLoader
 from ding.utils.errors import ConfigError, DingError
 from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
-from ding.worker.learner.base_learner import BaseLearner, create_learner
+from ding.worker.learner.base_learner import BaseLearner, Loader, create_learner
 from ding.worker.learner.comm.batch_reader import BatchReader, Rows, sample_of
 from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.learner_group import LearnerGroup
@@ -111,7 +109,7 @@ class BaseCommLearner(CommWorker):
         task = self._last_task
         if task is None:
             return
-        own = self._own_buffers.get(task.info.buffer_id or "")
+        own = task.own
         if own is not None:
             # Its samples have their priorities here; the coordinator knows none of them.
             learn_info = dict(learn_info)
@@ -187,13 +185,23 @@ class BaseCommLearner(CommWorker):
                 own.wait_for_more(seen)
         return None
 
+    def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
+        """What `get_data` gives the learner of a task, until there is no more."""
+        batch_size = task.learner.policy.get_attribute("batch_size")
+        while (data := self.get_data(batch_size)) is not None:
+            # Columns stay columns only as long as nobody looks at their rows.
+            if isinstance(data, Columns) or not isinstance(data, list):
+                yield data
+            else:
+                yield [load() for load in data] if data and all(map(callable, data)) else data
+
     def _own_buffer(self, task: TrainingTask) -> OwnBuffer:
         """The task's buffer; it outlives the task, for the next one that names it."""
-        name, info = task.info.buffer_id or "", task.info
-        if name not in self._own_buffers:
-            writer = task.learner.tb_logger
-            self._own_buffers[name] = OwnBuffer(info.buffer_cfg, info.exp_name, name, writer)
-        return self._own_buffers[name]
+        if task.own is None:
+            name, info = task.info.buffer_id or "", task.info
+            task.own = OwnBuffer(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
+            self._own_buffers[name] = task.own
+        return task.own
 
     def _make_reader(self, task: TrainingTask, read: Callable[[str], Samples]) -> BatchReader:
         size = int(task.info.buffer_cfg.get("replay_buffer_size", 10000))
@@ -260,13 +268,12 @@ class BaseCommLearner(CommWorker):
 
     def _begin(self, task: TrainingTask) -> None:
         info = task.info
+        task.own = self._own_buffers.get(info.buffer_id or "")
         self._reader = None
         keeper = StateKeeper(self._artifacts, info.artifact(), task.report.warn, self._rank == 0)
         if self._group is not None:
             self._group.meet(info.meeting or str(info.task_id))
-        loader = _TaskLoader(self.get_data, task)
-        learner = self._create_learner(vars(info), loader=loader)
-        loader.batch_size = learner.policy.get_attribute("batch_size")
+        learner = self._create_learner(vars(info), self._batches(task))
         learner.send_policy = task.send_policy  # type: ignore[attr-defined]
         for hook in self.hooks4call:
             learner.register_hook(hook)
@@ -276,7 +283,6 @@ class BaseCommLearner(CommWorker):
         task = self._require_task()
         task.check()
         number = self._wanted(task, durations.ANSWER_WAIT if request.wait is None else request.wait)
-        own = self._own_buffers.get(task.info.buffer_id or "")
         return Demand(
             task.info.task_id,
             batch_size=task.learner.policy.get_attribute("batch_size"),
@@ -284,7 +290,7 @@ class BaseCommLearner(CommWorker):
             batch_num=number,
             done=bool(task.learner.learn_info["learner_done"]),
             buffer_id=task.info.buffer_id,
-            own_rows=0 if own is None else own.rows,
+            own_rows=0 if task.own is None else task.own.rows,
         )
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
@@ -305,11 +311,7 @@ class BaseCommLearner(CommWorker):
                 self._take_in(task)
             for batch in request.batches:
                 self._take(task, batch)
-        answer = task.results(self._wanted(task, request.wait or 0.0))
-        own = self._own_buffers.get(task.info.buffer_id or "")
-        if own is not None:
-            answer = replace(answer, received=own.take_received(), own_rows=own.rows)
-        return answer
+        return task.results(self._wanted(task, request.wait or 0.0))
 
     def _take_in(self, task: TrainingTask) -> None:
         """Read the chunks that are for the learner's own buffer, unless `next_batch` does."""
@@ -362,7 +364,7 @@ class BaseCommLearner(CommWorker):
             self._fail(str(hung))
             raise hung.task_fail()
 
-    def _create_learner(self, task_info: Task, loader: IDataLoader | None = None) -> BaseLearner:
+    def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
         """Make the learner of a task; its hooks are the caller's to register.
 
         Args:
@@ -412,29 +414,6 @@ class BaseCommLearner(CommWorker):
 def is_own(named: object) -> bool:
     """Whether what the coordinator named is a batch of the learner's own buffer."""
     return isinstance(named, WireBatch) and not named.chunks
-
-
-class _TaskLoader(IDataLoader):
-    """Gives training what `BaseCommLearner.get_data` returns."""
-
-    def __init__(self, get_data: Callable[[int], object], task: TrainingTask) -> None:
-        self._get_data, self._task = get_data, task
-        self.batch_size = 0
-
-    def __iter__(self) -> Iterator[object]:
-        return self
-
-    def __next__(self) -> object:
-        data = self._get_data(self.batch_size)
-        if data is None:
-            raise StopIteration
-        # Columns stay columns only as long as nobody looks at their rows.
-        if isinstance(data, Columns) or not (isinstance(data, list) and data):
-            return data
-        return [load() for load in data] if all(map(callable, data)) else data
-
-    def close(self) -> None:
-        self._task.feed.close()
 
 
 def create_comm_learner(cfg: EasyDict) -> BaseCommLearner:

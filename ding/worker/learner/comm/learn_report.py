@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -47,8 +48,8 @@ class LearnReport:
         with self._lock:
             self._bad.extend(bad)
 
-    def take(self, task_id: str | None, buffer_id: str | None, learner_step: int) -> TrainAnswer:
-        """What has come since the last time."""
+    def complete(self, answer: TrainAnswer) -> TrainAnswer:
+        """An answer with what has come since the last one."""
         with self._lock:
             priorities, self._priorities = self._priorities, []
             bad, self._bad = tuple(self._bad), []
@@ -56,17 +57,14 @@ class LearnReport:
             info = {name: plain(value) for name, value in self._info.items()}
         now, (since, step) = time.monotonic(), self._rate_from
         if now - since >= durations.UPDATE_RATE_SPAN:
-            self._rate = (learner_step - step) / (now - since)
-            self._rate_from = now, learner_step
-        info["iters_per_second"] = round(self._rate, 3)
-        return TrainAnswer(
-            task_id,
-            buffer_id,
-            learner_step,
+            self._rate = (answer.learner_step - step) / (now - since)
+            self._rate_from = now, answer.learner_step
+        return replace(
+            answer,
             warnings=warnings,
             bad_chunks=bad,
             priority_info=merged_priorities(priorities),
-            info=info,
+            info={**info, **answer.info, "iters_per_second": round(self._rate, 3)},
         )
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from ding.worker.error_report import ErrorReport
 from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.comm.batch_feed import BatchFeed
 from ding.worker.learner.comm.learn_report import LearnReport
+from ding.worker.learner.comm.own_buffer import OwnBuffer
 from ding.worker.learner.comm.policy_publisher import PolicyPublisher, SendPolicyHook, Version
 from ding.worker.learner.comm.state_keeper import StateKeeper
 from ding.worker.messages import Json, Task, TaskReport, TrainAnswer
@@ -108,6 +109,7 @@ class TrainingTask:
     Attributes:
         feed: Where batches come in.
         report: What the coordinator is to be told.
+        own: The replay buffer that the learner keeps itself, if it does.
         failure: Why it ended early; ``None`` if it did not.
         end_was_reported: Whether results were given since it ended.
     """
@@ -130,6 +132,7 @@ class TrainingTask:
         self._abandoned = False
         self.feed: BatchFeed[Any] = BatchFeed(*feed_sizes, self._between_updates)
         self.report = LearnReport()
+        self.own: OwnBuffer | None = None
         self.failure: ErrorReport | None = None
         self.end_was_reported = False
         self._publisher = PolicyPublisher(publish, self._is_publisher, self.fail)
@@ -233,27 +236,29 @@ class TrainingTask:
         Args:
             batch_num: Batches that are wanted next.
         """
-        learner, feed, reported = self.learner, self.feed, self._reported
+        learner, feed, own, reported = self.learner, self.feed, self.own, self._reported
         # In this order: whatever is told to be trained on shows in the step as well.
         self.end_was_reported = self.ended
         self._reported = feed.finished
-        news = self.report.take(self.info.task_id, self.info.buffer_id, learner.train_iter)
-        info: dict[str, Json] = {
-            **news.info,
-            "envstep": learner.collector_envstep,
-            "wait_share": round(feed.wait_share, 4),
-            "iteration_seconds": round(feed.step_seconds, 3),
-        }
-        return replace(
-            news,
+        answer = TrainAnswer(
+            self.info.task_id,
+            self.info.buffer_id,
+            learner.train_iter,
             learner_done=bool(learner.learn_info["learner_done"]),
             trained=self._reported - reported,
             batch_num=batch_num,
             policy_iter=self._publisher.published_iter,
             waiting="data" if feed.waiting else None,
             trouble=self._publisher.warning,
-            info=info,
+            info={
+                "envstep": learner.collector_envstep,
+                "wait_share": round(feed.wait_share, 4),
+                "iteration_seconds": round(feed.step_seconds, 3),
+            },
+            received=() if own is None else own.take_received(),
+            own_rows=None if own is None else own.rows,
         )
+        return self.report.complete(answer)
 
     def final_report(self) -> TaskReport:
         """How it ended, when it has."""

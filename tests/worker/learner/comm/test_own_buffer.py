@@ -10,7 +10,7 @@ from ding.data import Columns
 from ding.utils.errors import ChunkError
 from ding.worker.learner.comm.learn_report import LearnReport
 from ding.worker.learner.comm.own_buffer import OwnBuffer
-from ding.worker.messages import ChunkReport
+from ding.worker.messages import ChunkReport, TrainAnswer
 
 
 class Store(dict):
@@ -66,7 +66,7 @@ def test_chunks_that_cannot_be_used_are_reported(own, store):
     short.meta["sample_num"] = 4
     own.name_chunks([ChunkReport("gone", None, None, 0, {"sample_num": 1}), short], 4)
     own.take_in(store, report)
-    bad = report.take("task", "buffer", 0).bad_chunks
+    bad = report.complete(TrainAnswer("task", "buffer")).bad_chunks
     assert [name for name, _ in bad] == ["gone", "c1"]
     assert "it is not there" in bad[0][1]
     assert "expected 4" in bad[1][1]
