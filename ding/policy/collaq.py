@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from ding.policy._types import Batch, TeamLoss
+from torch import Tensor
+
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.qmix import QMIXPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -28,17 +30,10 @@ class CollaQPolicy(QMIXPolicy):
     _network = "collaq"
     _logged: tuple[str, ...] = ("td_loss", "collaq_loss")
 
-    def _losses(self, batch: Batch) -> TeamLoss:
-        online = self._unroll(self._model, batch)
-        judged = self._judge(self._model, online, batch)
-        target = self._targets(batch, online)
-        error = judged["total_q"] - target
+    def _loss(
+        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
         td_loss = self._mean(error.pow(2), batch)
         attribution = self._mean(judged["nobody_q"].pow(2).mean(-1), batch)
-        log = {
-            "q_value": judged["total_q"].mean(),
-            "target_q_value": target.mean(),
-            "td_loss": td_loss,
-            "collaq_loss": attribution,
-        }
-        return td_loss + self._cfg.learn.collaq_loss_weight * attribution, error, log
+        loss = td_loss + self._cfg.learn.collaq_loss_weight * attribution
+        return loss, {"td_loss": td_loss, "collaq_loss": attribution}

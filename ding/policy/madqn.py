@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ding.policy._types import Batch, TeamLoss
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.qmix import QMIXPolicy
 from ding.utils import POLICY_REGISTRY
 
@@ -33,20 +33,12 @@ class MADQNPolicy(QMIXPolicy):
     _network = "madqn"
     _logged: tuple[str, ...] = ("current_loss", "cooperation_loss")
 
-    def _losses(self, batch: Batch) -> TeamLoss:
-        online = self._unroll(self._model, batch)
-        judged = self._judge(self._model, online, batch)
-        target = self._targets(batch, online)
-        error = judged["total_q"] - target
+    def _loss(
+        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
         team_error = judged["team_q"] - target
         own_loss, team_loss = (self._mean(_of_team(e.pow(2)), batch) for e in (error, team_error))
-        log = {
-            "q_value": judged["total_q"].mean(),
-            "target_q_value": target.mean(),
-            "current_loss": own_loss,
-            "cooperation_loss": team_loss,
-        }
-        return own_loss + team_loss, _of_team(error.detach().abs()), log
+        return own_loss + team_loss, {"current_loss": own_loss, "cooperation_loss": team_loss}
 
 
 def _of_team(per_agent: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ding.model.template.agents import best_actions
-from ding.policy._types import Batch, Output, TeamLoss
+from ding.policy._types import Batch, LoggedLoss, Output, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.torch_utils import RMSprop
 from ding.utils import POLICY_REGISTRY
@@ -72,11 +72,25 @@ class QMIXPolicy(TeamPolicy):
 
     def _losses(self, batch: Batch) -> TeamLoss:
         online = self._unroll(self._model, batch)
-        q_value = self._judge(self._model, online, batch)[self._learned_value]
-        target = self._targets(batch, online)
+        judged = self._judge(self._model, online, batch)
+        q_value, target = judged[self._learned_value], self._targets(batch, online)
         error = q_value - target
-        log = {"q_value": q_value.mean(), "target_q_value": target.mean()}
-        return self._mean(error.pow(2), batch), error, log
+        loss, log = self._loss(batch, online, judged, target, error)
+        log = {"q_value": q_value.mean(), "target_q_value": target.mean(), **log}
+        return loss, error if error.dim() == 2 else error.detach().abs().mean(-1), log
+
+    def _loss(
+        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
+        """What is to be minimised, and what to log besides.
+
+        Args:
+            online: What the network says of the observations.
+            judged: What it thinks of the actions that were done.
+            target: Of the joint values, ``[T, B]``.
+            error: ``[T, B]``, or where each agent has a value of its own ``[T, B, agents]``.
+        """
+        return self._mean(error.pow(2), batch), {}
 
     def _judge(self, model: Any, output: Output, batch: Batch) -> dict[str, Any]:
         """What a network thinks of the actions that were done."""

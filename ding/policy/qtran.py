@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from torch import Tensor
+
 from ding.model.template.agents import best_actions
-from ding.policy._types import Batch, TeamLoss
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.qmix import QMIXPolicy
 from ding.policy.team_policy import during
 from ding.utils import POLICY_REGISTRY
@@ -30,24 +32,17 @@ class QTRANPolicy(QMIXPolicy):
     _network = "qtran"
     _logged: tuple[str, ...] = ("td_loss", "opt_loss", "nopt_loss")
 
-    def _losses(self, batch: Batch) -> TeamLoss:
+    def _loss(
+        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
         cfg = self._cfg.learn
-        online = self._unroll(self._model, batch)
         output, obs = during(online), during(batch["obs"])
-        done = self._judge(self._model, online, batch)
         best_action = best_actions(output["logit"], obs.get("action_mask"))
         best = self._model.judge(output, obs, best_action)
-        error = done["joint_q"] - self._targets(batch, online)
         # The joint value is what the others follow, so these two leave it as it is.
         opt = best["total_q"] - best["joint_q"].detach() + best["value"]
-        nopt = (done["total_q"] - done["joint_q"].detach() + done["value"]).clamp(max=0)
+        nopt = (judged["total_q"] - judged["joint_q"].detach() + judged["value"]).clamp(max=0)
         td_loss, opt_loss, nopt_loss = (self._mean(e.pow(2), batch) for e in (error, opt, nopt))
         loss = cfg.td_weight * td_loss + cfg.opt_weight * opt_loss
-        log = {
-            "q_value": done["joint_q"].mean(),
-            "target_q_value": (done["joint_q"] - error).mean(),
-            "td_loss": td_loss,
-            "opt_loss": opt_loss,
-            "nopt_loss": nopt_loss,
-        }
-        return loss + cfg.nopt_min_weight * nopt_loss, error, log
+        log = {"td_loss": td_loss, "opt_loss": opt_loss, "nopt_loss": nopt_loss}
+        return loss + cfg.nopt_min_weight * nopt_loss, log

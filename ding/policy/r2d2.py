@@ -8,8 +8,7 @@ from torch import Tensor
 
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
-from ding.policy._types import Batch, Loss
-from ding.policy.checks import to_floats
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
 from ding.torch_utils import Adam
@@ -94,6 +93,7 @@ class R2D2Policy(RecurrentPolicy):
         super().__init__(cfg, *args, **kwargs)
 
     _network = "drqn"
+    _act_options = {"inference": True}
 
     def _get_n_sample(self) -> int | None:
         collect = self._cfg.collect
@@ -115,22 +115,14 @@ class R2D2Policy(RecurrentPolicy):
             update_kwargs={"theta": theta} if freq is None else {"freq": freq},
         )
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
+    def _losses(self, batch: Batch) -> TeamLoss:
         q = self._q_values(self._model, batch)  # [L + 1, B, N]
         with torch.no_grad():
             target_q = self._q_values(self._target_model.forward, batch)
-        loss, priority = self._sequence_loss(batch, q, target_q)
-
-        loss_value = self._descend(loss, batch, self._optimizer)
-        self._target_model.update(self._model)
-        q_mean, target_q_mean = to_floats(q.detach().mean(), target_q.mean())
-        return {
-            "cur_lr": self._optimizer.param_groups[0]["lr"],
-            "total_loss": loss_value,
-            "q_value": q_mean,
-            "target_q_value": target_q_mean,
-            "priority": priority,
-        }
+        error = self._td_errors(batch, q, target_q, self._nstep)
+        loss = self._sequence_loss(batch, self._step_losses(batch, q, target_q, error))
+        log = {"q_value": q.detach().mean(), "target_q_value": target_q.mean()}
+        return loss, error.detach().sqrt(), log
 
     def _q_values(self, network: Any, batch: Batch) -> Tensor:
         """A network's values from the first learned step to the one after the last."""
@@ -145,16 +137,14 @@ class R2D2Policy(RecurrentPolicy):
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
         return network({"obs": tree_take(obs, slice(burnin, None)), "prev_state": states})["logit"]
 
-    def _sequence_loss(self, batch: Batch, q: Tensor, target_q: Tensor) -> Loss:
-        """Loss, and the priority of each sequence ``[B]``."""
+    def _sequence_loss(self, batch: Batch, losses: Tensor) -> Tensor:
+        """The mean over sequences of the means of their steps' losses ``[L, B]``."""
         mask = batch["mask"][self._burnin_step :]
-        error = self._td_errors(batch, q, target_q, self._nstep)
-        steps = mask.sum(0)
-        loss = (self._step_losses(batch, q, target_q, error) * mask).sum(0) / steps
-        if batch["weight"] is not None:
-            loss = loss * batch["weight"]
-        distance = error.detach().sqrt() * mask
-        return loss.mean(), _ETA * distance.amax(0) + (1 - _ETA) * distance.sum(0) / steps
+        loss = (losses * mask).sum(0) / mask.sum(0)
+        return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
+
+    def _priorities(self, error: Tensor, mask: Tensor) -> Tensor:
+        return _ETA * (error * mask).amax(0) + (1 - _ETA) * super()._priorities(error, mask)
 
     def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
         """What is learned from each step ``[L, B]``; here the squared error that it is given."""
@@ -201,18 +191,6 @@ class R2D2Policy(RecurrentPolicy):
     def _init_collect(self) -> None:
         self._nstep = self._cfg.nstep
         super()._init_collect()
-
-    def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
-        """ε-greedy actions; ``eps`` is one number, or one for each environment."""
-        self._train_mode(False)
-        output = self._collect_model.forward({"obs": obs}, data_id=env_ids, inference=True, eps=eps)
-        return {**output, "prev_state": self._stacked_states(output["prev_state"], env_ids)}
-
-    # ------------------------------------------------------------------ eval
-
-    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
-        self._train_mode(False)
-        return self._eval_model.forward({"obs": obs}, data_id=env_ids, inference=True)
 
 
 def _windows(per_step: Tensor, nstep: int) -> Tensor:

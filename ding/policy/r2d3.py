@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ding.policy._types import Batch, Loss
+from ding.policy._types import Batch
 from ding.policy.demonstrations import DemonstrationPolicy
 from ding.policy.r2d2 import R2D2Policy
 from ding.utils import POLICY_REGISTRY
@@ -35,9 +35,8 @@ class R2D3Policy(DemonstrationPolicy, R2D2Policy):
         samples = super()._get_train_columns(columns, lengths)
         return {**samples, "is_expert": np.zeros(len(samples["null"]), np.float32)}
 
-    def _sequence_loss(self, batch: Batch, q: Tensor, target_q: Tensor) -> Loss:
-        loss, priority = super()._sequence_loss(batch, q, target_q)
-        return loss + self._squared_weights(), priority
+    def _sequence_loss(self, batch: Batch, losses: Tensor) -> Tensor:
+        return super()._sequence_loss(batch, losses) + self._squared_weights()
 
     def _step_losses(self, batch: Batch, q: Tensor, target_q: Tensor, td_error: Tensor) -> Tensor:
         learn = self._cfg.learn

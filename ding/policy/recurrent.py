@@ -1,12 +1,15 @@
 """What policies share whose networks have a memory: states to act by, sequences to learn from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch, TeamLoss
 from ding.policy.base_policy import Policy
+from ding.policy.checks import to_floats
 from ding.policy.sequences import sequence_batch, sequence_columns, sequence_counts, stack_states
 
 
@@ -15,6 +18,8 @@ class RecurrentPolicy(Policy):
 
     Samples are as `sequences.sequence_columns` makes them: of ``_burnin_step`` steps, which bring
     the state up to date with the weights, and ``_learn_len`` that are learned from.
+
+    A policy says what its losses are (`_losses`), and sets up ``_optimizer`` and ``_target_model``.
     """
 
     _saves_target = True
@@ -22,8 +27,12 @@ class RecurrentPolicy(Policy):
     _transition_outputs: tuple[str, ...] = ("prev_state",)
     #: The wrapper that draws actions while collecting.
     _explorer = "eps_greedy_sample"
+    #: What the network's ``forward`` is told when it acts.
+    _act_options: Mapping[str, Any] = {}
     _burnin_step = 0
     _learn_len: int
+    _optimizer: Any
+    _target_model: Any
 
     def _get_unroll_len(self) -> int:
         return self._burnin_step + self._learn_len
@@ -42,7 +51,40 @@ class RecurrentPolicy(Policy):
             self._cfg.learn.ignore_done,
         )
 
-    # ------------------------------------------------------------------ collect
+    def _learn(self, batch: Batch) -> dict[str, Any]:
+        """One update; what becomes of a sequence's ``priority`` see `_priorities`."""
+        loss, error, log = self._losses(batch)
+        loss_value = self._descend(loss, batch, self._optimizer)
+        self._target_model.update(self._model)
+        return {
+            "cur_lr": self._optimizer.param_groups[0]["lr"],
+            "total_loss": loss_value,
+            **dict(zip(log, to_floats(*(value.detach() for value in log.values())))),
+            "priority": self._priorities(error.detach().abs(), batch["mask"][self._burnin_step :]),
+        }
+
+    def _losses(self, batch: Batch) -> TeamLoss:
+        """The loss, the TD errors ``[T, B]`` of what is learned from, and what to log.
+
+        Args:
+            batch: See `sequence_batch`.
+        """
+        raise NotImplementedError
+
+    def _priorities(self, error: Tensor, mask: Tensor) -> Tensor:
+        """``[B]`` of absolute TD errors ``[T, B]``: their mean over all that is no padding."""
+        return (error * mask).sum(0) / mask.sum(0)
+
+    # ------------------------------------------------------------------ acting
+
+    def _act(self, model: Any, obs: Any, env_ids: list[int], **options: Any) -> dict[str, Any]:
+        self._train_mode(False)
+        output = model.forward({"obs": obs}, data_id=env_ids, **self._act_options, **options)
+        acted = {name: output[name] for name in ("action", "logit")}
+        if "prev_state" in output:
+            like = self._collect_states.state_of(env_ids[0])
+            acted["prev_state"] = stack_states(output["prev_state"], like)
+        return acted
 
     def _init_collect(self) -> None:
         self._collect_states: Any = model_wrap(
@@ -54,9 +96,9 @@ class RecurrentPolicy(Policy):
         )
         self._collect_model = model_wrap(self._collect_states, self._explorer)
 
-    def _stacked_states(self, states: Sequence[Any], env_ids: Sequence[int]) -> Any:
-        """The states before a step of these environments as one tree."""
-        return stack_states(states, self._collect_states.state_of(env_ids[0]))
+    def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
+        """ε-greedy actions; ``eps`` is one number, or one for each environment."""
+        return self._act(self._collect_model, obs, env_ids, eps=eps)
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
         return sequence_columns(columns, lengths, self._learn_len, self._burnin_step)
@@ -67,13 +109,14 @@ class RecurrentPolicy(Policy):
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         self._collect_states.reset(data_id=data_id)
 
-    # ------------------------------------------------------------------ eval
-
     def _init_eval(self) -> None:
         self._eval_states: Any = model_wrap(
             self._model, "hidden_state", state_num=None, init_fn=self._new_state
         )
         self._eval_model = model_wrap(self._eval_states, "argmax_sample")
+
+    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
+        return self._act(self._eval_model, obs, env_ids)
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         self._eval_states.reset(data_id=data_id)

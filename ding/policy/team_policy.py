@@ -7,10 +7,8 @@ from torch import Tensor
 
 from ding.data import tree_take
 from ding.model.template.agents import AgentsModel
-from ding.policy._types import Batch, TeamLoss
-from ding.policy.checks import to_floats
+from ding.policy._types import Batch
 from ding.policy.recurrent import RecurrentPolicy
-from ding.policy.sequences import stack_states
 from ding.utils.errors import ConfigError, DataError
 
 
@@ -73,26 +71,6 @@ class TeamPolicy(RecurrentPolicy):
         """The optimiser of all parameters."""
         raise NotImplementedError
 
-    def _learn(self, batch: Batch) -> dict[str, Any]:
-        """One update; the ``priority`` of a sequence is its mean absolute TD error."""
-        loss, td_error, log = self._losses(batch)
-        loss_value = self._descend(loss, batch, self._optimizer)
-        self._target_model.update(self._model)
-        return {
-            "cur_lr": self._optimizer.param_groups[0]["lr"],
-            "total_loss": loss_value,
-            **dict(zip(log, to_floats(*(value.detach() for value in log.values())))),
-            "priority": (td_error.detach().abs() * batch["mask"]).sum(0) / batch["mask"].sum(0),
-        }
-
-    def _losses(self, batch: Batch) -> TeamLoss:
-        """The loss, the TD errors ``[T, B]``, and what to log.
-
-        Args:
-            batch: See `sequence_batch`.
-        """
-        raise NotImplementedError
-
     def _unroll(self, model: Any, batch: Batch) -> dict[str, Any]:
         """What a network says of all T + 1 observations."""
         return model.unroll(batch["obs"], batch["prev_state"])
@@ -114,18 +92,9 @@ class TeamPolicy(RecurrentPolicy):
         """The state of one environment whose episode begins."""
         return tree_take(self._model.initial_state(1), 0)
 
-    def _forward_collect_batch(self, obs: Any, eps: Any, env_ids: list[int]) -> dict[str, Tensor]:
-        """ε-greedy actions, each agent for itself; ``eps`` is one number."""
-        return self._act(self._collect_model, obs, env_ids, eps=eps)
-
     def _act(self, model: Any, obs: Any, env_ids: list[int], **options: Any) -> dict[str, Any]:
         self._check_obs(obs)
-        self._train_mode(False)
-        output = model.forward({"obs": obs}, data_id=env_ids, **options)
-        acted = {name: output[name] for name in ("action", "logit")}
-        if "prev_state" in output:
-            acted["prev_state"] = stack_states(output["prev_state"], output["prev_state"][0])
-        return acted
+        return super()._act(model, obs, env_ids, **options)
 
     def _check_obs(self, obs: Any) -> None:
         parts = obs if isinstance(obs, Mapping) else {}
@@ -142,11 +111,6 @@ class TeamPolicy(RecurrentPolicy):
                 f"observations are of {agents} agents; policy.model.agent_num is "
                 f"{self._model.agent_num}"
             )
-
-    # ------------------------------------------------------------------ eval
-
-    def _forward_eval_batch(self, obs: Any, env_ids: list[int]) -> dict[str, Tensor]:
-        return self._act(self._eval_model, obs, env_ids)
 
 
 def during(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ding.model.template.agents import best_actions
-from ding.policy._types import Batch, TeamLoss
+from ding.policy._types import Batch, LoggedLoss, Output
 from ding.policy.qmix import QMIXPolicy
 from ding.policy.team_policy import during
 from ding.utils import POLICY_REGISTRY
@@ -37,11 +37,9 @@ class WQMIXPolicy(QMIXPolicy):
         if not 0 <= self._alpha <= 1:
             raise ConfigError(f"policy.learn.alpha is {self._alpha}; expected a weight, 0 to 1")
 
-    def _losses(self, batch: Batch) -> TeamLoss:
-        online = self._unroll(self._model, batch)
-        judged = self._judge(self._model, online, batch)
-        target = self._targets(batch, online)
-        error = judged["total_q"] - target
+    def _loss(
+        self, batch: Batch, online: Output, judged: Output, target: Tensor, error: Tensor
+    ) -> LoggedLoss:
         free_error = judged["free_q"] - target
         with torch.no_grad():
             if self._cfg.learn.wqmix_ow:
@@ -51,14 +49,8 @@ class WQMIXPolicy(QMIXPolicy):
             weight = torch.where(counts, 1.0, self._alpha)
         loss = self._mean(weight * error.pow(2), batch)
         free_loss = self._mean(free_error.pow(2), batch)
-        log = {
-            "q_value": judged["total_q"].mean(),
-            "free_q_value": judged["free_q"].mean(),
-            "target_q_value": target.mean(),
-            "weighted_loss": loss,
-            "free_loss": free_loss,
-        }
-        return loss + free_loss, error, log
+        log = {"free_q_value": judged["free_q"].mean()}
+        return loss + free_loss, {**log, "weighted_loss": loss, "free_loss": free_loss}
 
     def _is_good(self, batch: dict[str, Any], online: dict[str, Any], target: Tensor) -> Tensor:
         """Where the joint action is the best one, or is worth more than that, ``[T, B]``."""
