@@ -7,8 +7,8 @@ from ding.model.wrapper import IModelWrapper, model_wrap, register_wrapper, wrap
 from ding.utils.planned_names import with_planned
 
 __all__ = ["IModelWrapper", "model_wrap", "register_wrapper", "wrapper_name_map"]
-__all__ += common.__all__
-__all__ += template.__all__
+__all__ += dir(common)
+__all__ += dir(template)
 
 _PLANNED = ("DecisionTransformer", "HPT", "MAQAC")
 __getattr__ = with_planned(__name__, _PLANNED)
