@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from easydict import EasyDict
 
 from ding.utils.errors import ConfigError
 
@@ -152,10 +153,10 @@ class KeyChecker:
                 self._report_unknown(key, path, where, known, user)
             elif isinstance(known[key], Mapping):
                 self._check_section(user[key], known[key], where)
-            elif _is_whole_float(user[key]) and _is_int(known[key]):
+            elif _is_whole_float(user[key]) and is_int(known[key]):
                 user[key] = int(user[key])
             else:
-                fraction = _is_int(known[key]) and where not in self._counts
+                fraction = is_int(known[key]) and where not in self._counts
                 self._check_value(user[key], float(known[key]) if fraction else known[key], where)
 
     def _check_section(self, value: Any, known: Mapping[str, Any], where: str) -> None:
@@ -171,7 +172,7 @@ class KeyChecker:
             )
         elif _is_int_list(default):
             for index, item in enumerate(value if value is not None else ()):
-                if not _is_int(item):
+                if not is_int(item):
                     self._problems.add(f"{where}[{index}] must be an integer, got {_show(item)}")
 
     def _report_unknown(
@@ -236,12 +237,12 @@ def one_edit_apart(first: str, second: str) -> bool:
     )
 
 
-def _is_int(value: Any) -> bool:
+def is_int(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    return _is_int(value) or isinstance(value, float | np.floating)
+def is_number(value: Any) -> bool:
+    return is_int(value) or isinstance(value, float | np.floating)
 
 
 def _is_whole_float(value: Any) -> bool:
@@ -249,7 +250,7 @@ def _is_whole_float(value: Any) -> bool:
 
 
 def _is_int_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(map(_is_int, value))
+    return isinstance(value, list | tuple) and bool(value) and all(map(is_int, value))
 
 
 def _fits(value: Any, default: Any) -> bool:
@@ -258,10 +259,10 @@ def _fits(value: Any, default: Any) -> bool:
         return True
     if isinstance(default, bool):
         return isinstance(value, bool | np.bool_)
-    if _is_int(default):
-        return _is_int(value)
+    if is_int(default):
+        return is_int(value)
     if isinstance(default, float):
-        return _is_number(value)
+        return is_number(value)
     if isinstance(default, str):
         return isinstance(value, str)
     if isinstance(default, list | tuple):
@@ -272,7 +273,7 @@ def _fits(value: Any, default: Any) -> bool:
 def _kind(default: Any) -> str:
     if isinstance(default, bool):
         return "True or False"
-    if _is_int(default):
+    if is_int(default):
         return "an integer"
     if isinstance(default, float):
         return "a number"
@@ -288,6 +289,14 @@ def at(config: Any, path: str) -> Any:
     for key in path.split("."):
         config = config.get(key) if isinstance(config, Mapping) else None
     return config
+
+
+def put(config: dict[str, Any], path: str, value: Any) -> None:
+    """Set the value at a dotted path; sections that are missing are made."""
+    *way, last = path.split(".")
+    for key in way:
+        config = config.setdefault(key, EasyDict())
+    config[last] = value
 
 
 def require(config: Mapping[str, Any], path: str, what: str, problems: Problems) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.adapt import adapt, settle_twins, take_old_names
-from ding.config.check import KeyChecker, Notes, Problems, at, require
-from ding.config.contradictions import find_contradictions
+from ding.config.adapt import adapt, find_contradictions, settle_twins, take_old_names
+from ding.config.check import KeyChecker, Notes, Problems, at, put, require
 from ding.config.defaults import (
     defaults_of,
     known_keys,
     layered,
     model_class,
     open_paths,
+    settle_model,
 )
 from ding.config.known_keys import COUNTS, CREATE_SECTIONS, SILENT
 from ding.config.parts import (
@@ -29,7 +29,6 @@ from ding.config.parts import (
     name_parts,
 )
 from ding.config.save import save_run_config
-from ding.config.shapes import settle_model
 from ding.config.source import add_origins
 from ding.utils import (
     ENV_REGISTRY,
@@ -244,8 +243,7 @@ def merge_parts(
     model_cls = model_class(parts, user)
     known = known_keys(defaults, model_cls)
     for key in getattr(parts.policy, "_any_kind_keys", ()):
-        section, _, name = f"policy.{key}".rpartition(".")
-        at(known, section)[name] = None
+        put(known, f"policy.{key}", None)
     opened = open_paths(parts, model_cls)
     own = getattr(parts.policy, "_silent_keys", ())
     silent = SILENT.union(f"policy.{key}" for key in own)

@@ -19,6 +19,7 @@ from ding.config.compile import (
     require_envs,
     use_command_mode,
 )
+from ding.config.defaults import settle_model
 from ding.config.hosts import (
     fill_tables,
     parallel_transform,
@@ -29,7 +30,6 @@ from ding.config.hosts import (
 )
 from ding.config.parts import find_parts
 from ding.config.save import save_run_config
-from ding.config.shapes import settle_model
 from ding.config.system import complete_system, kind_of, settle_engine
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
 from ding.utils.errors import ConfigError

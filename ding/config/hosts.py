@@ -9,14 +9,14 @@ from easydict import EasyDict
 
 from ding.config.system import aggregator_of, kind_of, worker_entry, worker_names
 from ding.utils import find_free_port, find_free_port_slurm, node_to_host
-from ding.utils.k8s_helper import (
+from ding.utils.cluster_helper import (
     DEFAULT_K8S_AGGREGATOR_MASTER_PORT,
     DEFAULT_K8S_AGGREGATOR_SLAVE_PORT,
     DEFAULT_K8S_COLLECTOR_PORT,
     DEFAULT_K8S_COORDINATOR_PORT,
     DEFAULT_K8S_LEARNER_PORT,
+    job_nodes,
 )
-from ding.utils.slurm_helper import job_nodes
 from ding.utils.system_helper import get_ip
 
 LOOPBACK = "127.0.0.1"

@@ -182,13 +182,9 @@ def main(
 
 def _run(options: dict[str, Any]) -> int:
     # Torch and all are imported here: not for those who ask for help.
-    if options["mode"] == "dist":
-        from ding.entry.cli_dist import run_dist
+    from ding.entry.cli_runs import run, run_dist
 
-        return run_dist(options)
-    from ding.entry.cli_runs import run
-
-    return run(options)
+    return run_dist(options) if options["mode"] == "dist" else run(options)
 
 
 @contextlib.contextmanager

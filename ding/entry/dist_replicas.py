@@ -6,8 +6,8 @@ import subprocess
 from typing import Any
 
 from ding.utils import durations
+from ding.utils.cluster_helper import DEFAULT_API_VERSION
 from ding.utils.errors import ConfigError, RunError
-from ding.utils.k8s_helper import DEFAULT_API_VERSION
 
 _SERVER = "di-server.di-system:8080"
 _TYPES = ("collector", "learner")

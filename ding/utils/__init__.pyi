@@ -1,6 +1,16 @@
 from .bfs_helper import (
     get_vi_sequence as get_vi_sequence,
 )
+from .cluster_helper import (
+    DEFAULT_K8S_COLLECTOR_PORT as DEFAULT_K8S_COLLECTOR_PORT,
+    DEFAULT_K8S_COORDINATOR_PORT as DEFAULT_K8S_COORDINATOR_PORT,
+    DEFAULT_K8S_LEARNER_PORT as DEFAULT_K8S_LEARNER_PORT,
+    exist_operator_server as exist_operator_server,
+    find_free_port_slurm as find_free_port_slurm,
+    get_operator_server_kwargs as get_operator_server_kwargs,
+    node_to_host as node_to_host,
+    node_to_partition as node_to_partition,
+)
 from .collection_helper import (
     iter_mapping as iter_mapping,
 )
@@ -12,6 +22,8 @@ from .compression_helper import (
 from .default_helper import (
     LimitedSpaceContainer as LimitedSpaceContainer,
     RunningMeanStd as RunningMeanStd,
+    SequenceType as SequenceType,
+    SingletonMetaclass as SingletonMetaclass,
     deep_merge_dicts as deep_merge_dicts,
     deep_update as deep_update,
     default_get as default_get,
@@ -28,9 +40,6 @@ from .default_helper import (
     set_pkg_seed as set_pkg_seed,
     split_data_generator as split_data_generator,
     squeeze as squeeze,
-)
-from .design_helper import (
-    SingletonMetaclass as SingletonMetaclass,
 )
 from .errors import (
     ActionError as ActionError,
@@ -58,13 +67,6 @@ from .import_helper import (
     import_module as import_module,
     try_import_link as try_import_link,
     try_import_redis as try_import_redis,
-)
-from .k8s_helper import (
-    DEFAULT_K8S_COLLECTOR_PORT as DEFAULT_K8S_COLLECTOR_PORT,
-    DEFAULT_K8S_COORDINATOR_PORT as DEFAULT_K8S_COORDINATOR_PORT,
-    DEFAULT_K8S_LEARNER_PORT as DEFAULT_K8S_LEARNER_PORT,
-    exist_operator_server as exist_operator_server,
-    get_operator_server_kwargs as get_operator_server_kwargs,
 )
 from .lock_helper import (
     FcntlContext as FcntlContext,
@@ -137,11 +139,6 @@ from .segment_tree import (
     SegmentTree as SegmentTree,
     SumSegmentTree as SumSegmentTree,
 )
-from .slurm_helper import (
-    find_free_port_slurm as find_free_port_slurm,
-    node_to_host as node_to_host,
-    node_to_partition as node_to_partition,
-)
 from .system_helper import (
     PropagatingThread as PropagatingThread,
     find_free_port as find_free_port,
@@ -154,7 +151,4 @@ from .time_helper import (
     TimeWrapperTime as TimeWrapperTime,
     WatchDog as WatchDog,
     build_time_helper as build_time_helper,
-)
-from .type_helper import (
-    SequenceType as SequenceType,
 )

@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -312,3 +312,23 @@ def make_key_as_identifier(data: Mapping[str, Any]) -> dict[str, Any]:
 def remove_illegal_item(data: Mapping[str, Any]) -> dict[str, Any]:
     """A copy without the strings, which no tensor can hold."""
     return {k: v for k, v in data.items() if not isinstance(v, str | bytes)}
+
+
+class SingletonMetaclass(type):
+    """Metaclass of classes that have one instance: the first call makes it, each returns it."""
+
+    _lock = threading.RLock()
+
+    def __init__(cls, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        cls._instance: Any = None
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        with SingletonMetaclass._lock:
+            if cls._instance is None:
+                cls._instance = super().__call__(*args, **kwargs)
+            return cls._instance
+
+
+#: A list, a tuple or a named tuple, such as the shape of an observation.
+SequenceType = TypeVar("SequenceType", list, tuple, NamedTuple)  # type: ignore[type-var]

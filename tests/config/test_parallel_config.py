@@ -36,8 +36,8 @@ from ding.config.utils import (
     set_system_cfg,
 )
 from ding.utils import DEFAULT_K8S_COLLECTOR_PORT, DEFAULT_K8S_COORDINATOR_PORT
+from ding.utils.cluster_helper import expand_nodes, job_nodes
 from ding.utils.errors import ConfigError, UnknownTypeError
-from ding.utils.slurm_helper import expand_nodes, job_nodes
 
 
 @pytest.fixture

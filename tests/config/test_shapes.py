@@ -98,7 +98,7 @@ def test_runs_without_shapes():
 
 
 def test_no_environment_is_made_where_all_is_said(monkeypatch):
-    monkeypatch.setattr("ding.config.shapes.create_env_manager", None)
+    monkeypatch.setattr("ding.config.defaults.create_env_manager", None)
     compile_run_config(*configs("dqn", "CartPole-v1", obs_shape=4, action_shape=2))
 
 

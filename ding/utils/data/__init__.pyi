@@ -1,6 +1,3 @@
-from .base_dataloader import (
-    IDataLoader as IDataLoader,
-)
 from .collate_fn import (
     default_collate as default_collate,
     default_decollate as default_decollate,
@@ -9,6 +6,7 @@ from .collate_fn import (
 )
 from .dataloader import (
     AsyncDataLoader as AsyncDataLoader,
+    IDataLoader as IDataLoader,
 )
 from .dataset import (
     NaiveRLDataset as NaiveRLDataset,

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +11,24 @@ from typing import Any
 import torch
 
 from ding.utils import durations
+from ding.utils.data.collate_fn import default_collate
 from ding.utils.errors import DataError
 
-from .base_dataloader import IDataLoader
-from .collate_fn import default_collate
+
+class IDataLoader(ABC):
+    """An endless iterator of batches that has to be closed."""
+
+    @abstractmethod
+    def __next__(self) -> Any:
+        """The next batch."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator:
+        """The loader itself."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop loading; may be called more than once."""
 
 
 class AsyncDataLoader(IDataLoader):

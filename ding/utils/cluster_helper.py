@@ -1,4 +1,4 @@
-"""Questions to a Slurm cluster, and the nodes of a job."""
+"""Slurm: questions to a cluster, and the nodes of a job. Kubernetes: defaults of a run's parts."""
 
 import itertools
 import os
@@ -6,7 +6,8 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ding.utils import durations
 from ding.utils.errors import ConfigError
@@ -103,3 +104,44 @@ def _numbers(text: str) -> Iterator[str]:
             raise ConfigError(f"cannot read the range {part!r} in a list of Slurm nodes")
         for number in range(int(first), int(last) + 1):
             yield str(number).zfill(len(first))
+
+
+DEFAULT_K8S_COLLECTOR_PORT = 22270
+DEFAULT_K8S_LEARNER_PORT = 22271
+DEFAULT_K8S_AGGREGATOR_SLAVE_PORT = 22272
+DEFAULT_K8S_COORDINATOR_PORT = 22273
+DEFAULT_K8S_AGGREGATOR_MASTER_PORT = 22273
+
+DEFAULT_NAMESPACE = "default"
+DEFAULT_POD_NAME = "dijob-example-coordinator"
+DEFAULT_API_VERSION = "v1alpha1"
+
+
+def exist_operator_server() -> bool:
+    """Whether the environment names an operator server (``KUBERNETES_SERVER_URL``)."""
+    return "KUBERNETES_SERVER_URL" in os.environ
+
+
+def get_operator_server_kwargs(cfg: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments for `OperatorServer`, from the config, else the pod's environment.
+
+    Args:
+        cfg: May hold ``system_addr`` (``host[:port]``) and ``api_version``.
+
+    Raises:
+        ConfigError: Neither names the server's address.
+    """
+    address = cfg.get("system_addr") or os.environ.get("KUBERNETES_SERVER_URL")
+    if not address:
+        raise ConfigError(
+            "no operator server: set system_addr in the config or KUBERNETES_SERVER_URL"
+        )
+    host, _, port = address.partition(":")
+    return {
+        "api_version": cfg.get("api_version")
+        or os.environ.get("KUBERNETES_SERVER_API_VERSION", DEFAULT_API_VERSION),
+        "namespace": os.environ.get("KUBERNETES_POD_NAMESPACE", DEFAULT_NAMESPACE),
+        "name": os.environ.get("KUBERNETES_POD_NAME", DEFAULT_POD_NAME),
+        "host": host,
+        "port": int(port) if port else None,
+    }
