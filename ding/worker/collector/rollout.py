@@ -100,7 +100,7 @@ class Rollout:
             # Somebody has begun new episodes: what ran has no end that anybody knows.
             tally.dropped += self.drop_running() * len(self.players)
             self._resets = resets
-        step, columns = (self._act if self._rows is None else self._rows.act)(active)
+        step, columns = self._act(active) if self._rows is None else self._rows.act(active)
         env_ids = step.env_ids
         if self._log is not None:
             self._log.append(env_ids, columns)
@@ -183,7 +183,7 @@ class Rollout:
         if len(ids):
             if self._log is not None:
                 self._log.end(ids, self._of_players(tree_take(step.obs, complete)))
-            self.waiting += int(self._traj_lengths[ids].sum())
+                self.waiting += int(self._traj_lengths[ids].sum())
             self._traj_lengths[ids] = 0
         if are_long:
             self._longest = int(self._traj_lengths.max())

@@ -60,6 +60,7 @@ class SerialCollector(SerialPart, ISerialCollector):
     ) -> None:
         super().__init__(cfg, tb_logger, exp_name, instance_name or "collector")
         self._rollout: Rollout | None = None
+        self._n_sample = 0  # that its trajectories are long enough for
         self._stocks: list[SampleStock] = []
         self.reset(policy, env)
 
@@ -188,7 +189,7 @@ class SerialCollector(SerialPart, ISerialCollector):
             players = [Player(mode) for mode in self._policies]
             self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)
             self._statistics = RunStatistics.of(self._env, self._policies)
-            self._n_sample = 0  # that its trajectories are long enough for
+            self._n_sample = 0
         return self._rollout
 
     def _step(

@@ -147,9 +147,9 @@ class StepLog:
             indexed: Give both observations as `IndexedColumn`, over memory that is not written to
                 any more.
         """
-        columns = dict(self._players[player])
-        obs = columns.pop("obs")
-        columns = tree_map(lambda leaf: leaf.take(ended.cells, axis=0), columns)
+        stored = dict(self._players[player])
+        obs = stored.pop("obs")
+        columns: dict[str, Tree] = tree_map(lambda leaf: leaf.take(ended.cells, axis=0), stored)
 
         def at(cells: np.ndarray) -> Tree:
             if not indexed:

@@ -56,6 +56,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._done = False
         self._news_time = -INF
         self._predefined = INF  # episodes
+        self._statistics: RunStatistics | None = None
 
     @property
     def _player_num(self) -> int:
@@ -96,6 +97,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._tally = Tally(keep=max(asked_for, MAX_EPISODES), infos=False)
         self._began = time.monotonic()
         self._log_due = self._began + self._cfg.print_freq
+        self._step_start, self._step_count = self._began, 0
 
     def _field(self, name: str) -> Config:
         value = self._cfg.get(name)
@@ -132,7 +134,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             Player(
                 getattr(policy, f"{field}_mode") if isinstance(policy, Policy) else policy,
                 dict(setting or {}),
-                wanted=flag is None or bool(flag),
+                wanted=not self._evaluate and (flag is None or bool(flag)),
             )
             for policy, setting, flag in zip(policies, settings, flags)
         ]
@@ -150,6 +152,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             self._env_manager.reset()
         env_num = self._env_manager.env_num
         self._left = fair_shares(env_num, _eval_episodes(env_cfg, env_num))
+        self._sender = SampleSender(self._link, None)
         return INF
 
     def _prepare(self, env_cfg: Config) -> float:
@@ -160,8 +163,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             self._statistics.take_up()
         self._left = np.full(env_num, _episodes(env_cfg))
         n_sample = modes[0].get_attribute("n_sample")
-        self._sender = SampleSender(self._require_link(), n_sample)
-        self._step_start, self._step_count = time.monotonic(), 0
+        self._sender = SampleSender(self._link, n_sample)
         # As many samples a chunk as the learner would get from one call of a serial collector.
         lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
         return max(*lengths, *map(_nstep_length, modes))
@@ -171,8 +173,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
     def _step(self) -> bool:
         if time.monotonic() >= self._log_due:
             self._log()
-        if not self._evaluate:
-            self._refresh()
+        self._refresh()
         waited_for = self._rollout.waiting
         self._watch.stepping()
         is_endless = self._predefined == INF
@@ -182,10 +183,9 @@ class ZerglingParallelCollector(BaseParallelCollector):
             return False
         for episode in episodes:
             self._left[episode.env_id] -= 1
-        if not self._evaluate:
-            self._step_count += 1
-            if self._sender.add(self._rollout.waiting - waited_for):
-                self._send()
+        self._step_count += 1
+        if self._sender.add(self._rollout.waiting - waited_for):
+            self._send()
         return bool((self._left > 0).any())
 
     def _refresh(self) -> None:
@@ -231,8 +231,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return {**self._counts(), **iters, **self._news()}
 
     def _finish(self) -> None:
-        if not self._evaluate:
-            self._send()
+        self._send()
         self._done = True
         self._ended_at = time.monotonic()
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from ding.utils import durations
 from ding.utils.errors import CheckpointWriteError
@@ -85,9 +86,14 @@ class CollectTask:
             TaskClosed: It will not ask.
         """
         meta = {**self.ids, **metadata}
-        ids, size = (_text(meta[name]) for name in ("task_id", "buffer_id")), meta.get("size")
-        known_size = size if isinstance(size, int) else 0
-        report = ChunkReport(str(meta.get("data_id", "")), *ids, known_size, meta)
+        size = meta.get("size")
+        report = ChunkReport(
+            str(meta.get("data_id", "")),
+            _text(meta["task_id"]),
+            _text(meta["buffer_id"]),
+            size if isinstance(size, int) else 0,
+            meta,
+        )
         with self._changed:
             self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
             self._pending.append(report)
@@ -139,9 +145,9 @@ class CollectTask:
             else:
                 self._written += written
                 return written
-            until = time.monotonic() + durations.DISK_PAUSE
+            again = time.monotonic() + durations.DISK_PAUSE
             with self._changed:
-                self._wait("disk", lambda until=until: time.monotonic() >= until)
+                self._wait("disk", partial(_is_past, again))
 
     def _wait(self, reason: str, ready: Callable[[], bool]) -> None:
         try:
@@ -274,6 +280,10 @@ class CollectTask:
         episodes = self.collector.episode_info()
         info = {**self.collector.get_finish_info(), **self.ids, "episode_info": episodes}
         return TaskReport(self.task_id, info)
+
+
+def _is_past(moment: float) -> bool:
+    return time.monotonic() >= moment
 
 
 def _text(value: object) -> str | None:
