@@ -1,7 +1,7 @@
 """Whether actions can be taken, before they reach an environment."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,60 +14,87 @@ from ding.utils.errors import ActionError
 _FEW = 24
 _INT64 = np.dtype(np.int64)
 
-# Checks a batch [n, *action] and returns it as the environments take it.
-BatchCheck = Callable[[np.ndarray, Sequence[int]], np.ndarray]
 
+class ActionCheck:
+    """The check of actions for one space; of spaces that it does not know, none.
 
-def batch_check(space: Any) -> BatchCheck:
-    """The check of columns of actions for `space`; of spaces that it does not know, none."""
-    if isinstance(space, spaces.Discrete):
-        return _discrete_check(int(space.start), int(space.n))
-    if isinstance(space, spaces.Box):
-        return _box_check(space)
-    return lambda actions, env_ids: actions
-
-
-def check_players(space: Any, actions: PlayerActions, env_ids: Sequence[int]) -> PlayerActions:
-    """The check of a battle's actions ``[n, players, *action_shape]``.
-
-    Args:
-        space: Of one player, or of all together: the latter says nothing of a single number.
+    Whole numbers are to be in a Discrete space's range, numbers for a Box finite.
     """
-    if isinstance(space, spaces.Discrete):
-        check = batch_check(space)
-        players = range(actions.shape[1])
-        columns = [check(np.asarray(actions[:, player]), env_ids) for player in players]
-        return np.stack(columns, axis=1).view(PlayerActions)
-    if actions.dtype.kind == "f" and not np.isfinite(actions).all():
-        finite = np.isfinite(np.asarray(actions)).reshape(len(actions), -1).all(axis=1)
-        position = int(finite.argmin())
-        raise _refused(env_ids[position], np.asarray(actions[position]), "it holds NaN or infinity")
-    return actions
 
+    def __init__(self, space: Any) -> None:
+        self._space = space
+        self._is_discrete = isinstance(space, spaces.Discrete)
+        self._is_box = isinstance(space, spaces.Box)
+        if self._is_discrete:  # Python's numbers are quicker than those of the space
+            self._start, self._end = int(space.start), int(space.start + space.n)
 
-def check_one(space: Any, env_id: int, action: Any) -> None:
-    """Refuse one action that is out of a Discrete space's range, or NaN in a Box.
+    def batch(self, actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
+        """Columns ``[n, *action_shape]``, or ``PlayerActions``, as environments take them.
 
-    A list holds one action per player.
+        Raises:
+            ActionError: Names the first environment that cannot take its action.
+        """
+        axes = 2 if isinstance(actions, PlayerActions) else 1
+        if self._is_discrete:
+            # More numbers than that: environments of several agents may say the space of one.
+            if actions.ndim > axes and actions.size == math.prod(actions.shape[:axes]):
+                actions = actions.reshape(actions.shape[:axes])
+            self._refuse_bad(actions, env_ids)
+            return actions if actions.dtype is _INT64 else actions.astype(np.int64)
+        if self._is_box:
+            shape = self._space.shape
+            # The space of a battle may be that of all players together.
+            if axes == 1 and actions.shape[1:] != shape:
+                if actions.size != len(actions) * math.prod(shape):
+                    raise ActionError(
+                        f"actions of shape {actions.shape} came; {(len(actions), *shape)} was "
+                        f"expected: the action space is {self._space}"
+                    )
+                actions = actions.reshape(len(actions), *shape)
+            self._refuse_bad(actions, env_ids)
+            # A copy: an environment that clips in place must not change what the caller trains on.
+            return actions.copy()
+        return actions
 
-    Raises:
-        ActionError: Names the environment.
-    """
-    if isinstance(space, spaces.Discrete):
-        if isinstance(action, list) and len(action) > 1:
-            for of_player in action:
-                check_one(space, env_id, of_player)
+    def one(self, env_id: int, action: Any) -> None:
+        """The action of one environment; a list holds one per player.
+
+        Raises:
+            ActionError: The environment cannot take it.
+        """
+        if self._is_discrete or self._is_box:
+            parts = action if isinstance(action, list) else [action]
+            numbers = np.concatenate([np.ravel(part) for part in parts] or [[]])
+            self._refuse_bad(numbers[None], [env_id])
+
+    def _refuse_bad(self, actions: np.ndarray, env_ids: Sequence[int]) -> None:
+        kind = actions.dtype.kind
+        if self._is_discrete:
+            if kind not in "iub":
+                reason = f"{actions.dtype} is no whole number, which {self._space} asks for"
+                raise _refused(env_ids[0], actions[0], reason)
+            if self._all_in_range(actions):
+                return
+            bad, reason = (actions < self._start) | (actions >= self._end), f"not in {self._space}"
+        elif kind == "f" and not np.isfinite(actions).all():
+            bad, reason = ~np.isfinite(actions), "it holds NaN or infinity"
+        else:
             return
-        value = np.asarray(action)
-        # Several numbers: of an environment's agents, whose space it says.
-        if value.size == 0 or value.dtype.kind not in "iub":
-            raise _refused(env_id, action, f"expected a whole number, for {space}")
-        if ((value < space.start) | (value >= space.start + space.n)).any():
-            raise _refused(env_id, action, f"it is not in {space}")
-    elif isinstance(space, spaces.Box):
-        value = np.asarray(action)
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            raise _refused(env_id, action, "it holds NaN or infinity")
+        position = int(np.asarray(bad).reshape(len(actions), -1).any(axis=1).argmax())
+        raise _refused(env_ids[position], np.asarray(actions)[position], reason)
+
+    def _all_in_range(self, actions: np.ndarray) -> bool:
+        if actions.size <= _FEW:
+            values = actions.tolist() if actions.ndim == 1 else actions.ravel().tolist()
+            return self._start <= min(values) and max(values) < self._end
+        # Seen as unsigned, what is below the start is far beyond the end: one comparison.
+        whole = actions if actions.dtype is _INT64 else actions.astype(np.int64)
+        shifted = (whole - self._start if self._start else whole).view(np.uint64)
+        return bool(np.maximum.reduce(shifted, axis=None) < self._end - self._start)
+
+
+def _refused(env_id: int, action: Any, reason: str) -> ActionError:
+    return ActionError(f"env {env_id} cannot take action {action!r}: {reason}", int(env_id))
 
 
 def each_action(actions: Any) -> list[Any]:
@@ -88,61 +115,3 @@ def each_action(actions: Any) -> list[Any]:
 def _numbers(actions: np.ndarray) -> np.ndarray:
     vectors = actions[..., None]
     return vectors.view(WholeAction) if vectors.dtype.kind in "iu" else vectors
-
-
-def _discrete_check(start: int, count: int) -> BatchCheck:
-    def check(actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
-        if actions.dtype.kind not in "iub":
-            raise ActionError(
-                f"actions of dtype {actions.dtype} came, whole numbers were expected: "
-                f"the action space is Discrete({count}, start={start})"
-            )
-        shape = actions.shape
-        if len(shape) > 1 and actions.size != len(actions):
-            # Environments of several agents often say the space of one of them.
-            agents = np.repeat(env_ids, math.prod(shape[1:])).tolist()
-            return check(actions.reshape(-1), agents).reshape(shape)
-        if len(shape) > 1:
-            actions = actions.reshape(-1)
-        whole = actions if actions.dtype is _INT64 else actions.astype(np.int64)
-        if len(whole) <= _FEW:
-            values = whole.tolist()
-            if start <= min(values) and max(values) < start + count:
-                return whole
-        # Seen as unsigned, what is below the start is far beyond the end: one comparison.
-        shifted = (whole - start if start else whole).view(np.uint64)
-        if np.maximum.reduce(shifted) >= count:
-            position = int((shifted >= count).argmax())
-            raise _refused(
-                env_ids[position],
-                actions[position],
-                f"it is not in Discrete({count}, start={start})",
-            )
-        return whole
-
-    return check
-
-
-def _box_check(space: spaces.Box) -> BatchCheck:
-    shape, size = space.shape, math.prod(space.shape)
-
-    def check(actions: np.ndarray, env_ids: Sequence[int]) -> np.ndarray:
-        if actions.shape[1:] != shape:
-            if actions.size != len(actions) * size:
-                raise ActionError(
-                    f"actions of shape {actions.shape} came; {(len(actions), *shape)} was "
-                    f"expected: the action space is {space}"
-                )
-            actions = actions.reshape(len(actions), *shape)
-        if actions.dtype.kind == "f" and not np.isfinite(actions).all():
-            finite = np.isfinite(actions).reshape(len(actions), -1).all(axis=1)
-            position = int(finite.argmin())
-            raise _refused(env_ids[position], actions[position], "it holds NaN or infinity")
-        # A copy: an environment that clips in place must not change what the caller trains on.
-        return actions.copy()
-
-    return check
-
-
-def _refused(env_id: int, action: Any, reason: str) -> ActionError:
-    return ActionError(f"env {env_id} cannot take action {action!r}: {reason}", int(env_id))

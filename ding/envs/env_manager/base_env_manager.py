@@ -9,7 +9,7 @@ from easydict import EasyDict
 
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
-from ding.envs.env_manager._action_check import batch_check, check_one, check_players
+from ding.envs.env_manager._action_check import ActionCheck
 from ding.envs.env_manager._env_types import EnvState, GroupSpec, close_quietly
 from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
@@ -20,7 +20,7 @@ from ding.envs.env_manager._settings import (
 )
 from ding.envs.env_manager._steps import check_step, timesteps
 from ding.envs.env_manager._timeout import timeout_wrapper
-from ding.envs.vector_step import PlayerActions, VectorStep
+from ding.envs.vector_step import VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.class_config import class_config
 from ding.utils.errors import DataError, EnvError
@@ -95,7 +95,7 @@ class BaseEnvManager(EnvRequests):
         self._runner = None
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
-        self._check_actions: Callable | None = None
+        self._known_check: ActionCheck | None = None
         self._step_count = 0
         #: How often `reset` was called; whoever follows episodes sees that they were cut short.
         self.reset_count = 0
@@ -169,7 +169,7 @@ class BaseEnvManager(EnvRequests):
         if self._env_ref is not None:
             ref, self._env_ref = self._env_ref, None
             close_quietly(ref, "env_ref")
-        self._normalises = self._check_actions = None
+        self._normalises = self._known_check = None
 
     @property
     def closed(self) -> bool:
@@ -226,12 +226,8 @@ class BaseEnvManager(EnvRequests):
             self._require_ready(ids)
         if len(actions) != len(ids):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
-        if isinstance(actions, PlayerActions):
-            actions = check_players(self.action_space, actions, ids)
-        elif ids:
-            if self._check_actions is None:
-                self._check_actions = batch_check(self.action_space)
-            actions = self._check_actions(np.asarray(actions), ids)
+        if ids:
+            actions = self._action_check.batch(np.asanyarray(actions), ids)
         self._step_count += 1
         step, _ = runner.step(ids, actions, want_rows=False)
         return check_step(step, runner.store, self._step_count)
@@ -266,9 +262,9 @@ class BaseEnvManager(EnvRequests):
             return {}
         ids = sorted(actions)
         self._require_ready(ids)
-        space = self.action_space
+        check = self._action_check
         for env_id in ids:
-            check_one(space, env_id, actions[env_id])
+            check.one(env_id, actions[env_id])
         self._step_count += 1
         step, rows = runner.step(ids, [actions[env_id] for env_id in ids], want_rows=True)
         return timesteps(check_step(step, runner.store, self._step_count), rows)
@@ -282,6 +278,12 @@ class BaseEnvManager(EnvRequests):
         return self._runner is not None and self._runner.states[env_id] == EnvState.DONE
 
     # ---- inside -------------------------------------------------------------------------------
+
+    @property
+    def _action_check(self) -> ActionCheck:
+        if self._known_check is None:
+            self._known_check = ActionCheck(self.action_space)
+        return self._known_check
 
     def _require_ready(self, ids: Any) -> None:
         runner, given = self._launched(), list(ids)
