@@ -61,7 +61,6 @@ class EnvGroup:
         self.has_process = False
         self.before_reset: Callable[[], None] | None = None
         self._env_fns = spec.env_fns
-        self._reset_fns: dict[int, Callable] = {}
         self._steps: dict[int, Callable[[Any], tuple]] = {}  # as of the last reset
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
@@ -309,7 +308,6 @@ class EnvGroup:
         for env_id in list(self.envs):
             self._close_env(env_id)
         self._steps.clear()
-        self._reset_fns.clear()
 
     # ---- inside -------------------------------------------------------------------------------
 
@@ -324,7 +322,6 @@ class EnvGroup:
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
         self._is_plain = all(offers(env, "plain_step") for env in self.envs.values())
-        self._reset_fns[env_id] = timeout_wrapper(env.reset, self.settings.reset_timeout)
         self.states[env_id] = EnvState.DONE if self._has_played(env_id) else EnvState.INIT
 
     def _close_env(self, env_id: int) -> None:
@@ -361,7 +358,8 @@ class EnvGroup:
         if self.before_reset is not None:
             self.before_reset()
         self._returns[env_id] = 0.0
-        env, reset = self.envs[env_id], self._reset_fns[env_id]
+        env = self.envs[env_id]
+        reset = timeout_wrapper(env.reset, self.settings.reset_timeout)
         is_wrapper = isinstance(env, DingEnvWrapper)
         if is_wrapper:
             env.build()

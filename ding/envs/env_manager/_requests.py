@@ -3,13 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from easydict import EasyDict
 
 from ding.envs.env_manager._env_types import PER_EPISODE, Seed, env_error, find_space
 from ding.envs.env_manager._runner import EnvRunner
-from ding.envs.env_manager._settings import fn_name, named_method_names, replay_paths, seeds_by_id
+from ding.envs.env_manager._settings import by_env_id, fn_name
 from ding.envs.running_statistics import Statistics, merged
+from ding.envs.seeds import env_seeds
 from ding.utils.errors import DataError, EnvError
+
+_METHODS = (
+    *("reset", "step", "seed", "close", "render"),
+    *("enable_save_replay", "enable_save_figure", "reward_shaping", "random_action"),
+)
 
 
 class EnvRequests:
@@ -51,8 +58,12 @@ class EnvRequests:
             dynamic_seed: Whether every episode has another seed; ``None`` leaves it to the
                 environment.
         """
-        by_id = seeds_by_id(seed, self._env_num, dynamic_seed)
-        self._set_seeds({i: (s, dynamic_seed) for i, s in by_id.items()})
+        if isinstance(seed, int | np.integer):
+            # Fixed seeds are others than those that episodes vary.
+            role = "fixed" if dynamic_seed is False else "varied"
+            seed = env_seeds(int(seed), role, self._env_num)
+        by_id = by_env_id(seed, self._env_num, "seed")
+        self._set_seeds({i: (int(own), dynamic_seed) for i, own in by_id.items()})
 
     def number_starts(self) -> None:
         """Let fixed seeds (``dynamic_seed=False``) fix a list of episodes, rather than one.
@@ -107,7 +118,8 @@ class EnvRequests:
         Args:
             replay_path: A folder, or one per environment.
         """
-        self._env_replay_path.update(replay_paths(replay_path, self._env_num))
+        paths = [replay_path] * self._env_num if isinstance(replay_path, str) else replay_path
+        self._env_replay_path.update(by_env_id(paths, self._env_num, "replay path"))
         self._ask_all("save_replays", self._env_replay_path)
 
     def enable_save_figure(self, env_id: int, figure_path: str) -> None:
@@ -147,7 +159,7 @@ class EnvRequests:
     @property
     def method_name_list(self) -> list[str]:
         """The methods of environments that the manager calls."""
-        return named_method_names(self._cfg)
+        return list(self._cfg.get("method_name_list", _METHODS))
 
     def state_dict(self) -> dict[str, Any]:
         """Seeds, episode counts and the environments' own states; not episodes in flight."""

@@ -7,7 +7,6 @@ import numpy as np
 from easydict import EasyDict
 
 from ding.envs.env_manager._env_types import GroupSettings
-from ding.envs.seeds import env_seeds
 from ding.utils.errors import ConfigError
 
 _LIMITS = ("step_timeout", "reset_timeout")
@@ -51,74 +50,35 @@ def group_settings(cfg: Mapping[str, Any]) -> GroupSettings:
     return GroupSettings(**given)
 
 
-def spread(reset_param: Mapping[int, Any] | None, env_num: int) -> dict[int, dict | None]:
-    """Reset arguments by env id; of all environments if there are none.
-
-    Raises:
-        ConfigError: An id that no environment has.
-    """
-    if reset_param is None:
-        return dict.fromkeys(range(env_num))
-    for env_id in reset_param:
-        _require_id(env_id, env_num, "reset_param")
-    return {int(env_id): param for env_id, param in reset_param.items()}
-
-
-def seeds_by_id(seed: Any, env_num: int, dynamic: bool | None = None) -> dict[int, int]:
-    """One seed per environment from a number, a list or a dict.
+def by_env_id(given: Any, env_num: int, name: str) -> dict[int, Any]:
+    """What a caller gave for each environment, or for some of them by id.
 
     Args:
-        dynamic: Fixed seeds (``False``) of a number are others than those that episodes vary.
+        given: A sequence with one item for each, or a dict by env id.
+        name: Of the argument.
 
     Raises:
-        ConfigError: A list of another length, an id that no environment has, or no number.
+        ConfigError: It is neither, has another length, or names an environment that is not there.
     """
-    if isinstance(seed, int | np.integer):
-        role = "fixed" if dynamic is False else "varied"
-        return dict(enumerate(env_seeds(int(seed), role, env_num)))
-    if isinstance(seed, Mapping):
-        for env_id in seed:
-            _require_id(env_id, env_num, "seed")
-        return {int(env_id): int(value) for env_id, value in seed.items()}
-    if isinstance(seed, list | tuple | np.ndarray):
-        if len(seed) != env_num:
-            raise ConfigError(f"{len(seed)} seeds came for {env_num} environments")
-        return {env_id: int(value) for env_id, value in enumerate(seed)}
-    raise ConfigError(f"seed is {seed!r}; expected a number, a list or a dict by env id")
-
-
-def replay_paths(path: Sequence[str] | str, env_num: int) -> dict[int, str]:
-    """A folder per environment.
-
-    Raises:
-        ConfigError: A list of another length.
-    """
-    paths = [path] * env_num if isinstance(path, str) else list(path)
-    if len(paths) != env_num:
-        raise ConfigError(f"{len(paths)} replay paths came for {env_num} environments")
-    return dict(enumerate(paths))
-
-
-def named_method_names(cfg: Mapping[str, Any]) -> list[str]:
-    """The methods of environments that managers call."""
-    default = (
-        *("reset", "step", "seed", "close", "render"),
-        *("enable_save_replay", "enable_save_figure", "reward_shaping", "random_action"),
-    )
-    return list(cfg.get("method_name_list", default))
+    if isinstance(given, Mapping):
+        for env_id in given:
+            if not isinstance(env_id, int | np.integer) or not 0 <= env_id < env_num:
+                raise ConfigError(
+                    f"{name} is for environment {env_id!r}; there are environments 0 to "
+                    f"{env_num - 1}"
+                )
+        return {int(env_id): value for env_id, value in given.items()}
+    if not isinstance(given, list | tuple | np.ndarray):
+        raise ConfigError(f"{name} is {given!r}; expected a list, or a dict by env id")
+    if len(given) != env_num:
+        raise ConfigError(f"{len(given)} {name}s came for {env_num} environments")
+    return dict(enumerate(given))
 
 
 def fn_name(fn: Callable) -> str:
     """What messages call a function that makes an environment."""
     inner = getattr(fn, "func", fn)  # functools.partial
     return getattr(inner, "__name__", type(inner).__name__)
-
-
-def _require_id(env_id: Any, env_num: int, where: str) -> None:
-    if not isinstance(env_id, int | np.integer) or not 0 <= env_id < env_num:
-        raise ConfigError(
-            f"{where} names environment {env_id!r}; there are environments 0 to {env_num - 1}"
-        )
 
 
 def _require_number(cfg: Mapping[str, Any], key: str, least: float) -> None:

@@ -13,11 +13,7 @@ from ding.envs.env_manager._action_check import ActionCheck
 from ding.envs.env_manager._env_types import EnvState, GroupSpec, close_quietly
 from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
-from ding.envs.env_manager._settings import (
-    group_settings,
-    merged_config,
-    spread,
-)
+from ding.envs.env_manager._settings import by_env_id, group_settings, merged_config
 from ding.envs.env_manager._steps import check_step, timesteps
 from ding.envs.env_manager._timeout import timeout_wrapper
 from ding.envs.vector_step import VectorStep
@@ -95,7 +91,7 @@ class BaseEnvManager(EnvRequests):
         self._runner = None
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
-        self._known_check: ActionCheck | None = None
+        self._action_check = ActionCheck(None)
         self._step_count = 0
         #: How often `reset` was called; whoever follows episodes sees that they were cut short.
         self.reset_count = 0
@@ -126,6 +122,7 @@ class BaseEnvManager(EnvRequests):
     def _start(self, runner: EnvRunner) -> None:
         self._runner = runner
         self._spaces.update(runner.start())
+        self._action_check = ActionCheck(self.action_space)
 
     def _make_runner(self) -> EnvRunner:
         """What runs the environments until the manager is closed."""
@@ -150,7 +147,9 @@ class BaseEnvManager(EnvRequests):
         runner = self._launched()
         self.reset_count += 1
         try:
-            runner.restart(spread(reset_param, self._env_num), recount=reset_param is None)
+            params = dict.fromkeys(range(self._env_num)) if reset_param is None else reset_param
+            params = by_env_id(params, self._env_num, "reset_param")
+            runner.restart(params, recount=reset_param is None)
         finally:
             runner.note_ready()
 
@@ -169,7 +168,7 @@ class BaseEnvManager(EnvRequests):
         if self._env_ref is not None:
             ref, self._env_ref = self._env_ref, None
             close_quietly(ref, "env_ref")
-        self._normalises = self._known_check = None
+        self._normalises = None
 
     @property
     def closed(self) -> bool:
@@ -278,12 +277,6 @@ class BaseEnvManager(EnvRequests):
         return self._runner is not None and self._runner.states[env_id] == EnvState.DONE
 
     # ---- inside -------------------------------------------------------------------------------
-
-    @property
-    def _action_check(self) -> ActionCheck:
-        if self._known_check is None:
-            self._known_check = ActionCheck(self.action_space)
-        return self._known_check
 
     def _require_ready(self, ids: Any) -> None:
         runner, given = self._launched(), list(ids)
