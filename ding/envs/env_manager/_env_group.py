@@ -321,7 +321,7 @@ class EnvGroup:
             self.states[env_id] = EnvState.ERROR
             raise env_error(env_id, fn_name(fn), "could not be made", error) from error
         self.envs[env_id] = env
-        self._is_plain = all(offers(env, "plain_step") for env in self.envs.values())
+        self._is_plain = all(offers(env, "plain_step", "step") for env in self.envs.values())
         self.states[env_id] = EnvState.DONE if self._has_played(env_id) else EnvState.INIT
 
     def _close_env(self, env_id: int) -> None:

@@ -101,13 +101,13 @@ def is_abnormal(info: Any) -> bool:
     return any(bool(part.get("abnormal", False)) for part in info)
 
 
-def offers(env: Any, name: str) -> bool:
-    """Whether `env` has a quicker way than ``step``, and no ``step`` was written over that."""
-    scopes = [vars(env)] if hasattr(env, "__dict__") else []
-    for scope in (*scopes, *map(vars, type(env).__mro__)):
-        if name in scope:
+def offers(owner: Any, quick: str, *plain: str) -> bool:
+    """Whether `owner` has a quick way, and no class below wrote over one of the plain ways only."""
+    scopes = [vars(owner)] if hasattr(owner, "__dict__") else []
+    for scope in (*scopes, *map(vars, type(owner).__mro__)):
+        if quick in scope:
             return True
-        if "step" in scope:
+        if not scope.keys().isdisjoint(plain):
             break
     return False
 

@@ -133,6 +133,11 @@ def autoreset_mode(venv: VectorEnv) -> str:
     return mode if isinstance(mode, str) else getattr(mode, "name", NEXT_STEP)
 
 
+def numbers_starts(seeds: Mapping[int, Seed]) -> bool:
+    """Whether each episode is seeded by its number."""
+    return any(dynamic == PER_EPISODE for _, dynamic in seeds.values())
+
+
 class NativeRunner(VectorRunner):
     """Passes whole batches to a vector environment, which resets its members itself.
 
@@ -170,13 +175,9 @@ class NativeRunner(VectorRunner):
         self._seed_is_due = 0 in self._seeds
         if self._seed_is_due:
             self.venv.single_action_space.seed(self._seeds[0][0])
-        if self._numbers_starts:
+        if numbers_starts(self._seeds):
             member_seeds = [self._seeds[i][0] for i in range(self.env_num)]
             self.venv.member_seeds = member_seeds  # type: ignore[attr-defined]
-
-    @property
-    def _numbers_starts(self) -> bool:
-        return any(dynamic == PER_EPISODE for _, dynamic in self._seeds.values())
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "native": self.venv.np_random.bit_generator.state}
@@ -194,7 +195,7 @@ class NativeRunner(VectorRunner):
                 f"env {min(params)} cannot be reset alone: this vector env resets its members "
                 "itself; reset() all, or set env.manager.native=False"
             )
-        is_due = self._seed_is_due or (recount and self._numbers_starts)
+        is_due = self._seed_is_due or (recount and numbers_starts(self._seeds))
         seed = self._seeds[0][0] if is_due else None
         self._seed_is_due = False
         options = next((param for param in params.values() if param), None)

@@ -10,7 +10,7 @@ from easydict import EasyDict
 from ding.envs.env.base_env import BaseEnvTimestep
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._action_check import ActionCheck
-from ding.envs.env_manager._env_types import EnvState, GroupSpec, close_quietly
+from ding.envs.env_manager._env_types import EnvState, GroupSpec, close_quietly, offers
 from ding.envs.env_manager._requests import EnvRequests
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
 from ding.envs.env_manager._settings import by_env_id, group_settings, merged_config
@@ -62,17 +62,8 @@ class BaseEnvManager(EnvRequests):
         "reset_timeout": None,
         "retry_waiting_time": 0.1,
     }
-    _columns_fit_rows = True
     #: Whether a step answers for just those environments that it was given actions for.
     in_lockstep = True
-
-    def __init_subclass__(cls, columns_fit_rows: bool = False, **kwargs: Any) -> None:
-        # A subclass that changes what a step does, but only in the dict API, must not be
-        # bypassed by callers that prefer columns.
-        super().__init_subclass__(**kwargs)
-        own = vars(cls)
-        if not columns_fit_rows and ("step" in own or "ready_obs" in own):
-            cls._columns_fit_rows = "step_columns" in own
 
     @classmethod
     def default_config(cls) -> EasyDict:
@@ -188,7 +179,7 @@ class BaseEnvManager(EnvRequests):
         They can if observations are arrays of one shape, or nested dicts of such, and no subclass
         changed the dict API alone.
         """
-        if not self._columns_fit_rows or not {"step", "ready_obs"}.isdisjoint(vars(self)):
+        if not offers(self, "step_columns", "step", "ready_obs"):
             return False
         if self._runner is not None and self._runner.store is not None:
             return self._runner.store.layout is not None
@@ -306,8 +297,10 @@ class BaseEnvManager(EnvRequests):
         return runner
 
 
-class StackedEnvManager(BaseEnvManager, columns_fit_rows=True):
+class StackedEnvManager(BaseEnvManager):
     """The dict API of the second version: stacked observations, and lists of timesteps."""
+
+    step_columns = BaseEnvManager.step_columns  # they fit what is overridden here
 
     @property
     def ready_obs(self) -> np.ndarray:  # type: ignore[override]
@@ -350,7 +343,7 @@ class StackedEnvManager(BaseEnvManager, columns_fit_rows=True):
 
 
 @ENV_MANAGER_REGISTRY.register("base_v2")
-class BaseEnvManagerV2(StackedEnvManager, columns_fit_rows=True):
+class BaseEnvManagerV2(StackedEnvManager):
     """The base manager with stacked observations and lists of timesteps."""
 
 

@@ -21,7 +21,7 @@ __all__ = ["PoolEnvManager"]
 
 
 @ENV_MANAGER_REGISTRY.register("env_pool")
-class PoolEnvManager(BaseEnvManager, columns_fit_rows=True):
+class PoolEnvManager(BaseEnvManager):
     """Steps environments of ``envpool``, which is not installed with this package.
 
     A step returns when `batch_size` environments have answered, which need not be those that got

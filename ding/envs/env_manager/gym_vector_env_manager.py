@@ -5,11 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium
+from gymnasium.vector import VectorEnv
 
 from ding.envs.env.base_env import BaseEnv
 from ding.envs.env.ding_env_wrapper import DingEnvWrapper
-from ding.envs.env_manager._env_types import PER_EPISODE, Seed
-from ding.envs.env_manager._native_runner import NativeRunner, PromptCartPole, native_vector_env
+from ding.envs.env_manager._env_types import Seed
+from ding.envs.env_manager._native_runner import (
+    NativeRunner,
+    PromptCartPole,
+    native_vector_env,
+    numbers_starts,
+)
 from ding.envs.env_manager._runner import EnvRunner, LocalRunner
 from ding.envs.env_manager._settings import fn_name
 from ding.envs.env_manager.base_env_manager import BaseEnvManager
@@ -20,7 +26,7 @@ __all__ = ["GymVectorEnvManager"]
 
 
 @ENV_MANAGER_REGISTRY.register("gym_vector")
-class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
+class GymVectorEnvManager(BaseEnvManager):
     """Passes whole batches to gymnasium's own vector version of an environment.
 
     If the environment is not named by its id, or has no such version, single environments are
@@ -52,29 +58,28 @@ class GymVectorEnvManager(BaseEnvManager, columns_fit_rows=True):
         return self._runner is None or self._runner.steps_all
 
     def _set_seeds(self, seeds: Mapping[int, Seed]) -> None:
-        native = isinstance(self._runner, NativeRunner)
-        if native and _numbers_starts(seeds) and not self._takes_numbers():
-            # Native environments but one cannot seed each episode of a member.
-            self._seeds.update(seeds)
-            self._launched().stop(wait=True)
+        self._seeds.update(seeds)
+        if isinstance(self._runner, NativeRunner) and not self._suits(self._runner.venv):
+            self._runner.stop(wait=True)
             self._start(self._single_runner())
-            return
-        super()._set_seeds(seeds)
+        else:
+            super()._set_seeds(seeds)
 
-    def _takes_numbers(self) -> bool:
-        return isinstance(getattr(self._runner, "venv", None), PromptCartPole)
+    def _suits(self, venv: VectorEnv) -> bool:
+        # Native environments but one cannot seed each episode of a member.
+        return isinstance(venv, PromptCartPole) or not numbers_starts(self._seeds)
 
     def _make_runner(self) -> EnvRunner:
-        cfg = self._cfg
-        named = (cfg.env_id, dict(cfg.kwargs)) if cfg.env_id else None
-        if cfg.native:
-            if named is None and hasattr(self.env_ref, "vector_spec"):
-                named = self.env_ref.vector_spec()
-            venv = native_vector_env(named[0], self._env_num, named[1]) if named else None
-            if isinstance(venv, PromptCartPole) or (venv and not _numbers_starts(self._seeds)):
-                return NativeRunner(venv, self._settings, self._seeds)
-            if venv is not None:
-                venv.close()
+        cfg, named = self._cfg, None
+        if cfg.native and cfg.env_id:
+            named = cfg.env_id, dict(cfg.kwargs)
+        elif cfg.native and hasattr(self.env_ref, "vector_spec"):
+            named = self.env_ref.vector_spec()
+        venv = None if named is None else native_vector_env(named[0], self._env_num, named[1])
+        if venv is not None and self._suits(venv):
+            return NativeRunner(venv, self._settings, self._seeds)
+        if venv is not None:
+            venv.close()
         return self._single_runner()
 
     def _single_runner(self) -> EnvRunner:
@@ -97,7 +102,3 @@ class _BaseEnvFn:
         env = self.fn()
         plain = isinstance(env, gymnasium.Env) and not isinstance(env, BaseEnv)
         return DingEnvWrapper(env) if plain else env
-
-
-def _numbers_starts(seeds: Mapping[int, Seed]) -> bool:
-    return any(dynamic == PER_EPISODE for _, dynamic in seeds.values())

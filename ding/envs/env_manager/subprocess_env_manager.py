@@ -32,7 +32,7 @@ def is_abnormal_timestep(timestep: Any) -> bool:
 
 
 @ENV_MANAGER_REGISTRY.register("async_subprocess")
-class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
+class AsyncSubprocessEnvManager(BaseEnvManager):
     """Steps environments in worker processes and returns when enough of them have answered.
 
     A step takes actions for the environments that wait for one and returns those that have
@@ -58,6 +58,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
     """
 
     in_lockstep = False
+    step_columns = BaseEnvManager.step_columns  # they fit what is overridden here
     config: dict[str, Any] = {
         **BaseEnvManager.config,
         "shared_memory": True,
@@ -178,7 +179,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager, columns_fit_rows=True):
 
 
 @ENV_MANAGER_REGISTRY.register("subprocess")
-class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True):
+class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
     """Steps environments in worker processes and waits for all of them.
 
     By default there are as many workers as the process has cores, each with its share of the
@@ -199,9 +200,7 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager, columns_fit_rows=True)
 
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
-class SubprocessEnvManagerV2(  # type: ignore[misc]
-    StackedEnvManager, SyncSubprocessEnvManager, columns_fit_rows=True
-):
+class SubprocessEnvManagerV2(StackedEnvManager, SyncSubprocessEnvManager):  # type: ignore[misc]
     """The synchronous manager with stacked observations and lists of timesteps."""
 
 
