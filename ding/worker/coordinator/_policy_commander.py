@@ -1,6 +1,8 @@
 """What commanders share that train policies: tasks of learners and collectors, evaluations."""
 
 import math
+import threading
+import time
 import uuid
 from abc import abstractmethod
 from dataclasses import asdict, replace
@@ -8,8 +10,10 @@ from dataclasses import asdict, replace
 from ding.envs import env_seeds
 from ding.utils import durations
 from ding.utils.default_helper import first_goal
+from ding.worker.coordinator._base_commander import BaseCommander, commander_section
 from ding.worker.coordinator._commander_tasks import (
     OpenTask,
+    TaskSpace,
     Trainee,
     collector_task,
     command_settings,
@@ -19,21 +23,22 @@ from ding.worker.coordinator._commander_tasks import (
     write_scalars,
 )
 from ding.worker.coordinator._types import Config, StateDict
-from ding.worker.coordinator.base_parallel_commander import TaskCommander
 from ding.worker.coordinator.reported_values import as_count, mean_return
 from ding.worker.tasks import (
+    CollectorCounts,
     CollectorInfo,
     CollectorReport,
     CollectorTask,
     FailedTask,
     LearnerInfo,
+    LearnerNews,
     LearnerTask,
 )
 
 _LAST_EVAL_TRIES = 3
 
 
-class PolicyCommander(TaskCommander):
+class PolicyCommander(BaseCommander):
     """Base of commanders that train: one learner per trainee, many collectors.
 
     Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
@@ -48,15 +53,29 @@ class PolicyCommander(TaskCommander):
 
     Args:
         cfg: The main config.
+
+    Attributes:
+        clock: Tells the time, in seconds.
     """
 
-    config: StateDict = dict(eval_share=0.0, greedy_share=0.0)
+    config: StateDict = dict(
+        collector_task_space=1,
+        learner_task_space=1,
+        eval_interval=60,
+        eval_share=0.0,
+        greedy_share=0.0,
+    )
     #: Whether the first task of a collector is an evaluation.
     _begins_with_eval = False
 
     def __init__(self, cfg: Config) -> None:
-        super().__init__(cfg)
-        self._setting = command_settings(cfg)
+        self._cfg = cfg
+        self._own = commander_section(cfg, type(self))
+        self._lock = threading.RLock()
+        self.clock = time.monotonic
+        self._collectors = TaskSpace[OpenTask]("collector_task", self._own.collector_task_space)
+        self._learners = TaskSpace[Trainee]("learner_task", self._own.learner_task_space)
+        self._setting = command_settings(cfg) if section(cfg, "policy").get("type") else None
         self._run_id = uuid.uuid4().hex[:8]
         self._stop_value = float(first_goal(section(cfg, "env").get("stop_value", math.inf)))
         self._train_iterations = float(
@@ -108,6 +127,13 @@ class PolicyCommander(TaskCommander):
                 self._let_go(trainee)
             return buffer_id
 
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
+        """Take in what a learner reports: ``learner_step``."""
+        with self._lock:
+            trainee = self._learners.opened.get(task_id)
+            if trainee is not None:
+                trainee.trained(info)
+
     def notify_fail_learner_task(self, task: FailedTask) -> None:
         """Its policy waits for another learner, which goes on where this one was."""
         with self._lock:
@@ -130,21 +156,36 @@ class PolicyCommander(TaskCommander):
                 job = self._make_job(is_eval=False)
             job.since, job.is_last = self.clock(), self._is_trained_out
             job.is_greedy = not job.is_eval and self._wants_greedy(job.trainee)
-            facts = {**job.trainee.facts(), "greedy": job.is_greedy}
             task_id = self._collectors.open(job)
-            return collector_task(
-                self._cfg,
-                task_id,
-                job.trainee.buffer_id,
-                **{
-                    "collect_setting": self._setting[job.is_eval](facts),
-                    "eval_flag": job.is_eval,
-                    "policy_update_path": job.trainee.policy_id,
-                    "env": task_env(self._cfg, job.is_eval),
-                    "seed": self._task_seed(job.is_eval),
-                    **job.settings,
-                },
-            )
+            settings = self._task_settings(job)
+            return collector_task(self._cfg, task_id, job.trainee.buffer_id, **settings)
+
+    def _task_settings(self, job: OpenTask) -> dict[str, object]:
+        """What a collector's task says of its own."""
+        settings: dict[str, object] = {
+            "eval_flag": job.is_eval,
+            "policy_update_path": job.trainee.policy_id,
+            "env": task_env(self._cfg, job.is_eval),
+            "seed": self._task_seed(job.is_eval),
+        }
+        if self._setting is not None:
+            facts = {**job.trainee.facts(), "greedy": job.is_greedy}
+            settings["collect_setting"] = self._setting[job.is_eval](facts)
+        return {**settings, **job.settings}
+
+    def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
+        with self._lock:
+            job = self._collectors.opened.get(task_id)
+            if job is not None:
+                job.count(info.get("cur_step"))
+
+    def increase_collector_task_space(self) -> None:
+        with self._lock:
+            self._collectors.increase()
+
+    def decrease_collector_task_space(self) -> None:
+        with self._lock:
+            self._collectors.decrease()
 
     def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is over.
@@ -192,7 +233,9 @@ class PolicyCommander(TaskCommander):
             jobs = {key: job for key, job in self._collectors.opened.items() if not job.is_eval}
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
-        return self._has_old_settings(job)
+        is_endless = not section(self._cfg, "env").get("collector_episode_num")
+        is_old = self.clock() - job.since >= self._own.eval_interval
+        return self._setting is not None and is_endless and is_old
 
     def _wants_greedy(self, trainee: Trainee) -> bool:
         """Whether the next of its collectors is one that explores little."""
@@ -267,7 +310,6 @@ class PolicyCommander(TaskCommander):
     def _new_trainee(self) -> Trainee | None:
         """Whom the next learner trains; None if there is nobody."""
 
-    @abstractmethod
     def _let_go(self, trainee: Trainee) -> None:
         """The learner of a trainee was stopped before its training was over."""
 

@@ -1,0 +1,119 @@
+"""What a commander is, and its settings."""
+
+from abc import ABC, abstractmethod
+
+from easydict import EasyDict
+
+from ding.utils import deep_merge_dicts
+from ding.utils.class_config import Configurable
+from ding.utils.errors import ConfigError
+from ding.utils.log_writer import ScalarWriter
+from ding.worker.coordinator._commander_tasks import section
+from ding.worker.coordinator._types import Config, StateDict
+from ding.worker.tasks import (
+    CollectorCounts,
+    CollectorInfo,
+    CollectorReport,
+    CollectorTask,
+    FailedTask,
+    LearnerInfo,
+    LearnerNews,
+    LearnerTask,
+)
+
+
+class BaseCommander(Configurable, ABC):
+    """Makes tasks, and is told how they went. Safe to use from several threads.
+
+    What is not abstract here does nothing: a commander defines what it wants to know.
+
+    Attributes:
+        tb_logger: Where scalars go, if anywhere.
+        converged_reason: Why training may stop because its goal is reached.
+        finished_reason: Why it stops without.
+    """
+
+    tb_logger: ScalarWriter | None = None
+    converged_reason: str | None = None
+    finished_reason: str | None = None
+
+    # ------------------------------------------------------------------ collectors
+
+    @abstractmethod
+    def get_collector_task(self) -> CollectorTask | None:
+        """A task for a collector that is idle now, or None."""
+
+    def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
+        """Whether a collector's task is to be closed, by the progress that it reports."""
+        return bool(info.get("collector_done", False))
+
+    def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
+        """Take in the progress of a collector."""
+
+    def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool | None:
+        """Take in a collector's report; whether training has converged with it."""
+        return False
+
+    def notify_fail_collector_task(self, task: FailedTask) -> None:
+        """A task failed, or nobody took it."""
+
+    def increase_collector_task_space(self) -> None:
+        """There is a collector more than the config has."""
+
+    def decrease_collector_task_space(self) -> None:
+        """One of those beyond the config has left."""
+
+    # ------------------------------------------------------------------ learners
+
+    def get_learner_task(self) -> LearnerTask | None:
+        """A task for a learner that is idle now, or None."""
+        return None
+
+    def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
+        """Take in what a learner reports."""
+
+    def judge_learner_finish(self, task_id: str, info: LearnerInfo) -> bool:
+        """Whether a learner's task is to be closed, by the progress that it reports."""
+        return bool(info.get("learner_done", False))
+
+    def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str | None:
+        """Take in a learner's report; returns the id of the buffer that is not needed any more."""
+        return None
+
+    def notify_fail_learner_task(self, task: FailedTask) -> None:
+        """A task failed, or nobody took it."""
+
+    # ------------------------------------------------------------------ the run
+
+    def weights_files(self) -> list[str]:
+        """Names under ``path_policy`` that belong to this run."""
+        return []
+
+    def state_dict(self) -> StateDict:
+        """What another commander needs to go on as this one would; plain data."""
+        return {}
+
+    def load_state_dict(self, state_dict: StateDict) -> None:
+        """Go on from a `state_dict`; no task is open then."""
+
+
+def commander_section(cfg: Config, cls: type[BaseCommander]) -> EasyDict:
+    """A commander's own settings, completed.
+
+    Args:
+        cfg: The main config (``policy.other.commander``), or these settings alone.
+
+    Raises:
+        ConfigError: A number of tasks or seconds that cannot be.
+    """
+    merged = EasyDict(deep_merge_dicts(cls.default_config(), dict(own_section(cfg))))
+    for key in ("collector_task_space", "learner_task_space", "eval_interval"):
+        value = merged.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise ConfigError(f"policy.other.commander.{key} is {value!r}; expected a number >= 0")
+    return merged
+
+
+def own_section(cfg: Config) -> Config:
+    """A commander's settings in the main config, or all that are given."""
+    return section(cfg, "policy", "other", "commander") or cfg
