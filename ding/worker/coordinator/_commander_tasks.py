@@ -4,7 +4,7 @@ import copy
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
 import torch
@@ -143,6 +143,11 @@ class Trainee:
     def facts(self) -> dict[str, int]:
         """What settings depend on."""
         return {"learner_step": self.learner_step, "envstep": self.envstep}
+
+    def with_own_buffer(self) -> "Trainee":
+        """The same policy with a buffer of its own: the one that it had is closed."""
+        of = f"buffer_{self.player_id}" if self.player_id else "buffer"
+        return replace(self, buffer_id=f"{of}_{uuid.uuid4().hex[:8]}")
 
     def trained(self, info: LearnerInfo) -> None:
         """A learner tells of its training."""

@@ -5,7 +5,7 @@ import threading
 import time
 import uuid
 from abc import abstractmethod
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from ding.envs import env_seeds
 from ding.utils import durations
@@ -356,9 +356,3 @@ class PolicyCommander(BaseCommander):
             self._learners.opened.clear()
             self._collectors.opened.clear()
             self._learners.issued, self._collectors.issued = state_dict["issued"]
-
-
-def renewed_buffer(trainee: Trainee) -> Trainee:
-    """The same policy with a buffer of its own: the one that it had is closed."""
-    of = f"buffer_{trainee.player_id}" if trainee.player_id else "buffer"
-    return replace(trainee, buffer_id=f"{of}_{uuid.uuid4().hex[:8]}")

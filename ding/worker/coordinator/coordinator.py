@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import threading
+from functools import partial
 
 from easydict import EasyDict
 
@@ -19,7 +20,7 @@ from ding.worker.collector.comm.base_comm_collector import samples_of_comm_type
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.messages import Kind
 from ding.worker.replay_buffer.rate_limiter import SampleRatio, sample_ratio
-from ding.worker.seams import Engine
+from ding.worker.seams import Engine, SampleStore
 
 from ._types import Config, StateDict
 from .base_parallel_commander import create_parallel_commander
@@ -96,31 +97,16 @@ class Coordinator(RunEvents, Configurable):
         given = cfg["system"]["coordinator"]
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
         self._resume = given.get("resume", cfg.get("resume_coordinator"))
-        commander = create_parallel_commander(self._main)
-        if run_log is not None:
-            commander.tb_logger = run_log.writer
         self._exp_name = str(self._main.get("exp_name", "default_experiment"))
-        run = Run(
-            self._exp_name,
-            commander,
-            RunView(console, _logger),
-            Callbacks() if callbacks is None else callbacks,
-            run_log,
-        )
+        commander, view = create_parallel_commander(self._main), RunView(console, _logger)
+        run = Run(self._exp_name, commander, view, callbacks or Callbacks(), run_log)
         system = {**cfg["system"], "coordinator": self._cfg}
         if engine is None:
             engine = flask_fs_engine(system, self._exp_name)
-        samples = samples_of_comm_type(cfg["system"]) or engine.samples
-        space, writer = SpaceQuota(int(self._cfg.path_data_limit)), run_log and run_log.writer
-        ratio, at_learner = self._sample_ratio(), self._cfg.buffer == "learner"
-
-        def make(buffer_cfg: Config, name: str) -> ChunkBuffer:
-            exp_name = self._exp_name
-            return ChunkBuffer(
-                buffer_cfg, samples, space, exp_name, name, writer, ratio, at_learner
-            )
-
-        buffers = RunBuffers(make, samples)
+        buffers = self._make_buffers(
+            samples_of_comm_type(cfg["system"]) or engine.samples,
+            None if run_log is None else run_log.writer,
+        )
         files = RunFiles(engine.artifacts, engine.weights, engine.marks, run.warn)
         super().__init__(run, buffers, files, int(self._cfg.max_task_retry))
         self._state = CoordinatorState(
@@ -141,6 +127,18 @@ class Coordinator(RunEvents, Configurable):
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
         self._closed = False
+
+    def _make_buffers(self, store: SampleStore | None, writer: object) -> RunBuffers:
+        make = partial(
+            ChunkBuffer,
+            store=store,
+            space=SpaceQuota(int(self._cfg.path_data_limit)),
+            exp_name=self._exp_name,
+            tb_logger=writer,
+            ratio=self._sample_ratio(),
+            at_learner=self._cfg.buffer == "learner",
+        )
+        return RunBuffers(make, store)
 
     def _sample_ratio(self) -> SampleRatio | None:
         cfg = self._cfg

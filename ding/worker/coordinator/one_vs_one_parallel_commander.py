@@ -11,7 +11,7 @@ from ding.league.jobs import LeagueJob
 from ding.utils import COMMANDER_REGISTRY
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
 from ding.worker.coordinator._commander_tasks import OpenTask, Trainee, section, task_env
-from ding.worker.coordinator._policy_commander import PolicyCommander, renewed_buffer
+from ding.worker.coordinator._policy_commander import PolicyCommander
 from ding.worker.coordinator._types import Config, StateDict
 from ding.worker.tasks import CollectorReport, CollectorTask, LearnerNews
 
@@ -52,7 +52,7 @@ class OneVsOneCommander(PolicyCommander):
         for player in players:
             # Runs may share the folder.
             player.checkpoint_path += f".{self._run_id}"
-            self._waiting.append(renewed_buffer(_trainee(player)))
+            self._waiting.append(_trainee(player).with_own_buffer())
 
     @property
     def league(self) -> BaseLeague:
@@ -103,7 +103,7 @@ class OneVsOneCommander(PolicyCommander):
             super().load_state_dict(state_dict)
             begun = {trainee.player_id for trainee in self._current}
             self._waiting += [
-                renewed_buffer(_trainee(player))
+                _trainee(player).with_own_buffer()
                 for player in self._league.active_players
                 if player.player_id not in begun
             ]
@@ -114,7 +114,7 @@ class OneVsOneCommander(PolicyCommander):
 
     def _let_go(self, trainee: Trainee) -> None:
         self._current.remove(trainee)
-        self._waiting.append(renewed_buffer(trainee))
+        self._waiting.append(trainee.with_own_buffer())
 
     def _make_job(self, is_eval: bool) -> OpenTask:
         unfinished = [t for t in self._current if t.learner_step < self._train_iterations]

@@ -32,7 +32,7 @@ class Run:
         commander: Decides which tasks there are.
         view: Shows what happens.
         callbacks: Are told of it, and may end the run.
-        log: Where episodes are written.
+        log: Where episodes are written, and the commander's scalars.
 
     Attributes:
         verdict: How it ended; ``None`` while it goes on.
@@ -53,6 +53,8 @@ class Run:
     ) -> None:
         self.exp_name, self.commander, self.view = exp_name, commander, view
         self.callbacks, self.log = callbacks, log
+        if log is not None:
+            commander.tb_logger = log.writer
         self.verdict: Ending | None = None
         self.table, self.facts = TaskTable(), RunFacts()
         self.commander_lock = threading.RLock()

@@ -13,11 +13,11 @@ class RunBuffers:
     """One buffer for each id that learners' tasks name. Threads may share it.
 
     Args:
-        make: Makes a `ChunkBuffer` of a config and a name.
+        make: Makes a `ChunkBuffer` of its config and its ``name``.
         store: Where collectors put samples; ``None``: not where the coordinator can see it.
     """
 
-    def __init__(self, make: Callable[[Config, str], ChunkBuffer], store: SampleStore | None):
+    def __init__(self, make: Callable[..., ChunkBuffer], store: SampleStore | None):
         self._make, self._store = make, store
         self._buffers: dict[str, ChunkBuffer] = {}
         self._cfgs: dict[str, Json] = {}
@@ -33,7 +33,7 @@ class RunBuffers:
         if buffer_id in self._buffers:
             return
         self._cfgs[buffer_id] = _plain(cfg)
-        self._buffers[buffer_id] = self._make(cfg, buffer_id)
+        self._buffers[buffer_id] = self._make(cfg, name=buffer_id)
 
     def close(self, buffer_id: str | None = None) -> None:
         """Close a buffer, or all of them, and remove their files."""
