@@ -175,7 +175,8 @@ def returns(
         raise ConfigError(f"x is {x!r}, expected {_or(tuple(_AXIS_TITLES))}")
     roots = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
     groups: dict[str, list[tuple[Run, np.ndarray]]] = {}
-    for run in _runs_in(roots):
+    found = {run.folder: run for root in roots for run in RunList(os.fspath(root)).all()}
+    for run in found.values():
         points = _points(run.folder, x)
         if len(points):
             groups.setdefault(run.group, []).append((run, points))
@@ -235,15 +236,6 @@ def _curve(name: str, members: list[tuple[Run, np.ndarray]]) -> ReturnCurve:
         last=np.array([points[-LAST:, 1].mean() for _, points in members]),
         best=np.array([points[:, 1].max() for _, points in members]),
     )
-
-
-def _runs_in(roots: Sequence[str | os.PathLike]) -> Iterator[Run]:
-    seen = set()
-    for root in roots:
-        for run in RunList(os.fspath(root)).all():
-            if run.folder not in seen:
-                seen.add(run.folder)
-                yield run
 
 
 def _points(folder: str, x: Axis) -> np.ndarray:

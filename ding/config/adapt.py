@@ -40,12 +40,9 @@ _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_
 
 def twins_of(path: str) -> list[str]:
     """Other places of what stands at a path; those of types are in ``create_config``."""
-    pairs = [*TWINS, *((f"create_config.{n}.type", f"{p}.type") for n, p in _places() if p)]
+    places = ((name, place) for name, (_, place) in PARALLEL_COMPONENTS.items() if place)
+    pairs = [*TWINS, *((f"create_config.{n}.type", f"{p}.type") for n, p in places)]
     return [two for one, two in pairs if one == path] + [one for one, two in pairs if two == path]
-
-
-def _places() -> list[tuple[str, str]]:
-    return [(name, place) for name, (_, place) in PARALLEL_COMPONENTS.items()]
 
 
 def settle_twins(cfg: EasyDict, user: Mapping[str, Any], notes: Notes) -> None:

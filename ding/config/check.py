@@ -152,18 +152,15 @@ class KeyChecker:
             elif key not in known:
                 self._report_unknown(key, path, where, known, user)
             elif isinstance(known[key], Mapping):
-                self._check_section(user[key], known[key], where)
-            elif _is_whole_float(user[key]) and is_int(known[key]):
+                if not isinstance(user[key], Mapping):
+                    self._problems.add(f"{where} must be a dict, got {_show(user[key])}")
+                elif known[key]:
+                    self._check(user[key], known[key], where)
+            elif isinstance(user[key], float) and user[key].is_integer() and is_int(known[key]):
                 user[key] = int(user[key])
             else:
                 fraction = is_int(known[key]) and where not in self._counts
                 self._check_value(user[key], float(known[key]) if fraction else known[key], where)
-
-    def _check_section(self, value: Any, known: Mapping[str, Any], where: str) -> None:
-        if not isinstance(value, Mapping):
-            self._problems.add(f"{where} must be a dict, got {_show(value)}")
-        elif known:
-            self._check(value, known, where)
 
     def _check_value(self, value: Any, default: Any, where: str) -> None:
         if not _fits(value, default):
@@ -243,10 +240,6 @@ def is_int(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     return is_int(value) or isinstance(value, float | np.floating)
-
-
-def _is_whole_float(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
 
 
 def _is_int_list(value: Any) -> bool:

@@ -93,9 +93,9 @@ def complete_system(
     engine = known["engine"] = engine_keys(system)
     user = EasyDict(copy.deepcopy(dict(system)))
     checked = {"system_config": user}
-    KeyChecker(
-        {"system_config": known}, _open_paths(), problems, notes, strict, counts=COUNTS
-    ).check(checked)
+    opened = {"system_config.coordinator.operator_server"}
+    checker = KeyChecker({"system_config": known}, opened, problems, notes, strict, counts=COUNTS)
+    checker.check(checked)
     problems.raise_if_any()
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
@@ -107,10 +107,6 @@ def complete_system(
     _check_sample_ratio(merged.coordinator, main, problems)
     problems.raise_if_any()
     return merged
-
-
-def _open_paths() -> set[str]:
-    return {"system_config.coordinator.operator_server"}
 
 
 def _check_ranges(system: Mapping[str, Any], problems: Problems) -> None:

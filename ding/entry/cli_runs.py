@@ -118,7 +118,11 @@ def read_configs(path: str, with_system: bool = False) -> _Configs:
     """
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     read = read_config_with_system if with_system else read_config
-    return [_plain_dict(part, path) for part in read(path)]
+    configs = read(path)
+    for config in configs:
+        if not isinstance(config, dict):
+            raise ConfigError(f"{path}: its configs must be dicts, got {config!r}")
+    return [plain(config) for config in configs]
 
 
 def rename(configs: _Configs, exp_name: str) -> None:
@@ -127,12 +131,6 @@ def rename(configs: _Configs, exp_name: str) -> None:
     for system in systems:
         move_folders(system, main.get("exp_name") or "", exp_name)
     main["exp_name"] = exp_name
-
-
-def _plain_dict(config: Any, path: str) -> dict[str, Any]:
-    if not isinstance(config, dict):
-        raise ConfigError(f"{path}: its configs must be dicts, got {config!r}")
-    return plain(config)
 
 
 def _suiting_mode(main: dict[str, Any], create: dict[str, Any]) -> str:
@@ -157,14 +155,11 @@ def _set_start(configs: _Configs, config: str | None, load_path: str | None, res
         # The run's own state, not what it began with.
         hook["load_ckpt_before_run"] = ""
         folder = os.path.dirname(os.path.abspath(config)) if config else ""
-        if os.path.isdir(os.path.join(folder, "ckpt")) and not _is_folder(main, folder):
+        is_own = os.path.abspath(main.get("exp_name") or "") == folder
+        if os.path.isdir(os.path.join(folder, "ckpt")) and not is_own:
             rename(configs, folder)  # started from somewhere else
     if load_path:
         hook["load_ckpt_before_run"] = load_path
-
-
-def _is_folder(main: dict[str, Any], folder: str) -> bool:
-    return os.path.abspath(main.get("exp_name") or "") == folder
 
 
 def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> None:

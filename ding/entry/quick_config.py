@@ -60,15 +60,12 @@ def quick_config(env_id: str, policy: str) -> tuple[dict[str, Any], dict[str, An
         policy_cfg["model"]["action_space"] = policy_cfg["action_space"]
     if isinstance(action_space, spaces.Box):
         env_cfg["act_scale"] = True
-    main = dict(exp_name=f"exp/{_file_name(env_id)}_{policy}", env=env_cfg, policy=policy_cfg)
+    file_name = "".join(c if c.isalnum() or c in "-_." else "_" for c in env_id)
+    main = dict(exp_name=f"exp/{file_name}_{policy}", env=env_cfg, policy=policy_cfg)
     create = dict(
         env=dict(type="gymnasium"), env_manager=dict(type="base"), policy=dict(type=policy)
     )
     return main, create
-
-
-def _file_name(env_id: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in env_id)
 
 
 _VALUE_BASED: dict[str, Any] = dict(

@@ -138,7 +138,9 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
         changed = _changes(state["config"], _config_facts(parts.cfg))
         parts.learner.policy.load_state_dict(state["policy"])
         keep_configured(parts.policy, parts.built_options, state["optimizer_options"])
-        with _rows_in(journal, parts.replay_buffer):
+        buffer = parts.replay_buffer
+        rings = isinstance(buffer, RingBuffer)
+        with buffer.rows_in(journal) if rings else contextlib.nullcontext():
             for name, part in _stateful(parts).items():
                 part.load_state_dict(state[name])
         rng = state["rng"]
@@ -149,10 +151,6 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
     # Last: building and loading the parts may have drawn from the generators.
     _set_rng_state(rng)
     return changed
-
-
-def _rows_in(journal: RowJournal, buffer: Any) -> contextlib.AbstractContextManager[None]:
-    return buffer.rows_in(journal) if isinstance(buffer, RingBuffer) else contextlib.nullcontext()
 
 
 def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:

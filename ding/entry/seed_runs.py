@@ -76,7 +76,7 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
         The exit status: that of the first run that failed.
     """
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
-    rest = _without(args, _OWN_OPTIONS)
+    rest = list(_without(iter(args), _OWN_OPTIONS))
     commands = Commands(jobs)
 
     def train(seed: int) -> int:
@@ -113,7 +113,7 @@ class Commands:
         self._env = {"OMP_NUM_THREADS": str(threads), **os.environ, "DING_CONSOLE": "quiet"}
 
     def __enter__(self) -> "Commands":
-        self._before = signal.signal(signal.SIGTERM, _raise_exit)
+        self._before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -156,30 +156,18 @@ def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None
             return process.wait(_LOOK)
         except subprocess.TimeoutExpired:
             if is_enough():
-                process.terminate()
-                return _ended(process)
-    return process.wait()  # as long as the run takes
-
-
-def _ended(process: subprocess.Popen[bytes]) -> int:
-    """The status of a run that was told to end; one that does not, by itself, is killed."""
-    try:
+                break
+    else:
+        return process.wait()  # as long as the run takes
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
         return process.wait(_END)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
+    process.kill()
+    return process.wait()
 
 
-def _raise_exit(*_: object) -> None:
-    sys.exit(128 + signal.SIGTERM)
-
-
-def _without(args: Sequence[str], options: Sequence[str]) -> list[str]:
+def _without(args: Iterator[str], options: Sequence[str]) -> Iterator[str]:
     """A command line without options that take a value."""
-    return list(_kept(iter(args), options))
-
-
-def _kept(args: Iterator[str], options: Sequence[str]) -> Iterator[str]:
     for arg in args:
         if arg in options:
             next(args, None)

@@ -378,7 +378,11 @@ class SerialRun:
         Returns:
             What is to be printed of it.
         """
-        facts = self._facts()
+        facts = {
+            "best_return": _number(self._parts.evaluator.best),
+            "envstep": self._parts.collector.envstep,
+            "train_iter": self._parts.learner.train_iter,
+        }
         self._log.finish(ending.status, ending.reason, **facts)
         problem = self._callbacks.finished(ending, facts["best_return"])
         if problem:
@@ -387,13 +391,6 @@ class SerialRun:
         self.report = self._report(ending)
         self._watch.enter("close", self.report)
         return self.report
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "best_return": _number(self._parts.evaluator.best),
-            "envstep": self._parts.collector.envstep,
-            "train_iter": self._parts.learner.train_iter,
-        }
 
     def _verdict(self) -> Ending:
         parts = self._parts
@@ -413,16 +410,12 @@ class SerialRun:
 
     def _report(self, ending: Ending) -> str:
         parts = self._parts
-        limits = "" if self._limit_reached else self._limit_options()
-        report = EndReport(
-            parts.cfg.exp_name, parts.cfg.seed, parts.mode, given=parts.given, limits=limits
-        )
+        limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
+        left = {} if self._limit_reached else limits
+        options = "".join(f" {name} {value:.0f}" for name, value in left.items() if value < 1e10)
+        report = EndReport(parts.cfg.exp_name, parts.cfg.seed, parts.mode, parts.given, options)
         verdict = report.verdict(ending, _number(parts.evaluator.best))
         return "\n".join([verdict, *report.next_steps(ending)])
-
-    def _limit_options(self) -> str:
-        limits = {"--train-iter": self._max_train_iter, "--env-step": self._max_env_step}
-        return "".join(f" {name} {value:.0f}" for name, value in limits.items() if value < 1e10)
 
 
 def _failed_by(error: Exception) -> Ending:

@@ -154,7 +154,7 @@ def _train(
         hopeless = bool(trial.should_prune())
         return hopeless
 
-    settings = [word for key, value in values.items() for word in ("--set", _setting(key, value))]
+    settings = [word for key, value in values.items() for word in ("--set", f"{key}={value!r}")]
     status, output = commands.run([*args, *settings], is_hopeless)
     value = last_returns(run)
     told = ", ".join(f"{key}={value}" for key, value in values.items())
@@ -195,7 +195,3 @@ def _suggest(trial: Any, key: str, entry: Any) -> Any:
     if isinstance(low, int) and isinstance(high, int):
         return trial.suggest_int(key, low, high, log=log, step=1 if step is None else int(step))
     return trial.suggest_float(key, low, high, log=log, step=step)
-
-
-def _setting(key: str, value: Any) -> str:
-    return f"{key}={value!r}"

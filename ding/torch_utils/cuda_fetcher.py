@@ -66,26 +66,23 @@ class CudaFetcher:
 
     def _fetch(self) -> None:
         try:
-            self._fetch_all()
+            stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
+            for batch in self._source:
+                with torch.cuda.stream(stream):
+                    moved = map_leaves(self._move, batch)
+                if stream is not None:
+                    stream.synchronize()
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._ready) < self._room or self._stopped)
+                    if self._stopped:
+                        return
+                    self._ready.append(moved)
+                    self._changed.notify_all()
         except BaseException as error:  # thread edge: __next__ reports it
             self._error = error
         finally:
             with self._changed:
                 self._ended = True
-                self._changed.notify_all()
-
-    def _fetch_all(self) -> None:
-        stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
-        for batch in self._source:
-            with torch.cuda.stream(stream):
-                moved = map_leaves(self._move, batch)
-            if stream is not None:
-                stream.synchronize()
-            with self._changed:
-                self._changed.wait_for(lambda: len(self._ready) < self._room or self._stopped)
-                if self._stopped:
-                    return
-                self._ready.append(moved)
                 self._changed.notify_all()
 
     def _move(self, leaf: Any) -> Any:

@@ -89,7 +89,7 @@ def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Any]) -> lis
     own = {"facts": facts, "numpy": [n for n, leaf in tensors.items() if type(leaf) is np.ndarray]}
     layout = tuple((name, kind, array.shape) for name, (kind, array) in arrays.items())
     head = _head(layout, json.dumps(own))
-    blocks = [_raw(arrays[name][1]) for name in _order(layout)]
+    blocks = [arrays[name][1].reshape(-1).view(np.uint8) for name in _order(layout)]
     end = _MAGIC + _checksum([np.frombuffer(head, np.uint8), *blocks])
     return [head, *(block.data for block in blocks), end]
 
@@ -181,11 +181,6 @@ def _order(layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> list[str]:
     # The widest first, and the largest of them: those start at a multiple of their own width.
     entries = sorted(layout, key=lambda e: (-_width(e[1]), -math.prod(e[2])))
     return [name for name, *_ in entries]
-
-
-def _raw(array: np.ndarray) -> np.ndarray:
-    """The bytes of an array in one piece."""
-    return array.reshape(-1).view(np.uint8)
 
 
 def _checksum(blocks: Iterable[np.ndarray]) -> bytes:

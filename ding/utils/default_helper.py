@@ -41,14 +41,16 @@ def lists_to_dicts(data: Sequence[Any], recursive: bool = False) -> Any:
         raise ValueError("lists_to_dicts needs at least one row")
     first = data[0]
     if isinstance(first, Mapping):
-        return {k: _column([row[k] for row in data], recursive) for k in first}
+        columns = {k: [row[k] for row in data] for k in first}
+        if not recursive:
+            return columns
+        return {
+            k: lists_to_dicts(c, True) if isinstance(c[0], Mapping) else c
+            for k, c in columns.items()
+        }
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*[list(column) for column in zip(*data)])
     raise TypeError(f"rows must be dicts or namedtuples, got {type(first).__name__}")
-
-
-def _column(values: list[Any], recursive: bool) -> Any:
-    return lists_to_dicts(values, True) if recursive and isinstance(values[0], Mapping) else values
 
 
 def dicts_to_lists(data: Mapping[Any, list[Any]]) -> list[Mapping[Any, Any]]:

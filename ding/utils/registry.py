@@ -136,7 +136,7 @@ class Registry(dict):
     def _add(self, name: str | None, obj: Callable, force_overwrite: bool) -> Callable:
         name = obj.__name__ if name is None else name
         origin = _calling_place()
-        if name in self._lazy and _is_within(origin.module, self._lazy[name]):
+        if name in self._lazy and f"{origin.module}.".startswith(f"{self._lazy[name]}."):
             if name in self._replaced:
                 return obj  # the user's type came first and was told to replace this one
         elif (
@@ -185,7 +185,3 @@ def _calling_place() -> _Origin:
     while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
     return _Origin(frame.f_globals.get("__name__", ""), frame.f_code.co_filename, frame.f_lineno)
-
-
-def _is_within(module: str, package: str) -> bool:
-    return module == package or module.startswith(package + ".")

@@ -115,7 +115,8 @@ class LoggedModel(Generic[_TimeObjectType]):
     def _range_values_of(self, name: str) -> Callable[..., list[Window]]:
         def range_values(mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE) -> list[Window]:
             now = self.fixed_time()
-            zero = _zero(mode, self._init_time, now)
+            zeros = {TimeMode.ABSOLUTE: 0, TimeMode.RELATIVE_CURRENT_TIME: now}
+            zero = zeros.get(mode, self._init_time)
             begin = max(now - self.expire, self._init_time)
             history = self._data[name].history()
             ends = [when for when, _ in history[1:]] + [now]
@@ -134,9 +135,3 @@ def _declared(model: type) -> list[str]:
             if isinstance(item, LoggedValue):
                 names[name] = None
     return list(names)
-
-
-def _zero(mode: TimeMode, init_time: float, now: float) -> float:
-    if mode is TimeMode.ABSOLUTE:
-        return 0
-    return now if mode is TimeMode.RELATIVE_CURRENT_TIME else init_time
