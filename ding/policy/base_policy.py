@@ -7,7 +7,8 @@ slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts 
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from typing import Any, cast
 
 import numpy as np
@@ -102,6 +103,8 @@ class Policy(RowAdapter, NetworkOwner):
     #: Policy outputs, beside the action, that are part of each transition.
     _transition_outputs: tuple[str, ...] = ()
 
+    #: Keys, below ``policy``, that must not be set for it, with what to do instead.
+    _refused: Mapping[str, str] = {}
     #: Keys, below ``policy``, that configs for it may hold and that have no effect on it.
     _silent_keys: tuple[str, ...] = ()
     #: Those that may be of another kind than their default.
@@ -126,6 +129,7 @@ class Policy(RowAdapter, NetworkOwner):
         enable_field: list[str] | None = None,
     ) -> None:
         self._cfg = cfg
+        self._refuse_settings()
         self._on_policy = cfg.on_policy
         self._enable_field = self._check_fields(enable_field)
         self._rank = get_rank() if cfg.get("multi_gpu", False) else 0
@@ -152,6 +156,15 @@ class Policy(RowAdapter, NetworkOwner):
                 getattr(self, f"_init_{name}")()
         if "learn" in self._enable_field and cfg.learn.get("compile", False):
             self._compile(cfg.learn.compile)
+
+    def _refuse_settings(self) -> None:
+        for key, instead in self._refused.items():
+            *sections, name = key.split(".")
+            value = reduce(getitem, sections, self._cfg).get(name)
+            if value:
+                raise ConfigError(
+                    f"policy.{key}={value!r}: {type(self).__name__} does not have it; {instead}"
+                )
 
     def _check_fields(self, enable_field: Sequence[str] | None) -> frozenset[str]:
         if enable_field is None:

@@ -20,7 +20,7 @@ from ding.rl_utils._log_prob import log_prob
 from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 
 _LOSSES: dict[str, Callable[..., Tensor]] = {
     "l1_loss": F.l1_loss,
@@ -125,11 +125,7 @@ class BehaviourCloningPolicy(ActingPolicy):
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
-        if self._cfg.loss_type is not None and self._cfg.loss_type not in _LOSSES:
-            raise ConfigError(
-                f"policy.loss_type is {self._cfg.loss_type!r}; expected one of {[*_LOSSES]}, or "
-                "None"
-            )
+        check_one_of("policy.loss_type", self._cfg.loss_type, (None, *_LOSSES))
         self._priority_IS_weight = self._cfg.get("priority_IS_weight", False)
         self._optimizer = self._build_optimizer(cfg)
 

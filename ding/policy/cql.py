@@ -30,6 +30,7 @@ class CQLPolicy(SACPolicy):
 
     paper = "Kumar et al. 2020"
     actions = ("continuous",)
+    _refused = {"multi_agent": "it is for one agent"}
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="cql",
@@ -56,8 +57,6 @@ class CQLPolicy(SACPolicy):
         cfg = self._cfg.learn
         if cfg.num_actions < 1:
             raise ConfigError(f"policy.learn.num_actions is {cfg.num_actions}; expected at least 1")
-        if self._cfg.multi_agent:
-            raise ConfigError(f"{type(self).__name__} is for one agent: set multi_agent to False")
         self._entropy_in_targets = cfg.with_q_entropy
         if cfg.with_lagrange:
             # The logarithm of what the penalty is multiplied by.

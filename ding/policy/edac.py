@@ -10,7 +10,6 @@ from ding.policy.networks import GAUSSIAN_PAIR, actor_and_q_critic
 from ding.policy.sac import SACPolicy
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
-from ding.utils.errors import ConfigError
 
 
 @POLICY_REGISTRY.register("edac")
@@ -32,6 +31,7 @@ class EDACPolicy(SACPolicy):
         *("learn.learning_rate_value", "learn.min_q_weight"),
     )
 
+    _refused = {"multi_agent": "it is for one agent"}
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="edac",
@@ -52,8 +52,6 @@ class EDACPolicy(SACPolicy):
 
     def _init_learn(self) -> None:
         super()._init_learn()
-        if self._cfg.multi_agent:
-            raise ConfigError("EDACPolicy is for one agent: set multi_agent to False")
         self._eta = self._cfg.learn.eta
         self._entropy_in_targets = self._cfg.learn.with_q_entropy
 

@@ -39,6 +39,7 @@ class HAPPOPolicy(PPOPolicy):
         learn=dict(critic_learning_rate=None),
     )
     _action_spaces = PolicyGradient._action_spaces
+    _refused = {**PPOPolicy._refused, "learn.kl_beta": "remove the key"}
     _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
     _learned = {**PPOPolicy._learned, "rounds": "_rounds"}
     _model: Any
@@ -48,10 +49,6 @@ class HAPPOPolicy(PPOPolicy):
     _network = _team_network = "havac"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.learn.kl_beta > 0:
-            raise ConfigError(
-                "policy.learn.kl_beta: happo keeps to no pretrained policy; remove the key"
-            )
         told, known = cfg.agent_num, cfg.model.get("agent_num")
         if told is not None and model is None:
             if known not in (None, told):

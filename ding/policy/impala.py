@@ -15,7 +15,7 @@ from ding.rl_utils import (
 from ding.rl_utils._log_prob import split_like
 from ding.torch_utils import Adam, RMSprop
 from ding.utils import POLICY_REGISTRY
-from ding.utils.errors import ConfigError
+from ding.utils.errors import check_one_of
 
 _OPTIMIZERS = {"adam": Adam, "rmsprop": RMSprop}
 
@@ -89,10 +89,7 @@ class IMPALAPolicy(UnrolledPolicy):
     def _init_learn(self) -> None:
         cfg = self._cfg.learn
         self._use_priority()
-        if cfg.optim not in _OPTIMIZERS:
-            raise ConfigError(
-                f"policy.learn.optim is {cfg.optim!r}; expected one of {[*_OPTIMIZERS]}"
-            )
+        check_one_of("policy.learn.optim", cfg.optim, _OPTIMIZERS)
         self._optimizer = _OPTIMIZERS[cfg.optim](
             self._model.parameters(),
             lr=cfg.learning_rate,

@@ -33,6 +33,7 @@ class IQLPolicy(QActorCritic):
         )
     }
 
+    _refused = {"multi_agent": "it is for one agent"}
     pipeline = "serial_offline"
     config: dict[str, Any] = dict(
         type="iql",
@@ -64,8 +65,6 @@ class IQLPolicy(QActorCritic):
         self._tau, self._beta = self._cfg.learn.tau, self._cfg.learn.beta
         if not 0 < self._tau < 1:
             raise ConfigError(f"policy.learn.tau is {self._tau}; expected 0 < tau < 1")
-        if self._cfg.multi_agent:
-            raise ConfigError("IQLPolicy is for one agent: set multi_agent to False")
 
     def _next_value(self, batch: Batch) -> Tensor:
         return self._model(batch["next_obs"], mode="compute_value")["v_value"]

@@ -9,7 +9,6 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
-from easydict import EasyDict
 
 from ding.data import Columns, tree_join, tree_take
 from ding.policy._auxiliary_memory import AuxiliaryMemory
@@ -22,7 +21,6 @@ from ding.rl_utils import ppo_value_data, ppo_value_error
 from ding.rl_utils._log_prob import kl, split_like
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
-from ding.utils.errors import ConfigError
 
 
 class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
@@ -61,12 +59,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     _network = "ppg"
     _logged: tuple[str, ...] = ("actor_loss", "aux_value_loss", "clone_loss", "aux_critic_loss")
 
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.priority:
-            raise ConfigError("policy.priority=True: PPG does not have it; remove the key")
-        if cfg.multi_agent:
-            raise ConfigError("policy.multi_agent=True: PPG has no network of agents; use ppo")
-        return super()._create_model(cfg, model)
+    _refused = {"priority": "remove the key", "multi_agent": "use ppo"}
 
     def _init_learn(self) -> None:
         cfg = self._cfg.learn

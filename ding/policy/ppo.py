@@ -1,6 +1,7 @@
 """Proximal policy optimisation (Schulman et al. 2017) on the data of the current policy."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
     paper = "Schulman et al. 2017"
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     networks = stochastic_actor("discrete", "continuous", "hybrid")
+    _refused: Mapping[str, str] = {"nstep_return": "remove the key"}
     config: dict[str, Any] = dict(
         nstep_return=False,
         transition_with_policy_data=True,
@@ -39,8 +41,6 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
     )
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.nstep_return:
-            raise ConfigError("policy.nstep_return=True: PPO does not have it; remove the key")
         if cfg.multi_agent and cfg.action_space == "hybrid":
             raise ConfigError(
                 "policy.multi_agent=True with policy.action_space='hybrid': agents have discrete "
@@ -59,6 +59,7 @@ class _ClippedActorCritic(Clipped, AdvantageActorCritic):
 class PPOPolicy(_ClippedActorCritic):
     """PPO for discrete actions, a vector of real ones, or a choice with arguments (hybrid)."""
 
+    _refused = {**_ClippedActorCritic._refused, "priority": "remove the key"}
     config: dict[str, Any] = dict(
         type="ppo",
         # Estimate advantages anew, with the current critic, at the start of each epoch.
@@ -76,11 +77,6 @@ class PPOPolicy(_ClippedActorCritic):
             pretrained_model_path=None,
         ),
     )
-
-    def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        if cfg.priority:
-            raise ConfigError("policy.priority=True: PPO does not have it; remove the key")
-        return super()._create_model(cfg, model)
 
     # ------------------------------------------------------------------ learn
 
@@ -183,9 +179,8 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
         # Give n_episode, and collect with the collector 'episode'.
         collect=dict(unroll_len=1, discount_factor=0.99, collector=dict(get_train_sample=True)),
     )
+    _refused = {"multi_agent": "use ppo"}
     _action_spaces = MonteCarloPolicyGradient._action_spaces
 
     def _init_learn(self) -> None:
-        if self._cfg.multi_agent:
-            raise ConfigError("policy.multi_agent=True: ppo_pg has no network of agents; use ppo")
         self._init_update()

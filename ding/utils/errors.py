@@ -26,6 +26,9 @@
         `-- ActionError (ValueError)      an action outside the action space
 """
 
+from collections.abc import Collection
+from typing import Any
+
 
 class DingError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -153,3 +156,13 @@ class NameTakenError(InteractionError, KeyError):
 
 class NotJsonError(InteractionError, TypeError):
     """A message between master and slave that JSON has no words for."""
+
+
+def check_one_of(name: str, value: Any, known: Collection[Any]) -> None:
+    """Refuse a setting that is none of those that are known.
+
+    Raises:
+        ConfigError: Says what was set under this name, and what could be.
+    """
+    if value not in known:
+        raise ConfigError(f"{name} is {value!r}; expected one of {[*known]}")

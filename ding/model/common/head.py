@@ -10,7 +10,7 @@ from torch import nn
 from ding.model.common.blocks import linear_layers
 from ding.model.common.dense import Dense, run_layers
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 
 
 class DiscreteHead(nn.Module):
@@ -181,10 +181,8 @@ class ReparameterizationHead(nn.Module):
         hidden_size: int | None = None,
     ) -> None:
         super().__init__()
-        if sigma_type not in self.sigma_types:
-            raise ConfigError(f"sigma_type is {sigma_type!r}; expected one of {self.sigma_types}")
-        if bound_type not in self.bound_types:
-            raise ConfigError(f"bound_type is {bound_type!r}; expected one of {self.bound_types}")
+        check_one_of("sigma_type", sigma_type, self.sigma_types)
+        check_one_of("bound_type", bound_type, self.bound_types)
         self.sigma_type = sigma_type
         self.bound_type = bound_type
         width = hidden_size or input_size

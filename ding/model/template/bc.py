@@ -19,7 +19,7 @@ from ding.model.common.head import (
     vector_size,
 )
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 _KERNELS = [8, 4, 3]
@@ -106,11 +106,7 @@ class ContinuousBC(nn.Module):
         norm_type: str | None = None,
     ) -> None:
         super().__init__()
-        if action_space not in self.action_spaces:
-            raise ConfigError(
-                f"ContinuousBC: action_space is {action_space!r}; expected one of "
-                f"{self.action_spaces}"
-            )
+        check_one_of("ContinuousBC: action_space", action_space, self.action_spaces)
         self.action_space = action_space
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         width, layers = actor_head_hidden_size, actor_head_layer_num

@@ -10,7 +10,7 @@ from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, build_discrete_head
 from ding.model.common.recurrent import RECURRENT_LAYERS
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -39,10 +39,7 @@ class DRQN(nn.Module):
         res_link: bool = False,
     ) -> None:
         super().__init__()
-        if lstm_type not in RECURRENT_LAYERS:
-            raise ConfigError(
-                f"DRQN: lstm_type is {lstm_type!r}; expected one of {[*RECURRENT_LAYERS]}"
-            )
+        check_one_of("DRQN: lstm_type", lstm_type, RECURRENT_LAYERS)
         self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
         width = head_hidden_size or self.encoder.output_size
         if res_link and width != self.encoder.output_size:

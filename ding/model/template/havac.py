@@ -12,7 +12,7 @@ from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.maqac import state_of_each
 from ding.model.template.mavac import AgentActorCritic
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -51,10 +51,7 @@ class HAVAC(nn.Module):
         res_link: bool = False,
     ) -> None:
         super().__init__()
-        if action_space not in self.action_spaces:
-            raise ConfigError(
-                f"HAVAC: action_space is {action_space!r}; expected one of {self.action_spaces}"
-            )
+        check_one_of("HAVAC: action_space", action_space, self.action_spaces)
         if use_lstm:
             raise ConfigError("HAVAC: use_lstm=True; its networks have no memory: set it to False")
         self.agent_num = agent_num

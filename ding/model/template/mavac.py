@@ -11,7 +11,7 @@ from ding.model.common.head import RegressionHead, build_policy_head, flat_size
 from ding.model.template.actor_critic import ActorCritic
 from ding.model.template.maqac import state_of_each
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 # As good as impossible, and still a number: entropies and ratios are made of it.
@@ -87,10 +87,7 @@ class MAVAC(AgentActorCritic):
         bound_type: str | None = None,
         encoder: Sequence[nn.Module] | None = None,
     ) -> None:
-        if action_space not in self.action_spaces:
-            raise ConfigError(
-                f"MAVAC: action_space is {action_space!r}; expected one of {self.action_spaces}"
-            )
+        check_one_of("MAVAC: action_space", action_space, self.action_spaces)
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         if encoder is None:
             sizes = (

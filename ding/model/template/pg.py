@@ -9,7 +9,7 @@ from torch import nn
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import build_policy_head
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -39,10 +39,7 @@ class PG(nn.Module):
         norm_type: str | None = None,
     ) -> None:
         super().__init__()
-        if action_space not in self.action_spaces:
-            raise ConfigError(
-                f"PG: action_space is {action_space!r}; expected one of {self.action_spaces}"
-            )
+        check_one_of("PG: action_space", action_space, self.action_spaces)
         width = encoder_hidden_size_list[-1]
         self.action_space = action_space
         self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)

@@ -19,7 +19,7 @@ from ding.model.common.head import (
 )
 from ding.model.template.actor_critic import ActorCritic
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -99,11 +99,7 @@ class ContinuousQAC(_QAC):
         share_encoder: bool | None = False,
     ) -> None:
         super().__init__(obs_shape, encoder_hidden_size_list, share_encoder, activation, norm_type)
-        if action_space not in self.action_spaces:
-            raise ConfigError(
-                f"ContinuousQAC: action_space is {action_space!r}; expected one of "
-                f"{self.action_spaces}"
-            )
+        check_one_of("ContinuousQAC: action_space", action_space, self.action_spaces)
         self.action_space = action_space
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
         self.actor_head = self._build_actor(

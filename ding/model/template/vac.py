@@ -11,7 +11,7 @@ from ding.model.common.encoder import IMPALAConvEncoder, build_encoder
 from ding.model.common.head import RegressionHead, build_policy_head
 from ding.model.template.actor_critic import ActorCritic
 from ding.torch_utils.network.activation import Activation
-from ding.utils.errors import ConfigError
+from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -58,10 +58,7 @@ class VAC(ActorCritic):
         encoder: nn.Module | None = None,
         impala_cnn_encoder: bool = False,
     ) -> None:
-        if action_space not in self.action_spaces:
-            raise ConfigError(
-                f"VAC: action_space is {action_space!r}; expected one of {self.action_spaces}"
-            )
+        check_one_of("VAC: action_space", action_space, self.action_spaces)
         if encoder is not None and not isinstance(encoder, nn.Module):
             raise ConfigError(f"VAC: encoder is {encoder!r}; expected a torch.nn.Module instance")
         sizes = encoder_hidden_size_list

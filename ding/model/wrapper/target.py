@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ding.model.wrapper.base import IModelWrapper, innermost
-from ding.utils.errors import ConfigError, DataError
+from ding.utils.errors import ConfigError, DataError, check_one_of
 
 #: Tensors of a target network, and of its source, in the same order.
 _Pair = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -83,8 +83,7 @@ class TargetNetworkWrapper(IModelWrapper):
 
 def _check_settings(update_type: str, update_kwargs: Mapping[str, Any]) -> None:
     needs = {"assign": "freq", "momentum": "theta"}
-    if update_type not in needs:
-        raise ConfigError(f"target: update_type is {update_type!r}; expected one of {[*needs]}")
+    check_one_of("target: update_type", update_type, needs)
     key = needs[update_type]
     if key not in update_kwargs:
         raise ConfigError(
