@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.common.old_names import add_other_names, take_other_names
+from ding.model.common.old_names import OtherNames
 
 _TWO_ENCODERS = ("actor_encoder", "critic_encoder")
 
@@ -24,7 +24,7 @@ class ByMode(nn.Module):
         return getattr(self, mode)(inputs)
 
 
-class ActorCritic(ByMode):
+class ActorCritic(ByMode, OtherNames):
     """An actor and a critic behind one encoder or two.
 
     Subclasses set ``actor_head`` and ``critic_head`` and have a method for each name in `mode`.
@@ -60,7 +60,7 @@ class ActorCritic(ByMode):
         return nn.ModuleList([encoder, self.critic_head])
 
     @property
-    def _other_names(self) -> dict[str, str]:
+    def _other_names(self) -> dict[str, str]:  # type: ignore[override]
         encoders = ("encoder", "encoder") if self.share_encoder else _TWO_ENCODERS
         return {
             "actor.0": encoders[0],
@@ -68,16 +68,6 @@ class ActorCritic(ByMode):
             "critic.0": encoders[1],
             "critic.1": "critic_head",
         }
-
-    def add_old_names(self, state: dict[str, Any], prefix: str) -> None:
-        """Add the names that parameters have through ``actor`` and ``critic``."""
-        add_other_names(self._other_names, state, prefix)
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
-    ) -> None:
-        take_other_names(self._other_names, state_dict, prefix, args[-1])
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def actor_feature(self, x: Any) -> torch.Tensor:
         return self.encoder(x) if self.share_encoder else self.actor_encoder(x)

@@ -7,17 +7,17 @@ import torch
 from torch import nn
 
 from ding.model.common.blocks import linear_layers
-from ding.model.common.encoder import ConvEncoder, FCEncoder, build_encoder
+from ding.model.common.encoder import ConvEncoder
 from ding.model.common.head import (
     DiscreteHead,
     DuelingHead,
     RegressionHead,
     ReparameterizationHead,
-    build_discrete_head,
     column,
     flat_size,
     vector_size,
 )
+from ding.model.template.q_learning import QNetwork
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -26,7 +26,7 @@ _KERNELS = [8, 4, 3]
 
 
 @MODEL_REGISTRY.register("discrete_bc")
-class DiscreteBC(nn.Module):
+class DiscreteBC(QNetwork):
     """Logits of actions: ``[B, *obs_shape] float32`` to ``{'logit': [B, action_shape]}``.
 
     With several action dimensions ``logit`` is a list, one tensor for each.
@@ -50,11 +50,13 @@ class DiscreteBC(nn.Module):
         norm_type: str | None = None,
         strides: Sequence[int] | None = None,
     ) -> None:
-        super().__init__()
-        encoder: FCEncoder | ConvEncoder
-        if strides is None:
-            encoder = build_encoder(obs_shape, encoder_hidden_size_list, activation, norm_type)
-        elif isinstance(obs_shape, Sequence):
+        encoder = None
+        if strides is not None:
+            if not isinstance(obs_shape, Sequence):
+                raise ConfigError(
+                    f"DiscreteBC: strides {list(strides)} are of images, and obs_shape is "
+                    f"{obs_shape}; expected [C, H, W], or no strides"
+                )
             kernels = _KERNELS if len(strides) == len(_KERNELS) else [3] * len(strides)
             encoder = ConvEncoder(
                 obs_shape,
@@ -64,24 +66,12 @@ class DiscreteBC(nn.Module):
                 strides,
                 norm_type=norm_type,
             )
-        else:
-            raise ConfigError(
-                f"DiscreteBC: strides {list(strides)} are of images, and obs_shape is {obs_shape}; "
-                "expected [C, H, W], or no strides"
-            )
-        self.encoder = encoder
-        self.head = build_discrete_head(
+        super().__init__(
             DuelingHead if dueling else DiscreteHead,
-            head_hidden_size or encoder.output_size,
-            action_shape,
-            input_size=encoder.output_size,
-            layer_num=head_layer_num,
-            activation=activation,
-            norm_type=norm_type,
+            *(obs_shape, action_shape, encoder_hidden_size_list, head_hidden_size, head_layer_num),
+            *(activation, norm_type),
+            encoder=encoder,
         )
-
-    def forward(self, inputs: torch.Tensor) -> dict[str, Any]:
-        return self.head(self.encoder(inputs))
 
 
 @MODEL_REGISTRY.register("continuous_bc")

@@ -8,22 +8,15 @@ from torch import nn
 
 from ding.model.common.encoder import build_encoder
 from ding.model.common.head import DiscreteHead, DuelingHead, RegressionHead, column
-from ding.model.common.old_names import add_other_names, take_other_names
+from ding.model.common.old_names import OtherNames
 from ding.model.template.actor_critic import ByMode
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-_OTHER_NAMES = {
-    "actor_head.0": "dis_head",
-    "actor_head.1": "cont_head",
-    "encoder.0": "dis_encoder",
-    "encoder.1": "cont_encoder",
-}
-
 
 @MODEL_REGISTRY.register("pdqn")
-class PDQN(ByMode):
+class PDQN(ByMode, OtherNames):
     """Parametrised DQN (Xiong et al. 2018) and its multi-pass form (Bester et al. 2019).
 
     Args:
@@ -39,6 +32,12 @@ class PDQN(ByMode):
 
     mode = ["compute_discrete", "compute_continuous"]
     action_mask: torch.Tensor
+    _other_names = {
+        "actor_head.0": "dis_head",
+        "actor_head.1": "cont_head",
+        "encoder.0": "dis_encoder",
+        "encoder.1": "cont_encoder",
+    }
 
     def __init__(
         self,
@@ -75,16 +74,6 @@ class PDQN(ByMode):
         self.multi_pass = bool(multi_pass)
         mask = _mask(action_mask, types, args_size, self.multi_pass)
         self.register_buffer("action_mask", mask, persistent=False)
-
-    def add_old_names(self, state: dict[str, Any], prefix: str) -> None:
-        """Add the names that parameters have through ``actor_head`` and ``encoder``."""
-        add_other_names(_OTHER_NAMES, state, prefix)
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
-    ) -> None:
-        take_other_names(_OTHER_NAMES, state_dict, prefix, args[-1])
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def compute_continuous(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""

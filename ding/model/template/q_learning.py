@@ -30,12 +30,13 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 __all__ = ["BDQ", "C51DQN", "DQN", "DRQN", "FQF", "IQN", "QRDQN", "RainbowDQN"]
 
 
-class _QNetwork(nn.Module):
+class QNetwork(nn.Module):
     """An encoder and a head, or one head for each action dimension.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
         head_hidden_size: The encoder's last size unless given.
+        encoder: Another one than fits the shape by itself.
         head_kwargs: Further arguments of the head.
     """
 
@@ -50,11 +51,12 @@ class _QNetwork(nn.Module):
         activation: Activation,
         norm_type: str | None,
         dropout: float | None = None,
+        encoder: Any = None,
         **head_kwargs: Any,
     ) -> None:
         super().__init__()
         options = (activation, norm_type, dropout)
-        self.encoder = build_encoder(obs_shape, encoder_hidden_size_list, *options)
+        self.encoder = encoder or build_encoder(obs_shape, encoder_hidden_size_list, *options)
         if dropout is not None:
             head_kwargs["dropout"] = dropout
         self.head = build_discrete_head(
@@ -73,7 +75,7 @@ class _QNetwork(nn.Module):
 
 
 @MODEL_REGISTRY.register("dqn")
-class DQN(_QNetwork):
+class DQN(QNetwork):
     """Q-values of actions: ``[B, *obs_shape] float32`` to ``{'logit': [B, action_shape]}``.
 
     With several action dimensions ``logit`` is a list, one tensor for each.
@@ -167,7 +169,7 @@ class BDQ(nn.Module):
 
 
 @MODEL_REGISTRY.register("c51dqn")
-class C51DQN(_QNetwork):
+class C51DQN(QNetwork):
     """Q-values from a distribution over returns (Bellemare et al. 2017); see `DistributionHead`.
 
     ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'distribution':
@@ -206,7 +208,7 @@ class C51DQN(_QNetwork):
 
 
 @MODEL_REGISTRY.register("qrdqn")
-class QRDQN(_QNetwork):
+class QRDQN(QNetwork):
     """Q-values from quantiles of the return (Dabney et al. 2018a); see `QuantileHead`.
 
     ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
@@ -237,7 +239,7 @@ class QRDQN(_QNetwork):
 
 
 @MODEL_REGISTRY.register("iqn")
-class IQN(_QNetwork):
+class IQN(QNetwork):
     """Q-values from quantiles at drawn shares of probability (Dabney et al. 2018b).
 
     ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
