@@ -1,6 +1,6 @@
 """How most policies act: through a wrapper of their network that explores, and a greedy one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ding.model import model_wrap
+from ding.policy._types import Batch
 from ding.policy.base_policy import Policy
 from ding.policy.common_utils import nstep_train_columns
 from ding.policy.modes import takes_indexed
@@ -56,6 +57,20 @@ class NStepPolicy(ActingPolicy):
 
     def _batch(self, data: Any, use_nstep: bool = True) -> dict[str, Any]:
         return super()._batch(data, use_nstep)
+
+    def _nstep_error(
+        self, error: Callable[..., Any], batch: Batch, *values: Any, more: Any = (), **options: Any
+    ) -> Any:
+        """What a TD error of `ding.rl_utils` says of a batch.
+
+        Args:
+            values: What its data begin with: values, and the actions that they are of.
+            more: What they hold before the weights besides.
+            options: Of that function.
+        """
+        data = (*values, batch["reward"], batch["done"], *more, batch["weight"])
+        value_gamma = batch.get("value_gamma")
+        return error(data, self._gamma, nstep=self._nstep, value_gamma=value_gamma, **options)
 
     def _init_collect(self) -> None:
         super()._init_collect()

@@ -7,7 +7,7 @@ import torch
 from ding.policy.ddpg import DDPGPolicy
 from ding.policy.dqn import atoms_of
 from ding.policy.networks import actor_and_q_critic
-from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
+from ding.rl_utils import dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 
 
@@ -46,16 +46,9 @@ class D4PGPolicy(DDPGPolicy):
             following = self._judge_all(self._target_model, obs, self._next_action(obs))
         # One action that there is a distribution of: the critic was told which.
         only = torch.zeros(len(now["distribution"]), dtype=torch.int64, device=self._device)
-        data = dist_nstep_td_data(
-            now["distribution"].unsqueeze(1),
-            following["distribution"].unsqueeze(1),
-            *(only, only),
-            batch["reward"],
-            batch["done"],
-            batch["weight"],
-        )
-        loss, error = dist_nstep_td_error(
-            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
+        distributions = (told["distribution"].unsqueeze(1) for told in (now, following))
+        loss, error = self._nstep_error(
+            dist_nstep_td_error, batch, *distributions, only, only, **self._atoms
         )
         values = now["q_value"].detach(), following["q_value"]
         return self._descend_critic(batch, loss, error.detach(), *values)

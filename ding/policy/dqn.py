@@ -22,12 +22,7 @@ from ding.policy.common_utils import set_noise_mode
 from ding.policy.networks import Call
 from ding.policy.quick_actor import QuickActor
 from ding.policy.quick_learner import QuickLearner
-from ding.rl_utils import (
-    dist_nstep_td_data,
-    dist_nstep_td_error,
-    q_nstep_td_data,
-    q_nstep_td_error,
-)
+from ding.rl_utils import dist_nstep_td_error, q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
@@ -177,18 +172,9 @@ class DQNPolicy(NStepPolicy):
             output: What the network says of ``obs``.
             target: See `_target_output`.
         """
-        data = q_nstep_td_data(
-            output["logit"],
-            target["logit"],
-            action,
-            target["next_action"],
-            batch["reward"],
-            batch["done"],
-            batch["weight"],
-        )
-        loss, error = q_nstep_td_error(
-            data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
-        )
+        actions = action, target["next_action"]
+        values = output["logit"], target["logit"]
+        loss, error = self._nstep_error(q_nstep_td_error, batch, *values, *actions)
         # Proportional prioritisation takes |δ|; the error per sample is δ².
         return loss, error.detach().sqrt()
 
@@ -243,17 +229,10 @@ class C51Policy(DQNPolicy):
         self._atoms = atoms_of(self._cfg.model)
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
-        data = dist_nstep_td_data(
-            output["distribution"],
-            target["distribution"],
-            action,
-            target["next_action"],
-            batch["reward"],
-            batch["done"],
-            batch["weight"],
-        )
-        loss, error = dist_nstep_td_error(
-            data, self._gamma, *self._atoms, self._nstep, batch.get("value_gamma")
+        actions = action, target["next_action"]
+        values = output["distribution"], target["distribution"]
+        loss, error = self._nstep_error(
+            dist_nstep_td_error, batch, *values, *actions, **self._atoms
         )
         return loss, error.detach()
 
@@ -262,7 +241,7 @@ class C51Policy(DQNPolicy):
 _LEARNED_QUICKLY = ("_target_output", "_value_loss", "_branch_loss", "_update")
 
 
-def atoms_of(model: Mapping[str, Any]) -> tuple[float, float, int]:
+def atoms_of(model: Mapping[str, Any]) -> dict[str, Any]:
     """``v_min``, ``v_max`` and ``n_atom`` of a network that tells distributions.
 
     Raises:
@@ -274,7 +253,7 @@ def atoms_of(model: Mapping[str, Any]) -> tuple[float, float, int]:
             f"policy.model.v_min={v_min}, v_max={v_max}, n_atom={n_atom}: the atoms need "
             "v_min < v_max and a number of at least 2"
         )
-    return v_min, v_max, n_atom
+    return {"v_min": v_min, "v_max": v_max, "n_atom": n_atom}
 
 
 def _target_update(cfg: EasyDict) -> dict[str, Any]:

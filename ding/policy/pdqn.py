@@ -8,7 +8,7 @@ from ding.model import model_wrap
 from ding.policy.acting import NStepPolicy
 from ding.policy.checks import to_floats
 from ding.policy.networks import OBS, Call
-from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
+from ding.rl_utils import q_nstep_td_error
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -116,13 +116,8 @@ class PDQNPolicy(NStepPolicy):
             obs = batch["next_obs"]
             arguments = self._target_model.forward(obs, mode="compute_continuous")["action_args"]
             target = self._values(self._target_model, obs, arguments)
-        td_data = q_nstep_td_data(
-            *(q_value, target, action["action_type"], target.argmax(-1)),
-            *(batch["reward"], batch["done"], batch["weight"]),
-        )
-        loss, error = q_nstep_td_error(
-            td_data, self._gamma, nstep=self._nstep, value_gamma=batch.get("value_gamma")
-        )
+        values = q_value, target, action["action_type"], target.argmax(-1)
+        loss, error = self._nstep_error(q_nstep_td_error, batch, *values)
         loss_value = self._descend(
             loss, batch, self._optimizer_dis, parameters=self._value_parameters
         )

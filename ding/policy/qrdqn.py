@@ -7,7 +7,7 @@ from torch import Tensor
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call
-from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
+from ding.rl_utils import qrdqn_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -39,17 +39,8 @@ class QRDQNPolicy(DQNPolicy):
             raise ConfigError(f"policy.learn.kappa is {self._kappa}; it must be > 0")
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
-        data = qrdqn_nstep_td_data(
-            output["q"],
-            target["q"],
-            action,
-            target["next_action"],
-            batch["reward"],
-            batch["done"],
-            output["tau"],
-            batch["weight"],
-        )
-        loss, error = qrdqn_nstep_td_error(
-            data, self._gamma, self._nstep, batch.get("value_gamma"), self._kappa
+        values = output["q"], target["q"], action, target["next_action"]
+        loss, error = self._nstep_error(
+            qrdqn_nstep_td_error, batch, *values, more=[output["tau"]], kappa=self._kappa
         )
         return loss, error.detach()

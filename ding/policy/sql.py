@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
-from ding.rl_utils import q_nstep_sql_td_error, q_nstep_td_data
+from ding.rl_utils import q_nstep_sql_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -25,12 +25,8 @@ class SoftQPolicy(DQNPolicy):
         self, batch: Batch, action: Tensor, q: Tensor, next_q: Tensor, alpha: Any
     ) -> Loss:
         """Loss, and the absolute TD error of each sample ``[B]``."""
-        data = q_nstep_td_data(
-            *(q, next_q, action, None), *(batch["reward"], batch["done"], batch["weight"])
-        )
-        loss, error, _ = q_nstep_sql_td_error(
-            data, self._gamma, alpha, self._nstep, value_gamma=batch.get("value_gamma")
-        )
+        values = q, next_q, action, None
+        loss, error, _ = self._nstep_error(q_nstep_sql_td_error, batch, *values, alpha=alpha)
         return loss, error.detach().sqrt()
 
 
