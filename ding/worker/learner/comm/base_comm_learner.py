@@ -15,7 +15,7 @@ from ding.interaction.config import DEFAULT_HEARTBEAT_TOLERANCE
 from ding.policy import create_policy
 from ding.torch_utils.threads import fit_threads
 from ding.utils import COMM_LEARNER_REGISTRY, EasyTimer, durations, get_task_uid, import_module
-from ding.utils.errors import ConfigError, DingError
+from ding.utils.errors import ChunkError, ConfigError, DingError
 from ding.worker.comm_worker import CommWorker
 from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
@@ -43,11 +43,6 @@ from ding.worker.messages import (
 from ding.worker.seams import Artifacts, Samples
 
 Answer = TypeVar("Answer")
-
-#: Batches that wait ready for training.
-PREFETCH = 8
-#: How many times as many may wait where an update is quick.
-MOST_PREFETCH = 8
 
 
 class BaseCommLearner(CommWorker):
@@ -77,6 +72,8 @@ class BaseCommLearner(CommWorker):
         self._lock = threading.Lock()
         self._task: TrainingTask | None = None  # the one that the coordinator works with
         self._last_task: TrainingTask | None = None  # perhaps still at its end
+        #: Reads samples as soon as they are named; else `next_batch` does when they are trained on.
+        self._read_now: Callable[[str], Samples] | None = None
         self._reader: BatchReader | None = None
         self._own_buffers: dict[str, OwnBuffer] = {}
 
@@ -233,43 +230,31 @@ class BaseCommLearner(CommWorker):
         self._leave_task()
         if self._last_task is not None:
             self._give_up_if_hung(self._last_task)  # its state has to be saved
+        group = self._group if self._world_size > 1 else None
         try:
-            info = LearnerTaskInfo.of(given)
-            task = self._make_task(info)
+            task = TrainingTask(
+                LearnerTaskInfo.of(given),
+                self._name,
+                self._cfg,
+                self.send_policy,
+                self._is_in_touch,
+                None if group is None else group.leave,
+            )
+            with self._lock:
+                self._task = self._last_task = task
+            try:
+                self._begin(task)
+            except BaseException:
+                self._leave_task()
+                task.abort()
+                raise
         except DingError as error:
             raise ErrorReport.of(error).task_fail() from error
-        with self._lock:
-            self._task = self._last_task = task
-        try:
-            self._begin(task)
-        except BaseException as error:
-            self._leave_task()
-            task.abort()
-            if self._group is not None:
-                self._group.leave()
-            if isinstance(error, DingError):
-                raise ErrorReport.of(error).task_fail() from error
-            raise
-
-    def _make_task(self, info: LearnerTaskInfo) -> TrainingTask:
-        prefetch = int(self._cfg.get("prefetch") or PREFETCH)
-        # Priorities of batches that wait grow old.
-        most = prefetch if info.policy.get("priority") else MOST_PREFETCH * prefetch
-        return TrainingTask(
-            info,
-            self._name,
-            (prefetch, most),
-            self.send_policy,
-            self._is_in_touch,
-            info.iteration_timeout or self._cfg.get("iteration_timeout"),
-            in_group=self._world_size > 1,
-            on_end=None if self._group is None else self._group.leave,
-        )
 
     def _begin(self, task: TrainingTask) -> None:
         info = task.info
         task.own = self._own_buffers.get(info.buffer_id or "")
-        self._reader = None
+        self._reader = self._read_now and self._make_reader(task, self._read_now)
         keeper = StateKeeper(self._artifacts, info.artifact(), task.report.warn, self._rank == 0)
         if self._group is not None:
             self._group.meet(info.meeting or str(info.task_id))
@@ -307,18 +292,27 @@ class BaseCommLearner(CommWorker):
                 known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
                 task.learner.policy.set_attribute("env_statistics", known)
             if request.chunks:
-                self._own_buffer(task).name_chunks(request.chunks, request.envstep)
-                self._take_in(task)
+                own = self._own_buffer(task)
+                own.name_chunks(request.chunks, request.envstep)
+                if self._read_now is not None:
+                    own.take_in(self._read_now, task.report)
             for batch in request.batches:
                 self._take(task, batch)
         return task.results(self._wanted(task, request.wait or 0.0))
 
-    def _take_in(self, task: TrainingTask) -> None:
-        """Read the chunks that are for the learner's own buffer, unless `next_batch` does."""
-
     def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
         """Hand a batch to training; its number there, ``None`` if it is of no use."""
-        return task.feed.put(named)
+        if self._reader is None or self._read_now is None or is_own(named):
+            return task.feed.put(named)
+        try:
+            batch = self._reader.batch(named)
+        except ChunkError as error:
+            task.fail(ErrorReport.of(error))
+            return None
+        if batch is None:
+            task.feed.skip()  # the feed asks for another one
+            return None
+        return task.feed.put(batch)
 
     def _close_task(self) -> TaskReport:
         task = self._require_task()

@@ -5,15 +5,12 @@ from typing import cast
 
 from easydict import EasyDict
 
-from ding.utils.errors import ChunkError
-from ding.worker.error_report import ErrorReport
-from ding.worker.learner.comm.base_comm_learner import BaseCommLearner, is_own
-from ding.worker.learner.comm.batch_reader import Rows
+from ding.worker.learner.comm.base_comm_learner import BaseCommLearner
 from ding.worker.learner.comm.learn_report import LearnInfo
 from ding.worker.learner.comm.policy_publisher import PUBLISHED, Version
 from ding.worker.learner.comm.training_task import TrainingTask
 from ding.worker.learner.learner_hook import LearnerHook
-from ding.worker.messages import Json, WireBatch
+from ding.worker.messages import Json
 from ding.worker.seams import Artifacts, Samples, SampleStore, Weights, WeightStore
 
 
@@ -35,30 +32,11 @@ class LearnerService(BaseCommLearner):
         artifacts: Artifacts,
     ) -> None:
         super().__init__(EasyDict(cfg))
-        self._samples, self._weights, self._artifacts = samples, weights, artifacts
+        self._read_now, self._weights, self._artifacts = samples.get, weights, artifacts
 
     def _begin(self, task: TrainingTask) -> None:
         self._weights.version(task.info.policy_id)  # a name that cannot be used is found now
         super()._begin(task)
-        self._reader = self._make_reader(task, self._samples.get)
-
-    def _take(self, task: TrainingTask, named: WireBatch | Rows) -> int | None:
-        # It is read here, not in the training thread, which does not wait for it then.
-        if is_own(named):  # drawn when it is trained on
-            return task.feed.put(named)
-        assert self._reader is not None
-        try:
-            batch = self._reader.batch(named)
-        except ChunkError as error:
-            task.fail(ErrorReport.of(error))
-            return None
-        if batch is None:
-            task.feed.skip()  # the feed asks for another one
-            return None
-        return task.feed.put(batch)
-
-    def _take_in(self, task: TrainingTask) -> None:
-        self._own_buffer(task).take_in(self._samples.get, task.report)
 
     # What the learner calls
 

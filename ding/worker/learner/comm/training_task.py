@@ -30,6 +30,10 @@ from ding.worker.seams import Samples
 
 #: What an update that does not end fails of; the process has to end with it.
 HUNG = "LearnerHung"
+#: Batches that wait ready for training.
+PREFETCH = 8
+#: How many times as many may wait where an update is quick.
+MOST_PREFETCH = 8
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,14 @@ class TrainingTask:
     Args:
         info: The task.
         name: What messages call the learner.
-        feed_sizes: Batches that are to wait ready, and that may; see `BatchFeed`.
+        cfg: The learner's: ``prefetch``, batches that wait ready; ``iteration_timeout``, seconds
+            that an iteration may take if the task does not say: without it, what those before took
+            is gone by.
         publish: Brings a version of the policy to where collectors find it.
         may_publish: Whether this learner is the one to publish now.
-        iteration_timeout: Seconds that an iteration may take; without it, what those before took
-            is gone by.
-        in_group: Whether it trains together with others. If it is stopped, it first trains on what
-            waits ready, so that all make the same number of updates.
-        on_end: Called in the training thread when it is over.
+        leave_group: If it trains together with others, leaves them; called when it has ended. If
+            it is stopped, it first trains on what waits ready, so that all make the same number of
+            updates.
 
     Attributes:
         feed: Where batches come in.
@@ -118,19 +122,20 @@ class TrainingTask:
         self,
         info: LearnerTaskInfo,
         name: str,
-        feed_sizes: tuple[int, int],
+        cfg: Mapping[str, Any],
         publish: Callable[[Version], object],
         may_publish: Callable[[], bool],
-        iteration_timeout: float | None = None,
-        in_group: bool = False,
-        on_end: Callable[[], object] | None = None,
+        leave_group: Callable[[], object] | None = None,
     ) -> None:
         self.info = info
-        self._name, self._in_group, self._on_end = name, in_group, on_end
-        self._iteration_timeout = iteration_timeout
+        self._name, self._leave_group = name, leave_group
+        self._iteration_timeout = info.iteration_timeout or cfg.get("iteration_timeout")
         self._may_publish = may_publish
         self._abandoned = False
-        self.feed: BatchFeed[Any] = BatchFeed(*feed_sizes, self._between_updates)
+        prefetch = int(cfg.get("prefetch") or PREFETCH)
+        # Priorities of batches that wait grow old.
+        most = prefetch if info.policy.get("priority") else MOST_PREFETCH * prefetch
+        self.feed: BatchFeed[Any] = BatchFeed(prefetch, most, self._between_updates)
         self.report = LearnReport()
         self.own: OwnBuffer | None = None
         self.failure: ErrorReport | None = None
@@ -176,7 +181,7 @@ class TrainingTask:
         )
         # Learners that train together make an update for each batch: the newest are the least evil.
         kept = np.flatnonzero(~stale if not stale.all() else iters == iters.max())
-        if stale.all() and not self._in_group:
+        if stale.all() and self._leave_group is None:
             return None
         if isinstance(batch, Columns) and batch.is_columnar:
             return batch.take(kept)
@@ -277,6 +282,8 @@ class TrainingTask:
         """End what was begun when it cannot be started."""
         self.stop(abandon=True)
         self._publisher.close(durations.LEARNER_STOP / 2)
+        if self._leave_group is not None:
+            self._leave_group()
 
     def stop(self, abandon: bool = False) -> None:
         """Ask it to end; does not wait. The training thread saves the state.
@@ -286,7 +293,7 @@ class TrainingTask:
         """
         self._abandoned = self._abandoned or abandon
         self._publisher.poke()
-        self.feed.close(drain=self._in_group and not abandon)
+        self.feed.close(drain=self._leave_group is not None and not abandon)
 
     def join(self, timeout: float) -> ErrorReport | None:
         """Wait until it has ended; the failure that it has not ended in time, if so."""
@@ -316,8 +323,8 @@ class TrainingTask:
             self.feed.finish()
             self._publisher.close(durations.LEARNER_STOP / 2)
             learner.close()
-            if self._on_end is not None:
-                self._on_end()
+            if self._leave_group is not None:
+                self._leave_group()
 
     def _is_publisher(self) -> bool:
         return not self._abandoned and self._may_publish()
