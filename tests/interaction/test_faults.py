@@ -13,7 +13,7 @@ import requests
 
 from ding.interaction import Master
 from ding.interaction.exception import ResponseException
-from ding.interaction.master._watch import HeartbeatWatch
+from ding.interaction.master.master import HeartbeatWatch
 from ding.interaction.master.task import TaskStatus
 from tests.interaction.peers import MASTER, ROOT, DoingSlave, eventually, pair, process
 

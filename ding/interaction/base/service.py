@@ -7,6 +7,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from http import HTTPStatus
 from typing import Any
 
@@ -41,17 +42,14 @@ MAX_STRANGERS = 100
 _JUDGED = "ding.judged"
 
 
-@dataclass(frozen=True)
-class CheckCodes:
-    """The error codes that a kind of service gives for failed checks."""
+class CheckCode(IntEnum):
+    """Error codes that masters and slaves have in common, of failed checks."""
 
-    shutting_down: int
-    channel_missing: int
-    channel_invalid: int
-    self_token_missing: int
-    self_token_invalid: int
-    peer_token_missing: int
-    peer_token_invalid: int
+    SHUTTING_DOWN = 101
+    CHANNEL_MISSING = 201
+    CHANNEL_INVALID = 202
+    SELF_TOKEN_MISSING = 401
+    SELF_TOKEN_INVALID = 402
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,8 @@ class HttpService(ControllableService):
         on_death: Told why the server cannot go on, though nobody has asked it to end.
     """
 
-    _codes: CheckCodes
+    #: Error codes of a peer's token that is missing, and of one that is wrong.
+    _peer_codes: tuple[int, int]
     #: What it is to those that authenticate.
     _role: str
 
@@ -254,7 +253,7 @@ class HttpService(ControllableService):
             if route.max_body is not None and size > route.max_body:
                 message = f"the body may have {route.max_body} bytes here, this one has {size}"
                 status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-                raise refusal(self._codes.channel_invalid, message, status)
+                raise refusal(CheckCode.CHANNEL_INVALID, message, status)
             answer = route.handle(checked)
             # Without a key, anybody may come as far as this; what was accepted is not hostile.
             if not route.public and route.path != AUTHENTICATE_PATH:
@@ -282,40 +281,39 @@ class HttpService(ControllableService):
 
     def _check_open(self) -> None:
         if self._shutting_down.is_set():
-            raise refusal(self._codes.shutting_down, "shutting down", HTTPStatus.UNAUTHORIZED)
+            raise refusal(CheckCode.SHUTTING_DOWN, "shutting down", HTTPStatus.UNAUTHORIZED)
 
     def _check_channel(self) -> None:
         channel = flask.request.headers.get("Channel")
         if channel is None:
-            raise refusal(self._codes.channel_missing, "header 'Channel' is missing")
+            raise refusal(CheckCode.CHANNEL_MISSING, "header 'Channel' is missing")
         if channel.strip() != str(self._channel):
-            raise refusal(self._codes.channel_invalid, "wrong channel", HTTPStatus.FORBIDDEN)
+            raise refusal(CheckCode.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
 
     def _check_host(self) -> None:
         """Refuse a request that was sent to a name which is not this server's."""
         header = flask.request.headers.get("Host", "")
         if not is_own_name(header, self.my_address, self._host):
             message = f"header 'Host' is {header[:100]!r}; ask under the server's address"
-            raise refusal(self._codes.channel_invalid, message, HTTPStatus.FORBIDDEN)
+            raise refusal(CheckCode.CHANNEL_INVALID, message, HTTPStatus.FORBIDDEN)
 
     def _make_key_server(self, key: str) -> KeyServer:
-        codes = self._codes.peer_token_missing, self._codes.peer_token_invalid
-        return KeyServer(key, self._role, self._is_mine, *codes)
+        return KeyServer(key, self._role, self._is_mine, *self._peer_codes)
 
     def _is_mine(self, target: str) -> bool:
         return is_own_target(target, self.my_address, self._host, self.port)
 
     def _check_self(self) -> None:
-        missing, invalid = self._codes.self_token_missing, self._codes.self_token_invalid
-        token = self._given("Token", missing)
+        token = self._given("Token", CheckCode.SELF_TOKEN_MISSING)
         if not same_secret(token, self._self_token):
-            raise refusal(invalid, "not the token of this service itself", HTTPStatus.FORBIDDEN)
+            message = "not the token of this service itself"
+            raise refusal(CheckCode.SELF_TOKEN_INVALID, message, HTTPStatus.FORBIDDEN)
 
     def _peer_token(self) -> str:
         """The token of a caller that has proved to have the run's key."""
         if self._key_server is not None:
             self._judge(self._key_server)
-        return self._given("Token", self._codes.peer_token_missing)
+        return self._given("Token", self._peer_codes[0])
 
     def _judge(self, key_server: KeyServer) -> None:
         request = flask.request
@@ -340,7 +338,7 @@ class HttpService(ControllableService):
         judged: Judged | None = flask.request.environ.get(_JUDGED)
         if judged is not None and not judged.is_body(body):
             message = "the body was changed on its way"
-            raise refusal(self._codes.peer_token_invalid, message, HTTPStatus.FORBIDDEN)
+            raise refusal(self._peer_codes[1], message, HTTPStatus.FORBIDDEN)
         return body
 
     @staticmethod

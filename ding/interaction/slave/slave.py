@@ -21,7 +21,6 @@ from ding.interaction.base.messages import (
 from ding.interaction.base.network import split_http_address
 from ding.interaction.base.service import (
     SMALL_BODY,
-    CheckCodes,
     HttpService,
     Route,
     make_engine,
@@ -78,12 +77,7 @@ class Slave(HttpService):
     """
 
     _role = "slave"
-    _codes = CheckCodes(
-        Code.SYSTEM_SHUTTING_DOWN,
-        *(Code.CHANNEL_NOT_FOUND, Code.CHANNEL_INVALID),
-        *(Code.SELF_TOKEN_NOT_FOUND, Code.SELF_TOKEN_INVALID),
-        *(Code.MASTER_TOKEN_NOT_FOUND, Code.MASTER_TOKEN_INVALID),
-    )
+    _peer_codes = Code.MASTER_TOKEN_NOT_FOUND, Code.MASTER_TOKEN_INVALID
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class StatusService(HttpService):
 class StatusServer(StatusService):
     """Serves that alone, on the loopback address, where no master does."""
 
-    _role, _codes = Master._role, Master._codes
+    _role, _peer_codes = Master._role, Master._peer_codes
 
     def __init__(self, status: Callable[[], Mapping[str, object]]) -> None:
         super().__init__(port=0, max_body=0)
