@@ -40,7 +40,8 @@ class _Part:
         is_up: Whether it has said that it works.
         started: When it was, by the monotonic clock; ``None`` before the first time.
         restarts: How often it may be started again.
-        due: When it is to be started again, if it is.
+        due: When it has to be up, if it is being started; when it is to be started again, if it
+            died.
         given_up: Whether it is not started any more.
     """
 
@@ -105,7 +106,8 @@ class Supervisor:
     # ------------------------------------------------------------------ running
 
     def _start(self, part: _Part) -> None:
-        part.is_up, part.started, part.due = False, time.monotonic(), None
+        part.is_up, part.started = False, time.monotonic()
+        part.due = part.started + self._processes.start_limit
         if part is self._coordinator:
             # After a restart: if it had come so far as to save something.
             self._config.resume_coordinator = self._resume or (
@@ -141,14 +143,7 @@ class Supervisor:
     def _next_due(self) -> float:
         """The next moment at which something has to be done though nothing has happened."""
         due = [part.due for part in self._parts.values() if part.due is not None]
-        starting = [deadline for part in self._parts.values() if (deadline := self._latest(part))]
-        return min([*due, *starting], default=math.inf)
-
-    def _latest(self, part: _Part) -> float | None:
-        """When a part has to be up that is being started."""
-        if part.is_up or part.started is None or not self._processes.is_alive(part.name):
-            return None
-        return part.started + self._processes.start_limit
+        return min(due, default=math.inf)
 
     def _take(self, event: Event) -> None:
         name, news = event
@@ -156,7 +151,7 @@ class Supervisor:
         if isinstance(news, Died):
             self._on_death(part, news)
         elif isinstance(news, Up):
-            part.is_up = True
+            part.is_up, part.due = True, None
             self._start_dependents(part, news.where)
         elif part is self._coordinator and part.is_up:
             self._verdict = self._verdict or news
@@ -185,14 +180,16 @@ class Supervisor:
         for part in self._parts.values():
             if self._is_over:
                 return
-            now, latest = time.monotonic(), self._latest(part)
-            if part.due is not None and part.due <= now:
+            if part.due is None or part.due > time.monotonic():
+                continue
+            if self._processes.is_alive(part.name):
+                limit = self._processes.start_limit
+                self._fail(f"{part.name} did not come up in {limit:.0f} s")
+            else:
                 self._start(part)
-            elif latest is not None and latest < now:
-                assert part.started is not None
-                self._fail(f"{part.name} did not come up in {now - part.started:.0f} s")
 
     def _on_death(self, part: _Part, death: Died) -> None:
+        part.due = None
         if part is self._coordinator:
             self._coordinator_end = death.how
         if self._is_over:
