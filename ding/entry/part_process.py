@@ -8,7 +8,6 @@ import contextlib
 import math
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -22,7 +21,7 @@ from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import DingError
-from ding.utils.log_file import flush_all
+from ding.utils.log_file import leave_process
 from ding.utils.processes import end_processes
 
 # ---------------------------------------------------------------------- messages of a part
@@ -187,7 +186,7 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
             worker.join(durations.PART_JOIN)
             handle.take_over()
     except StopNow as signalled:
-        _leave(signalled.ending.exit_status)
+        leave_process(signalled.ending.exit_status)
     os.close(done_read)
     os.close(done_write)
     return ended[0]
@@ -226,16 +225,7 @@ def _wait_for_end(
             deadline = time.monotonic() + durations.PART_STOP
     handle.take_over()
     say(f"{handle.stopping} (it did not end within {durations.PART_STOP:g} s)", to_stderr=True)
-    _leave(1)
-
-
-def _leave(status: int) -> None:
-    """End the process whatever its threads do."""
-    flush_all()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    os._exit(status)
+    leave_process(1)
 
 
 def _one_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from ding.entry.part_runs import last_error_line
 from ding.entry.stop_signal import StopSignal, woken_by_signals
 from ding.utils import CloudPickleWrapper, durations
 from ding.utils.ending import Ending
-from ding.utils.log_file import drop_pending, flush_all, redirect_output
+from ding.utils.log_file import drop_pending, leave_process, redirect_output
 from ding.utils.processes import ChildProcess, close_inherited_ends, how_it_ended, process_identity
 
 
@@ -174,8 +174,5 @@ def _child_main(main: Any, link: Connection, output: str | None) -> None:
     if output is not None:
         redirect_output(output)
     ending = run_part(getattr(main, "data", main), link, takes_sigint=False)
-    flush_all()  # forked processes run no exit handlers
-    sys.stdout.flush()
-    sys.stderr.flush()
     # Not by returning: threads of users' code that never end would be waited for.
-    os._exit(ending.exit_status)
+    leave_process(ending.exit_status)

@@ -17,7 +17,7 @@ from typing import Any
 from ding.utils import durations
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
-from ding.utils.log_file import flush_all
+from ding.utils.log_file import leave_process
 
 try:
     import ray
@@ -102,7 +102,10 @@ class RayCluster:
             self._joined, self._processes = True, _children() - before
             started = self._started()  # Ray itself has not noted all of them yet
             if not self.leave(durations.RAY_LEAVE_EARLY):
-                atexit.register(_end_process, error)
+                # At an ordinary end, Ray's threads crash a process that is half connected.
+                ending = getattr(error, "ending", None)
+                status = ending.exit_status if isinstance(ending, Ending) else 1
+                atexit.register(leave_process, status)
             _kill(started)
             raise
         self._joined = True
@@ -156,20 +159,6 @@ def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _end_process(error: BaseException) -> None:
-    """End at once: at an ordinary end, Ray's threads crash a process that is half connected.
-
-    Args:
-        error: What ended the run; a signal's has the run's ``ending``.
-    """
-    flush_all()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    ending = getattr(error, "ending", None)
-    os._exit(ending.exit_status if isinstance(ending, Ending) else 1)
 
 
 def _parents() -> dict[int, int]:
