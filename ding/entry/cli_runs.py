@@ -265,21 +265,13 @@ def _prepare(options: Mapping[str, Any]) -> None:
 
 
 def _launch(module: str, options: Mapping[str, Any]) -> None:
-    logs = options["enable_total_log"], options["disable_flask_log"]
+    logs = options["disable_flask_log"], options["enable_total_log"]
     seed = options["seeds"][0] if options["seeds"] else None
     config = dist_entry.read_part(options["config"], seed, *logs)
-    name = options["module_name"]
-    if module == "coordinator":
-        coordinator = config.system.coordinator
-        coordinator.host = options["coordinator_host"] or coordinator.host
-        coordinator.port = options["coordinator_port"] or coordinator.port
-        config.resume_coordinator = True if options["resume"] else None
-        dist_entry.lead(config)
-    elif module == "spawn_learner":
-        dist_entry.spawn(config, name, options["learner_port"])
-    else:
-        part = module.removeprefix("learner_")
-        dist_entry.work(config, module, name, options[f"{part}_host"], options[f"{part}_port"])
+    config.resume_coordinator = True if options["resume"] else None
+    part = module.removeprefix("learner_").removeprefix("spawn_")
+    host = None if module == "spawn_learner" else options[f"{part}_host"]
+    dist_entry.launch(module, config, options["module_name"], host, options[f"{part}_port"])
 
 
 def _change_replicas(options: Mapping[str, Any]) -> None:

@@ -136,17 +136,8 @@ def dist_launch_coordinator(
         RunError: The run failed.
         SystemExit: SIGINT or SIGTERM ended it.
     """
-    config = read_part(filename, seed, enable_total_log, disable_flask_log)
-    if coordinator_port:
-        config.system.coordinator.port = coordinator_port
-    lead(config)
-
-
-def lead(config: EasyDict) -> None:
-    """Run a coordinator in this process; the rest as `dist_launch_coordinator`."""
-    run_in_folders(
-        config, "dist", lambda key: run_part(partial(run_coordinator, config=config, key=key))
-    ).raise_if_bad()
+    config = read_part(filename, seed, disable_flask_log, enable_total_log)
+    launch("coordinator", config, port=coordinator_port)
 
 
 def dist_launch_learner(
@@ -169,8 +160,8 @@ def dist_launch_learner(
         RunError: It could not go on.
         SystemExit: SIGINT or SIGTERM ended it.
     """
-    config = read_part(filename, seed, False, disable_flask_log)
-    work(config, "learner", name, port=learner_port)
+    config = read_part(filename, seed, disable_flask_log)
+    launch("learner", config, name, port=learner_port)
 
 
 def dist_launch_collector(
@@ -181,8 +172,8 @@ def dist_launch_collector(
     disable_flask_log: bool = True,
 ) -> None:
     """Run a collector of a compiled config; arguments as for `dist_launch_learner`."""
-    config = read_part(filename, seed, False, disable_flask_log)
-    work(config, "collector", name, port=collector_port)
+    config = read_part(filename, seed, disable_flask_log)
+    launch("collector", config, name, port=collector_port)
 
 
 def dist_launch_learner_aggregator(
@@ -203,8 +194,8 @@ def dist_launch_learner_aggregator(
         name: Which one; the first if not given.
         disable_flask_log: Whether the server keeps single requests out of the log.
     """
-    config = read_part(filename, seed, False, disable_flask_log)
-    work(config, "learner_aggregator", name, aggregator_host, aggregator_port)
+    config = read_part(filename, seed, disable_flask_log)
+    launch("learner_aggregator", config, name, aggregator_host, aggregator_port)
 
 
 def dist_launch_spawn_learner(
@@ -223,44 +214,50 @@ def dist_launch_spawn_learner(
         name: The learner's first process, such as ``learner0``, or its aggregator.
         disable_flask_log: Whether servers keep single requests out of the log.
     """
-    spawn(read_part(filename, seed, False, disable_flask_log), name, learner_port)
+    config = read_part(filename, seed, disable_flask_log)
+    launch("spawn_learner", config, name, port=learner_port)
 
 
-def spawn(config: EasyDict, name: str | None, port: int | None = None) -> None:
-    """Run all processes of a learner; the rest as `dist_launch_spawn_learner`."""
-    _find_own_address(config)
-    ending = run_ranks(config, make_run_key(config.main.exp_name), name, port)
-    say(f"{name or 'learner'}: {ending}")
-    ending.raise_if_bad()
-
-
-def work(
+def launch(
+    module: str,
     config: EasyDict,
-    kind: str,
-    name: str | None,
+    name: str | None = None,
     host: str | None = None,
     port: int | None = None,
 ) -> None:
-    """Run a worker in this process, until the coordinator lets it go or it cannot go on.
+    """Run one part of a compiled config in this process, until its end.
 
     Args:
-        name: One that the config does not have makes a further worker, like the first of its kind.
+        module: A kind of part, or ``spawn_learner``: all processes of a learner.
+        name: Which one. A worker that the config does not have is like the first of its kind.
+        host: Instead of the config's.
+        port: Likewise.
 
     Raises:
         RunError: It could not go on.
         SystemExit: SIGINT or SIGTERM ended it.
     """
     exp_name = config.main.exp_name
-    entry = _entry_of(config, kind, name)
-    _find_own_address(config)
-    if host:
-        entry.host = host
-    if port:
-        entry.port = port
-    key = make_run_key(exp_name)
-    ending = run_part(partial(run_worker, config=config, name=entry.name, key=key))
-    say(f"{entry.name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
+    if module == "coordinator":
+        _place(config.system.coordinator, host, port)
+        main = partial(run_coordinator, config=config)
+        ending = run_in_folders(config, "dist", lambda key: run_part(partial(main, key=key)))
+    elif module == "spawn_learner":
+        _find_own_address(config)
+        ending = run_ranks(config, make_run_key(exp_name), name, port)
+        say(f"{name or 'learner'}: {ending}")
+    else:
+        entry = _entry_of(config, module, name)
+        _find_own_address(config)
+        _place(entry, host, port)
+        key = make_run_key(exp_name)
+        ending = run_part(partial(run_worker, config=config, name=entry.name, key=key))
+        say(f"{entry.name}: {recorded_ending(exp_name) if ending == RELEASED else ending}")
     ending.raise_if_bad()
+
+
+def _place(entry: EasyDict, host: str | None, port: int | None) -> None:
+    entry.update(host=host or entry.host, port=port or entry.port)
 
 
 def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
@@ -281,7 +278,7 @@ def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
 
 
 def read_part(
-    filename: str, seed: int | None, total_log: bool, disable_flask_log: bool
+    filename: str, seed: int | None, disable_flask_log: bool, total_log: bool = False
 ) -> EasyDict:
     """The compiled config of a part; see `dist_launch_coordinator`, but that the seed may stay."""
     config = read_compiled(filename)
