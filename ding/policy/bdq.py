@@ -8,7 +8,7 @@ from ding.policy._types import Batch, Loss, Output
 from ding.policy.dqn import DQNPolicy
 from ding.policy.networks import Call
 from ding.rl_utils import nstep_return, nstep_return_data
-from ding.rl_utils.nstep import weighted_mean
+from ding.rl_utils.nstep import of_action, weighted_mean
 from ding.utils import POLICY_REGISTRY
 
 
@@ -32,8 +32,8 @@ class BDQPolicy(DQNPolicy):
 
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         # A single branch's actions come as [B].
-        q = _of_action(output["logit"], action.view(len(action), -1))  # [B, D]
-        next_value = _of_action(target["logit"], target["next_action"]).mean(-1)
+        q = of_action(output["logit"], action.view(len(action), -1))  # [B, D]
+        next_value = of_action(target["logit"], target["next_action"]).mean(-1)
         wanted = nstep_return(
             nstep_return_data(batch["reward"], next_value, batch["done"]),
             self._gamma,
@@ -43,8 +43,3 @@ class BDQPolicy(DQNPolicy):
         error = q - wanted.unsqueeze(-1)
         loss = weighted_mean(error.square().mean(-1), batch["weight"])
         return loss, error.detach().abs().sum(-1)
-
-
-def _of_action(q: Tensor, action: Tensor) -> Tensor:
-    """``[B, D, K]`` and ``[B, D]`` to ``[B, D]``."""
-    return q.gather(-1, action.unsqueeze(-1)).squeeze(-1)

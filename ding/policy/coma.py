@@ -8,6 +8,7 @@ from torch import Tensor
 from ding.policy._types import Batch, TeamLoss
 from ding.policy.team_policy import TeamPolicy, after, during
 from ding.rl_utils import generalized_lambda_returns
+from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
@@ -106,7 +107,7 @@ class COMAPolicy(TeamPolicy):
         known = torch.where(mask[1:] > 0, action[1:], likely[:-1])
         next_action = torch.cat([known, likely[-1:]])
         q_value = self._q_values(self._target_model, after(batch["obs"]), next_action)
-        next_value = q_value.gather(-1, next_action.unsqueeze(-1)).squeeze(-1)
+        next_value = of_action(q_value, next_action)
         return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
 
     @staticmethod

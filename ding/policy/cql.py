@@ -10,6 +10,7 @@ from ding.data import tree_map
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.qrdqn import QRDQNPolicy
 from ding.policy.sac import SACPolicy, squashed
+from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce
 from ding.utils.errors import ConfigError
@@ -133,6 +134,5 @@ class DiscreteCQLPolicy(QRDQNPolicy):
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         loss, priority = super()._branch_loss(batch, action, output, target)
         q_value = output["logit"]
-        taken = q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)
-        gap = (q_value.logsumexp(-1) - taken).mean()
+        gap = (q_value.logsumexp(-1) - of_action(q_value, action)).mean()
         return loss + self._cfg.learn.min_q_weight * gap, priority

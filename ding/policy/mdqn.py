@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ding.policy._types import Batch, Loss, Output
 from ding.policy.sql import SoftQPolicy
+from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -40,7 +41,7 @@ class MDQNPolicy(SoftQPolicy):
     def _branch_loss(self, batch: Batch, action: Tensor, output: Output, target: Output) -> Loss:
         tau = self._tau
         log_policy = (target["logit_here"] / tau).log_softmax(-1)
-        done_log_policy = log_policy.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        done_log_policy = of_action(log_policy, action)
         bonus = self._m_alpha * (tau * done_log_policy).clamp(*_LOG_POLICY_RANGE)
         reward = torch.cat([batch["reward"][:1] + bonus, batch["reward"][1:]])
         batch = {**batch, "reward": reward}

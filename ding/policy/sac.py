@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ding.policy.networks import GAUSSIAN_PAIR, Call, actor_and_q_critic
 from ding.policy.q_actor_critic import QActorCritic, least, start_within
+from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY, allreduce
 from ding.utils.errors import ConfigError
@@ -202,9 +203,8 @@ class DiscreteSACPolicy(_SoftActorCritic):
         return q_value if isinstance(q_value, list) else [q_value]
 
     def _q_values(self, batch: dict[str, Any]) -> list[torch.Tensor]:
-        index = batch["action"].unsqueeze(-1)
         values = self._judge(self._model, batch["obs"])
-        return [value.gather(-1, index).squeeze(-1) for value in values]
+        return [of_action(value, batch["action"]) for value in values]
 
     def _next_value(self, batch: dict[str, Any]) -> torch.Tensor:
         obs = batch["next_obs"]

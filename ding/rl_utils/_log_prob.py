@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from ding.rl_utils.nstep import of_action
+
 _LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 
 #: What a network tells of an action: logits ``[*, N]`` of one choice; one tensor for each of K
@@ -30,7 +32,7 @@ def log_prob(told: Told, action: Tensor) -> Tensor:
         return _over_numbers(density)
     if not isinstance(told, Tensor):
         return torch.stack([log_prob(part, action[..., k]) for k, part in enumerate(told)]).sum(0)
-    return _of_class(told.log_softmax(-1), action)
+    return of_action(told.log_softmax(-1), action.long())
 
 
 def log_prob_and_entropy(told: Told, action: Tensor) -> tuple[Tensor, Tensor]:
@@ -46,7 +48,7 @@ def log_prob_and_entropy(told: Told, action: Tensor) -> tuple[Tensor, Tensor]:
     logp = told.log_softmax(-1)
     # A masked class has logit -inf or the like: its share of the entropy is 0, not NaN.
     finite = logp.clamp(min=torch.finfo(logp.dtype).min)
-    return _of_class(logp, action), -(finite.exp() * finite).sum(-1)
+    return of_action(logp, action.long()), -(finite.exp() * finite).sum(-1)
 
 
 def kl(old: Told, new: Told) -> Tensor:
@@ -66,10 +68,6 @@ def split_like(joined: Tensor, told: Told) -> Told:
     if isinstance(told, list):
         return joined.split([part.shape[-1] for part in told], dim=-1)
     return joined
-
-
-def _of_class(logp: Tensor, action: Tensor) -> Tensor:
-    return logp.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
 def _over_numbers(values: Tensor) -> Tensor:

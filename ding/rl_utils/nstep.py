@@ -51,3 +51,8 @@ def widen(per_sample: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 def weighted_mean(error: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
     """Mean of weight ``[B]`` times error ``[B, *]``."""
     return error.mean() if weight is None else (error * widen(weight, error)).mean()
+
+
+def of_action(values: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """The values of the actions that were done: ``[..., N]`` and int64 ``[...]`` to ``[...]``."""
+    return values.gather(-1, action.unsqueeze(-1)).squeeze(-1)

@@ -23,7 +23,7 @@ from ding.rl_utils.dist_td import (
     shape_fn_dntd,
     shape_fn_qrdqn,
 )
-from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
+from ding.rl_utils.nstep import nstep_return, nstep_return_data, of_action, weighted_mean
 from ding.rl_utils.value_rescale import value_inv_transform, value_transform
 
 __all__ = [
@@ -86,8 +86,8 @@ def q_1step_td_error(
         criterion: Elementwise error of prediction and target.
     """
     q, next_q, act, next_act, reward, done, weight = data
-    return_ = nstep_return_data(reward.unsqueeze(0), _of_action(next_q, next_act), done)
-    return _loss(criterion, _of_action(q, act), nstep_return(return_, gamma, 1), weight)[0]
+    return_ = nstep_return_data(reward.unsqueeze(0), of_action(next_q, next_act), done)
+    return _loss(criterion, of_action(q, act), nstep_return(return_, gamma, 1), weight)[0]
 
 
 def q_v_1step_td_error(
@@ -106,7 +106,7 @@ def q_v_1step_td_error(
     """
     q, v, act, reward, done, weight = data
     target = nstep_return(nstep_return_data(reward.unsqueeze(0), v, done), gamma, 1)
-    return _loss(criterion, _of_action(q, act), target, weight)
+    return _loss(criterion, of_action(q, act), target, weight)
 
 
 def v_1step_td_error(
@@ -162,9 +162,9 @@ def q_nstep_td_error(
         criterion: Elementwise error of prediction and target.
     """
     q, next_n_q, action, next_n_action, reward, done, weight = data
-    next_value = _of_action(next_n_q, next_n_action)
+    next_value = of_action(next_n_q, next_n_action)
     target = _target(reward, next_value, done, gamma, nstep, cum_reward, value_gamma)
-    return _loss(criterion, _of_action(q, action), target, weight)
+    return _loss(criterion, of_action(q, action), target, weight)
 
 
 def q_nstep_td_error_with_rescale(
@@ -190,9 +190,9 @@ def q_nstep_td_error_with_rescale(
         inv_trans_fn: Its inverse.
     """
     q, next_n_q, action, next_n_action, reward, done, weight = data
-    next_value = inv_trans_fn(_of_action(next_n_q, next_n_action))
+    next_value = inv_trans_fn(of_action(next_n_q, next_n_action))
     target = trans_fn(_target(reward, next_value, done, gamma, nstep, False, value_gamma))
-    return _loss(criterion, _of_action(q, action), target, weight)
+    return _loss(criterion, of_action(q, action), target, weight)
 
 
 def q_nstep_sql_td_error(
@@ -216,7 +216,7 @@ def q_nstep_sql_td_error(
     q, next_n_q, action, _, reward, done, weight = data
     next_value = alpha * torch.logsumexp(next_n_q / alpha, dim=-1)
     target = _target(reward, next_value, done, gamma, nstep, cum_reward, value_gamma)
-    loss, error = _loss(criterion, _of_action(q, action), target, weight)
+    loss, error = _loss(criterion, of_action(q, action), target, weight)
     return loss, error, next_value.detach()
 
 
@@ -294,10 +294,6 @@ def _target(
         value_gamma = torch.as_tensor(gamma, device=reward.device) ** nstep
     summed = nstep_return_data(reward.unsqueeze(0), next_value, done)
     return nstep_return(summed, gamma, 1, value_gamma)
-
-
-def _of_action(q: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    return q.gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
 
 def _loss(

@@ -12,7 +12,7 @@ from torch import nn
 from ding.envs import BaseEnvTimestep
 from ding.envs.games import GridSpreadEnv
 from ding.model import COMA, Mixer, QMix
-from ding.model.template.agents import AgentsModel, of_actions
+from ding.model.template.agents import AgentsModel
 from ding.policy import (
     CollaQPolicy,
     COMAPolicy,
@@ -23,6 +23,7 @@ from ding.policy import (
 )
 from ding.policy.coma import lambda_returns
 from ding.policy.qmix import nstep_targets
+from ding.rl_utils.nstep import of_action
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts, set_pkg_seed
 from ding.utils.errors import ConfigError, DataError
 
@@ -230,7 +231,7 @@ class Table(AgentsModel):
         return {"logit": self.table[where], "free": self.free[where], "next_state": state}
 
     def judge(self, output, obs, action):
-        own, free = (of_actions(output[name], action) for name in ("logit", "free"))
+        own, free = (of_action(output[name], action) for name in ("logit", "free"))
         where = obs["global_state"][..., 0].long()
         free = free.sum(-1)
         return {

@@ -128,8 +128,3 @@ class AgentsModel(nn.Module):
 def best_actions(logit: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     """The best action of each agent among those to be had: ``[..., N]`` to int64 ``[...]``."""
     return (logit if mask is None else logit.masked_fill(mask == 0, -torch.inf)).argmax(-1)
-
-
-def of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """Each agent's value of its action: ``[..., N]`` to ``[...]``."""
-    return logit.gather(-1, action.unsqueeze(-1)).squeeze(-1)

@@ -6,8 +6,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
-from ding.model.template.qmix import Mixer, flat_size
+from ding.model.common.head import flat_size
+from ding.model.template.agents import AgentNetwork, AgentsModel, State
+from ding.model.template.qmix import Mixer
+from ding.rl_utils.nstep import of_action
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
@@ -132,10 +134,10 @@ class CollaQ(AgentsModel):
 
     def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
         """``total_q`` ``[T, B]``, and ``nobody_q`` ``[T, B, agents]``."""
-        agent_q = of_actions(output["logit"], action)
+        agent_q = of_action(output["logit"], action)
         return {
             "total_q": self._mixer(agent_q, obs["global_state"]) if self.mixer else agent_q.sum(-1),
-            "nobody_q": of_actions(output["nobody_logit"], action),
+            "nobody_q": of_action(output["nobody_logit"], action),
         }
 
     def _see(self, obs: torch.Tensor) -> torch.Tensor:

@@ -5,9 +5,11 @@ from typing import Any
 
 import torch
 
-from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
+from ding.model.common.head import flat_size
+from ding.model.template.agents import AgentNetwork, AgentsModel, State
 from ding.model.template.maqac import state_of_each
-from ding.model.template.qmix import Mixer, flat_size
+from ding.model.template.qmix import Mixer
+from ding.rl_utils.nstep import of_action
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
@@ -77,7 +79,7 @@ class MADQN(AgentsModel):
 
         With a mixer ``[T, B]``, without ``[T, B, agents]``.
         """
-        own, team = (of_actions(output[name], action) for name in ("logit", "team_logit"))
+        own, team = (of_action(output[name], action) for name in ("logit", "team_logit"))
         if self.mixer:
             state = obs["global_state"]
             own, team = self.current_mixer(own, state), self.cooperation_mixer(team, state)

@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
+from ding.model.common.head import flat_size
+from ding.model.template.agents import AgentNetwork, AgentsModel, State
+from ding.rl_utils.nstep import of_action
 from ding.torch_utils.network import fc_block
 from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import DataError
@@ -111,10 +113,6 @@ class QMix(AgentsModel):
 
     def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
         """``total_q`` ``[T, B]`` of joint actions, and ``agent_q`` ``[T, B, agents]``."""
-        agent_q = of_actions(output["logit"], action)
+        agent_q = of_action(output["logit"], action)
         total_q = self._mixer(agent_q, obs["global_state"]) if self.mixer else agent_q.sum(-1)
         return {"total_q": total_q, "agent_q": agent_q}
-
-
-def flat_size(shape: int | Sequence[int]) -> int:
-    return shape if isinstance(shape, int) else int(torch.Size(shape).numel())

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.template.qmix import QMix, flat_size
+from ding.model.common.head import flat_size
+from ding.model.template.qmix import QMix
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 

@@ -6,8 +6,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from ding.model.template.agents import AgentNetwork, AgentsModel, State, of_actions
-from ding.model.template.qmix import Mixer, flat_size
+from ding.model.common.head import flat_size
+from ding.model.template.agents import AgentNetwork, AgentsModel, State
+from ding.model.template.qmix import Mixer
+from ding.rl_utils.nstep import of_action
 from ding.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -80,6 +82,6 @@ class WQMix(AgentsModel):
         """``total_q``, and ``free_q`` which is not monotonic, ``[T, B]`` each."""
         state = obs["global_state"]
         return {
-            "total_q": self._mixer(of_actions(output["logit"], action), state),
-            "free_q": self._mixer_star(of_actions(output["free_logit"], action), state),
+            "total_q": self._mixer(of_action(output["logit"], action), state),
+            "free_q": self._mixer_star(of_action(output["free_logit"], action), state),
         }
