@@ -56,6 +56,7 @@ def test_the_best_pair_beside_the_worst(policy, updates, tmp_path):
 
 
 def test_a_monotonic_mix_avoids_it(tmp_path):
+    # As do eight seeds of ten, this one among them; more updates change none of them.
     assert learned("qmix", tmp_path, "nonmonotonic", "wqmix", **NONMONOTONIC) == 0
 
 
