@@ -28,8 +28,6 @@ _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
 _TAIL = 2000
 #: Seconds between looks at a run that may be ended early.
 _LOOK = 1.0
-#: Seconds in which a run that is told to end saves its state and does so.
-_END = 30.0
 
 
 def train_in_turn(
@@ -141,13 +139,11 @@ class Commands:
     def end(self) -> None:
         """Tell all of them to save and end, as SIGTERM does; kill those that do not."""
         self._ending = True
-        for process in list(self._running):
+        running = list(self._running)
+        for process in running:
             process.terminate()
-        for process in list(self._running):
-            try:
-                process.wait(2 * durations.END_PROMISE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        for process in running:
+            _ended(process)
 
 
 def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None) -> int:
@@ -156,14 +152,18 @@ def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None
             return process.wait(_LOOK)
         except subprocess.TimeoutExpired:
             if is_enough():
-                break
-    else:
-        return process.wait()  # as long as the run takes
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return process.wait(_END)
-    process.kill()
-    return process.wait()
+                process.terminate()
+                return _ended(process)
+    return process.wait()  # as long as the run takes
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The status of a run that was told to end; one that does not, by itself, is killed."""
+    try:
+        return process.wait(durations.COMMAND_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _without(args: Iterator[str], options: Sequence[str]) -> Iterator[str]:

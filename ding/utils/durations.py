@@ -49,6 +49,10 @@ GUARD_SIGNAL = 3.5
 #: The guard's own end.
 GUARD_END = 2.0
 
+#: A run of a sweep, or of several seeds, that is told to end has so long before it is killed: it
+#: may have to save first.
+COMMAND_END = SAVE_LIMIT + END_PROMISE
+
 #: A state is saved this often, however few updates there were, and not sooner after a failure.
 SAVE_INTERVAL = 25.0
 SAVE_RETRY = 60.0

@@ -1,9 +1,11 @@
 """Several seeds: in turn or side by side, and what is told at the end."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -11,9 +13,14 @@ from click.testing import CliRunner
 
 from ding.entry.cli import main
 from ding.entry.run_folder import read_record
-from ding.entry.seed_runs import train_in_turn
+from ding.entry.seed_runs import Commands, train_in_turn
+from ding.utils import durations
 from tests.board.run_folders import make_run
+from tests.children import wait_for
 from tests.docs.fences import ROOT
+
+# Three processes import everything.
+pytestmark = pytest.mark.timeout(180)
 
 CONFIG = """
 main_config = dict(
@@ -110,17 +117,22 @@ def _put(source, folder):
         os.rename(source, folder)
 
 
+@contextlib.contextmanager
 def _start(config, *options):
     command = [sys.executable, "-m", "ding", "-c", config, "-s", "0-1", "--jobs", "2", *options]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     pipe, both = subprocess.PIPE, subprocess.STDOUT
-    return subprocess.Popen(command, env=env, stdout=pipe, stderr=both, text=True)
+    with subprocess.Popen(command, env=env, stdout=pipe, stderr=both, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
 def test_side_by_side(config):
     with _start(config, "--train-iter", "1", "--set", "policy.learn.batch_size=4") as process:
-        output, _ = process.communicate(timeout=50)
+        output, _ = process.communicate(timeout=150)
     assert process.returncode == 0, output
     for seed in (0, 1):
         record = read_record(f"run_seed{seed}")
@@ -132,10 +144,44 @@ def test_side_by_side(config):
 @pytest.mark.slow
 def test_failure_of_one_shows_its_cause(config):
     with _start(config, "--set", "policy.learn.batch_size=0") as process:
-        output, _ = process.communicate(timeout=50)
+        output, _ = process.communicate(timeout=150)
     assert process.returncode == 1
     assert "policy.learn.batch_size" in output
     assert "seed 0: not started" in output
+
+
+@pytest.fixture
+def deaf(tmp_path, monkeypatch):
+    """Lets runs be processes that do not end by SIGTERM; gives the file that one makes."""
+    script = tmp_path / "deaf"
+    script.write_text("#!/bin/sh\ntrap '' TERM\ntouch started\nwhile :; do sleep 0.1; done\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    monkeypatch.setattr(durations, "COMMAND_END", 0.3)
+    return tmp_path / "started"
+
+
+@pytest.mark.slow
+def test_one_that_is_enough_and_does_not_end_is_killed(deaf):
+    with Commands(1) as commands:
+        status, _ = commands.run([], is_enough=deaf.exists)
+    assert status == -signal.SIGKILL
+
+
+def test_those_that_do_not_end_with_this_process_are_killed(deaf):
+    statuses = []
+    with Commands(2) as commands:
+        runs = [
+            threading.Thread(target=lambda: statuses.append(commands.run([])[0])) for _ in range(2)
+        ]
+        for run in runs:
+            run.start()
+        wait_for(lambda: deaf.exists() and len(commands._running) == 2)
+        commands.end()
+        for run in runs:
+            run.join(20)
+    assert set(statuses) <= {-signal.SIGKILL, -signal.SIGTERM}
+    assert -signal.SIGKILL in statuses
 
 
 @pytest.mark.slow
@@ -147,7 +193,7 @@ def test_all_end_with_a_signal(config):
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 143, output
     assert [read_record(f"run_seed{seed}")["status"] for seed in (0, 1)] == ["interrupted"] * 2
     assert output.count("interrupted") >= 2
