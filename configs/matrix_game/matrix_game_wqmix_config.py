@@ -1,7 +1,8 @@
 """Weighted QMIX (Rashid et al. 2020): the best return, 8, of the matrix game of Son et al. 2019.
 
-A monotonic mix that weighs all errors alike settles for 0, as in that paper's table, with eight
-seeds of ten. With these weights five of five seeds found 8, at the first evaluation after 830 steps.
+A monotonic mix that weighs all errors alike settles for 0, as in that paper's table (here with
+eight seeds of ten). With these weights five of five found 8, at the first evaluation after 830
+steps.
 """
 
 from easydict import EasyDict

@@ -274,6 +274,7 @@ if sys.argv[1] == "unguarded" or __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("how", "status"), [("guarded", 0), ("unguarded", 1)])
 def test_processes_that_are_not_forked(how, status):
     Path("train.py").write_text(SPAWNING)
@@ -283,7 +284,7 @@ def test_processes_that_are_not_forked(how, status):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=100,
+        timeout=200,
     )
     assert done.returncode == status, done.stdout
     assert ('put the call under `if __name__ == "__main__":`' in done.stdout) == bool(status)
