@@ -181,7 +181,7 @@ def check_own_network(policy: Any, env: Any) -> None:
         ConfigError: It does not tell what the policy needs to know.
     """
     obs = _first_obs(env)
-    if isinstance(obs, np.ndarray):
+    if isinstance(obs, np.ndarray | Mapping):
         policy.check_network(model_shapes(obs, getattr(env, "action_space", None)), obs)
 
 

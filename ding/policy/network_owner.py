@@ -35,7 +35,6 @@ class NetworkOwner:
     _model: torch.nn.Module
     _enable_field: frozenset[str]
     _cuda: bool
-    _recurrent: bool
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
         space = self._action_spaces and self._checked_action_space(cfg)
@@ -75,7 +74,8 @@ class NetworkOwner:
     def network_calls(self) -> tuple[Call, ...]:
         """How this policy calls its network."""
         usual = next(iter(self.networks.values()), ())
-        return self.networks.get(self._cfg.get("action_space"), usual)
+        calls = self.networks.get(self._cfg.get("action_space"), usual)
+        return tuple(call.of_team() for call in calls) if self._cfg.get("multi_agent") else calls
 
     def check_network(self, shapes: Mapping[str, Any], obs: Any = None) -> None:
         """Try a user's own network, if this policy is of this package; see `try_network`.
@@ -85,8 +85,7 @@ class NetworkOwner:
             obs: An observation of the environments whose shapes they are.
         """
         ours, own = (type(one).__module__.split(".")[0] for one in (self, self._model))
-        tells = "learn" in self._enable_field and not self._recurrent
-        if ours == "ding" != own and tells and not self._cfg.get("multi_agent"):
+        if ours == "ding" != own and "learn" in self._enable_field:
             try_network(self, self._model, shapes, obs)
 
     def default_model(self) -> tuple[str, list[str]]:

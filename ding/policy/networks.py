@@ -6,44 +6,70 @@ page against them.
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from ding.data import tree_map
 from ding.utils.errors import ConfigError
 
-#: Rows of the batch that a network of the user is tried with.
-_ROWS = 3
-#: Observations.
+#: Rows of the batch, and steps of the sequences, that a network of the user is tried with.
+_ROWS, _STEPS = 3, 2
+#: Observations; an environment's may be dicts of arrays.
 OBS = "B *obs_shape"
+#: The states of a recurrent network, a list with one for each row; None is one that begins.
+STATES = "states"
 
 
 @dataclass(frozen=True)
 class Call:
     """One way in which a policy calls its network.
 
-    Shapes are words: ``B`` rows of a batch, ``N`` actions to choose from, ``A`` numbers of an
-    action; other letters are the network's own.
+    Shapes are words: ``B`` rows of a batch, ``T`` steps of a sequence, ``M`` agents of a team,
+    ``N`` actions to choose from, ``A`` numbers of an action; other letters are the network's own.
 
     Attributes:
         gives: What has to come back: shapes by name, also nested, or a pair of shapes.
         mode: Which method of the network is meant, ``forward(inputs, mode=...)``; empty for none.
         takes: The inputs: observations, or a dict of them and more.
+        is_step: Whether a recurrent network is asked for one step, with ``inference=True``.
     """
 
     gives: Mapping[str, Any]
     mode: str = ""
     takes: str | Mapping[str, Any] = OBS
+    is_step: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments."""
+        return {
+            **({"mode": self.mode} if self.mode else {}),
+            **({"inference": True} if self.is_step else {}),
+        }
+
+    def of_team(self) -> "Call":
+        """The same with a network of agents, which are its second axis."""
+        return replace(self, gives=_with_agents(self.gives), takes=_with_agents(self.takes))
 
     def shown(self, sizes: Mapping[str, Any] = {}) -> str:
         """How the call looks in code, with the sizes that are known."""
         inputs = described(self.takes, sizes)
         if self.takes == OBS:
             inputs = f"obs {inputs}"
-        return f"forward({inputs}{f', mode={self.mode!r}' if self.mode else ''})"
+        options = (f", {name}={value!r}" for name, value in self.options.items())
+        return f"forward({inputs}{''.join(options)})"
+
+
+def _with_agents(shapes: Any) -> Any:
+    if isinstance(shapes, Mapping):
+        return {name: _with_agents(part) for name, part in shapes.items()}
+    if isinstance(shapes, tuple):
+        return tuple(map(_with_agents, shapes))
+    return shapes if shapes == OBS else shapes.replace("B", "B M", 1)
 
 
 #: A diagonal Gaussian, by name and as a pair.
@@ -112,24 +138,24 @@ def require_parts(policy: Any, model: nn.Module, calls: Sequence[Call]) -> None:
         )
 
 
-def try_network(
-    policy: Any, model: nn.Module, shapes: Mapping[str, Any], obs: np.ndarray | None = None
-) -> None:
+def try_network(policy: Any, model: nn.Module, shapes: Mapping[str, Any], obs: Any = None) -> None:
     """Ask a network once in each way, with made-up inputs, and compare what it returns.
 
-    What cannot be made up passes: recurrent networks, teams, observations of several arrays, and
-    shapes that are not known. Nothing of the network or the random generators changes.
+    What cannot be made up passes: shapes that are not known, and without an observation those of
+    several arrays. Nothing of the network or the random generators changes.
 
     Args:
         shapes: ``obs_shape`` and ``action_shape``, as far as they are known.
-        obs: An observation of the environments. Then ``shapes`` are theirs too, and an error of the
-            network is one; without, ``shapes`` is what a config says, of which a user's network
-            need not know.
+        obs: An observation of the environments, an array or a dict of arrays. Then ``shapes`` are
+            theirs too, and an error of the network is one; without, ``shapes`` is what a config
+            says, of which a user's network need not know.
 
     Raises:
         ConfigError: Names the call, what came, what was expected, and how to mend it.
     """
     sizes = _sizes(shapes)
+    if isinstance(obs, Mapping):
+        sizes["*obs_shape"] = obs
     was_training = model.training
     model.eval()
     try:
@@ -150,9 +176,8 @@ def _try_call(
     sizes: Mapping[str, Any],
     certain: bool,
 ) -> None:
-    options = {"mode": call.mode} if call.mode else {}
     try:
-        output = model(inputs, **options)
+        output = model(inputs, **call.options)
     except Exception as error:  # whatever a user's code raises
         if not certain:
             return
@@ -184,7 +209,7 @@ def _needed(policy: Any, call: Call, sizes: Mapping[str, Any]) -> str:
 
 def _sizes(shapes: Mapping[str, Any]) -> dict[str, Any]:
     """Sizes by letter, where they are known; ``*obs_shape`` is a tuple."""
-    sizes: dict[str, Any] = {}
+    sizes: dict[str, Any] = {"M": shapes["agent_num"]} if "agent_num" in shapes else {}
     obs, action = shapes.get("obs_shape"), shapes.get("action_shape")
     if isinstance(obs, int | np.integer | list | tuple):
         sizes["*obs_shape"] = tuple(int(size) for size in np.ravel(obs))
@@ -198,21 +223,30 @@ def _sizes(shapes: Mapping[str, Any]) -> dict[str, Any]:
     return sizes
 
 
-def _inputs(takes: Any, sizes: Mapping[str, Any], obs: np.ndarray | None, policy: Any) -> Any:
+def _inputs(takes: Any, sizes: Mapping[str, Any], obs: Any, policy: Any) -> Any:
     """Zeros of the shapes that a call takes; ``None`` if one is not known."""
+    if takes == STATES:
+        return [None] * _ROWS
     if isinstance(takes, Mapping):
         parts = {name: _inputs(part, sizes, obs, policy) for name, part in takes.items()}
         return None if any(part is None for part in parts.values()) else parts
-    if takes == OBS and obs is not None:
-        rows = np.stack([obs] * _ROWS)
-        return torch.from_numpy(rows).to(policy._device, torch.float32)
+    known = {**sizes, "B": _ROWS, "T": _STEPS}
+    *batch, last = takes.split()
+    if last == "*obs_shape" and obs is not None:
+        axes = [known[letter] for letter in batch]
+        return tree_map(lambda leaf: _repeated(leaf, axes, policy._device), obs)
     shape: list[int] = []
-    for letter in takes.split():
-        if letter != "B" and letter not in sizes:
+    for letter in (*batch, last):
+        if letter not in known:
             return None
-        size = _ROWS if letter == "B" else sizes[letter]
+        size = known[letter]
         shape += size if isinstance(size, tuple) else [size]
     return torch.zeros(shape, device=policy._device)
+
+
+def _repeated(leaf: Any, axes: Sequence[int], device: str) -> torch.Tensor:
+    rows = np.broadcast_to(leaf, (*axes, *np.shape(leaf)))
+    return torch.tensor(rows, dtype=torch.float32, device=device)
 
 
 # ---------------------------------------------------------------------- comparing
@@ -227,6 +261,9 @@ def _difference(wanted: Any, got: Any, sizes: Mapping[str, Any], name: str) -> s
             return f"it lacks {_listed(map(repr, missing))}"
         parts = (_difference(wanted[key], got[key], sizes, key) for key in wanted)
         return next(filter(None, parts), "")
+    if wanted == STATES:
+        fits = isinstance(got, Sequence) and len(got) == _ROWS and None not in got
+        return "" if fits else f"{name!r} has to be a list with a state for each of the B rows"
     if isinstance(wanted, tuple):
         if not isinstance(got, Sequence) or len(got) != len(wanted):
             return f"{name!r} has to be mu and sigma, {described(wanted, sizes)}"
@@ -242,7 +279,8 @@ def _difference(wanted: Any, got: Any, sizes: Mapping[str, Any], name: str) -> s
 
 
 def _wrong_shape(wanted: str, got: torch.Tensor, sizes: Mapping[str, Any], name: str) -> str:
-    expected = [_ROWS if letter == "B" else sizes.get(letter) for letter in wanted.split()]
+    known = {**sizes, "B": _ROWS, "T": _STEPS}
+    expected = [known.get(letter) for letter in wanted.split()]
     shape = list(got.shape)
     fits = len(shape) == len(expected) and all(
         size is None or size == own for size, own in zip(expected, shape)
@@ -260,6 +298,11 @@ def _wrong_shape(wanted: str, got: torch.Tensor, sizes: Mapping[str, Any], name:
 
 
 def _brackets(shape: str, sizes: Mapping[str, Any] = {}) -> str:
+    if shape == STATES:
+        return "[state] * B"
+    *batch, last = shape.split()
+    if isinstance(obs := sizes.get(last), Mapping):
+        return described(tree_map(lambda leaf: " ".join([*batch, *map(str, np.shape(leaf))]), obs))
     known = {
         letter: ", ".join(map(str, size)) if isinstance(size, tuple) else str(size)
         for letter, size in sizes.items()

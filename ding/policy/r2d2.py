@@ -9,6 +9,7 @@ from torch import Tensor
 from ding.data import tree_rows, tree_take
 from ding.model import model_wrap
 from ding.policy._types import Batch, TeamLoss
+from ding.policy.networks import OBS, STATES, Call
 from ding.policy.recurrent import RecurrentPolicy
 from ding.rl_utils import q_nstep_td_data, q_nstep_td_error, q_nstep_td_error_with_rescale
 from ding.torch_utils import Adam
@@ -94,6 +95,19 @@ class R2D2Policy(RecurrentPolicy):
 
     _network = "drqn"
     _act_options = {"inference": True}
+    networks = {
+        "discrete": (
+            Call(
+                {"logit": "B N", "next_state": STATES},
+                takes={"obs": OBS, "prev_state": STATES},
+                is_step=True,
+            ),
+            Call(
+                {"logit": "T B N", "next_state": STATES},
+                takes={"obs": f"T {OBS}", "prev_state": STATES},
+            ),
+        )
+    }
 
     def _get_n_sample(self) -> int | None:
         collect = self._cfg.collect

@@ -9,7 +9,14 @@ from easydict import EasyDict
 from torch import nn
 
 from ding.entry import serial_pipeline
-from ding.policy import DDPGPolicy, DQNPolicy, PPOPolicy, SACPolicy, create_policy
+from ding.policy import (
+    DDPGPolicy,
+    DQNPolicy,
+    PPOPolicy,
+    R2D2Policy,
+    SACPolicy,
+    create_policy,
+)
 from ding.policy.networks import try_network
 from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
@@ -48,6 +55,126 @@ def test_networks_of_this_package_are_as_declared(type_, kind):
     policy = create_policy(cfg)
     assert policy.network_calls == policy.networks[kind]
     try_network(policy, policy._model, shapes, np.zeros(4, np.float32))
+
+
+TEAM = dict(agent_num=3, agent_obs_shape=4, global_obs_shape=5, action_shape=2)
+#: What an agent of the team sees, and what all know.
+SEEN = {
+    "agent_state": np.zeros((3, 4), np.float32),
+    "global_state": np.zeros(5, np.float32),
+    "action_mask": np.ones((3, 2), np.float32),
+}
+
+
+def team_policy(type_, action_space, model=None):
+    cfg = POLICY_REGISTRY.get(type_).default_config()
+    cfg = deep_merge_dicts(cfg, EasyDict(multi_agent=True, model=TEAM))
+    cfg.model.pop("obs_shape", None)
+    if action_space in ("discrete", "continuous"):
+        cfg.action_space = action_space
+    cfg.model.action_space = action_space
+    return create_policy(cfg, model=model)
+
+
+@pytest.mark.parametrize(
+    ("type_", "action_space"),
+    [
+        ("ppo", "discrete"),
+        ("ppo", "continuous"),
+        ("a2c", "discrete"),
+        ("ddpg", "regression"),
+        ("td3", "regression"),
+        ("sac", "reparameterization"),
+        ("discrete_sac", "discrete"),
+    ],
+)
+def test_networks_of_teams_are_as_declared(type_, action_space):
+    policy = team_policy(type_, action_space)
+    try_network(policy, policy._model, TEAM, SEEN)
+
+
+class Voices(nn.Module):
+    """A network for a team, whose critic says what it is told to."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.actor, self.critic, self.value = nn.Linear(4, 2), nn.Linear(5, 1), value
+
+    def forward(self, x, mode):
+        return getattr(self, mode)(x)
+
+    def compute_actor(self, x):
+        return {"logit": self.actor(x["agent_state"])}
+
+    def compute_critic(self, x):
+        return {"value": self.critic(x["global_state"]).reshape(-1, *self.value)}
+
+    def compute_actor_critic(self, x):
+        return {**self.compute_actor(x), **self.compute_critic(x)}
+
+
+def test_a_critic_of_a_team_says_something_of_each_agent():
+    words = (
+        "PPO's model must return {'value': [B, 3]} from forward(obs {'agent_state': [B, 3, 4], "
+        "'global_state': [B, 5], 'action_mask': [B, 3, 2]}, mode='compute_critic'); "
+        "Voices.forward returned {'value': a tensor [B, 1]}: 'value' has to have the shape [B, 3]"
+    )
+    policy = team_policy("ppo", "discrete", Voices((1,)))
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        policy.check_network(TEAM, SEEN)
+
+
+class Looks(nn.Module):
+    """Takes a dict of observations."""
+
+    def __init__(self, actions):
+        super().__init__()
+        self.layer = nn.Linear(4, actions)
+
+    def forward(self, obs):
+        return {"logit": self.layer(torch.cat([obs["near"], obs["far"]], -1))}
+
+
+def test_observations_of_several_arrays_are_tried():
+    obs = {"near": np.zeros(1, np.float32), "far": np.zeros(3, np.float64)}
+    cfg, shapes = DQNPolicy.default_config(), {"action_shape": 2}
+    DQNPolicy(cfg, model=Looks(2)).check_network(shapes, obs)
+    words = "{'logit': [B, 2]} from forward(obs {'near': [B, 1], 'far': [B, 3]})"
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        DQNPolicy(DQNPolicy.default_config(), model=Looks(5)).check_network(
+            {"action_shape": 2}, obs
+        )
+
+
+class Memory(nn.Module):
+    """A recurrent network that returns what it is told to, one step or several."""
+
+    def __init__(self, **outputs):
+        super().__init__()
+        self.outputs, self.layer = outputs, nn.Linear(4, 2)
+
+    def forward(self, inputs, inference=False):
+        assert len(inputs["prev_state"]) == inputs["obs"].shape[-2]
+        usual = {"logit": self.layer(inputs["obs"]), "next_state": [torch.ones(2)] * 3}
+        return {**usual, **self.outputs}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (dict(next_state=[None] * 3), "R2D2's model must return {'logit': [B, 2], 'next_state': "
+         "[state] * B} from forward({'obs': [B, 4], 'prev_state': [state] * B}, inference=True); "
+         "Memory.forward returned {'logit': a tensor [B, 2], 'next_state': [NoneType, NoneType, "
+         "NoneType]}: 'next_state' has to be a list with a state for each of the B rows"),
+        (dict(next_state=torch.zeros(1, 3, 2)), "'next_state' has to be a list"),
+        (dict(logit=torch.zeros(3, 2)), "must return {'logit': [T, B, 2], 'next_state': [state] * "
+         "B} from forward({'obs': [T, B, 4], 'prev_state': [state] * B}); Memory.forward"),
+    ],
+)  # fmt: skip
+def test_recurrent_networks_are_tried(outputs, words):
+    build(R2D2Policy, Memory())
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        build(R2D2Policy, Memory(**outputs))
 
 
 def build(cls, model, **overrides):
