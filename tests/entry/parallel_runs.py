@@ -8,6 +8,27 @@ import os
 from easydict import EasyDict
 
 from ding.utils import read_file
+from ding.utils.callbacks import RunCallback
+
+
+class Diary(RunCallback):
+    """Writes down in ``diary.txt`` what it is told."""
+
+    def __getattribute__(self, name):
+        if name.startswith("on_"):
+            with open("diary.txt", "a") as file:
+                print(name, file=file)
+        return super().__getattribute__(name)
+
+
+def assert_all_was_told(path="diary.txt"):
+    with open(path) as file:
+        told = file.read().split()
+    assert (told[0], told[-1]) == ("on_start", "on_end")
+    assert set(told) == {
+        *("on_start", "on_collect", "on_episode", "on_evaluation", "on_checkpoint", "on_end")
+    }
+    assert told.count("on_end") == 1
 
 
 def small_configs(exp_name="run", stop_value=5, **system):

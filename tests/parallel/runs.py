@@ -29,6 +29,7 @@ def parallel_config(
     fault: dict[str, Any] | None = None,
     system: dict[str, Any] | None = None,
     create: dict[str, Any] | None = None,
+    callbacks: list[str] | None = None,
     **policy: Any,
 ) -> tuple[EasyDict, EasyDict, EasyDict]:
     """A run on `WalkEnv`: ten steps, of which each with action 1 gives 1.
@@ -37,10 +38,12 @@ def parallel_config(
         fault: The environment's fault, see `tests.entry.runs.WalkEnv`.
         system: More entries of the system config.
         create: More entries of the create config.
+        callbacks: Names of callbacks of the run.
         policy: More entries of the policy's config.
     """
     main = dict(
         exp_name=exp_name,
+        callbacks=callbacks or [],
         env=dict(
             collector_env_num=4,
             evaluator_env_num=2,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.entry.parallel_runs import saved_iteration
+from tests.entry.parallel_runs import assert_all_was_told, saved_iteration
 from tests.parallel.runs import parallel_run
 from tests.worker.engines.ray_nodes import MEMORY, Nodes
 
@@ -79,7 +79,8 @@ def wait_for_the_goal(run):
 
 
 def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_path):
-    with run_on(cluster, tmp_path, stop_value=9.5, gated=True) as run:
+    told = dict(callbacks=["tests.entry.parallel_runs:Diary"])
+    with run_on(cluster, tmp_path, stop_value=9.5, gated=True, **told) as run:
         run.wait_for("workers", lambda s: s["train_iter"] > 0, 90)
         workers = run.status()["workers"]
         nodes = {name: facts["address"] for name, facts in workers.items()}
@@ -93,6 +94,7 @@ def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_
     assert any(name.startswith("log/learner/events.out") for name in files)
     assert not any(name.startswith(("data/", "policy/")) for name in files)
     assert not folder.exists()
+    assert_all_was_told(tmp_path / "diary.txt")
 
 
 def test_a_collector_is_killed(cluster, tmp_path):
