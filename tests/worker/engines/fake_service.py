@@ -1,6 +1,7 @@
 """A worker whose task does as it is told, for tests of what carries its messages."""
 
 import threading
+from pathlib import Path
 
 from ding.worker.engines.http_worker import HttpWorker
 from ding.worker.error_report import ErrorReport
@@ -10,7 +11,7 @@ from ding.worker.messages import CloseTask, ResourceRequest, Resources, StartTas
 class FakeService:
     """Its task's ``do`` says what happens: ``work``, ``fail``, ``give up``, or ``hang``.
 
-    Before it hangs, it puts samples under the task's ``name`` into the store, if there is one.
+    Before that, it makes the file ``mark``, if the task names one.
     """
 
     kind = "collector"
@@ -45,11 +46,13 @@ class FakeService:
         if info["do"] == "give up":
             self.failed = "it cannot go on"
             self.closed.set()
-        if "name" in info:
-            self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
+        if "mark" in info:
+            Path(info["mark"]).touch()
         if info["do"] == "hang":
             self.interrupted.wait(info["seconds"])
             self.interrupted.clear()
+        if info["do"] == "put":
+            self.stores.samples.put(info["name"], [{"x": 1.0}, {"x": 2.0}])
 
     def coordinator_lost(self, cause):
         self.interrupted.set()

@@ -58,13 +58,6 @@ def task(do, **more):
     return StartTask("collector", info)
 
 
-def is_there(samples, name):
-    try:
-        return bool(samples.get(name))
-    except ChunkError:
-        return False
-
-
 class TestSamples:
     def test_columns_come_back(self, samples):
         columns = Columns(
@@ -208,15 +201,16 @@ class TestWorkers:
         assert arrivals.peers["collector0"].ask(ResourceRequest(), 5.0).cpu == 3
 
     @pytest.mark.slow
-    def test_one_that_works_takes_no_second_request(self, engine):
+    def test_one_that_works_takes_no_second_request(self, engine, tmp_path_factory):
         arrivals = Arrivals()
         engine.control().start(arrivals)
         arrivals.wait("came")
         peer = arrivals.peers["collector0"]
-        work = task("hang", seconds=2.0, name="a.c0.1")
+        begun = tmp_path_factory.mktemp("elsewhere") / "begun"  # beside the run folder
+        work = task("hang", seconds=2.0, mark=str(begun))
         first = threading.Thread(target=peer.ask, args=(work, 20.0))
         first.start()
-        eventually(lambda: is_there(engine.stores.samples, "a.c0.1"))
+        eventually(begun.exists)
         try:
             with pytest.raises(WorkerBusy):
                 peer.ask(ResourceRequest(), 5.0)
