@@ -156,31 +156,22 @@ class _Box(_Adapter):
 
 
 class _Scaled(_Box):
-    """Actions in ``[-1, 1]``, mapped to the bounds."""
+    """Actions in ``[-1, 1]``, mapped to the bounds; what lies beyond is clipped."""
 
     def __init__(self, space: spaces.Box, env_name: str) -> None:
-        super().__init__(space, env_name)
         if not space.is_bounded("both"):
             raise ConfigError(
                 f"env.act_scale=True, but the action space of {env_name!r} has no finite bounds "
                 f"({space}); leave env.act_scale out"
             )
+        super().__init__(space, env_name, clip=True)
         self.middle = (self.low.astype(np.float64) + self.high) / 2
         self.half = (self.high.astype(np.float64) - self.low) / 2
-        self.affine = list(zip(self.middle.ravel().tolist(), self.half.ravel().tolist()))
+        self.low, self.high = -np.ones_like(self.low), np.ones_like(self.high)
+        self.bounds = [(-1.0, 1.0)] * self.low.size
 
     def __call__(self, action: Any) -> np.ndarray:
-        array = self.as_array(action)
-        if not self.small:
-            if np.isnan(array).any():
-                raise self.refuse(action, "it holds NaN")
-            return (self.middle + np.clip(array, -1, 1) * self.half).astype(self.dtype)
-        scaled = []
-        for value, (middle, half) in zip(array.ravel().tolist(), self.affine):
-            if value != value:
-                raise self.refuse(action, "it holds NaN")
-            scaled.append(middle + max(-1.0, min(1.0, value)) * half)
-        return np.array(scaled, self.dtype).reshape(self.shape)
+        return (self.middle + super().__call__(action) * self.half).astype(self.dtype)
 
 
 class _Whole(_Adapter):

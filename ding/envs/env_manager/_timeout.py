@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 
 
@@ -61,19 +62,16 @@ def _call_under_alarm(call: Callable[[], Any], timeout: float) -> Any:
 
 
 def _call_in_thread(call: Callable[[], Any], timeout: float) -> Any:
-    outcome: dict[str, Any] = {}
+    outcome: Future = Future()
 
     def run() -> None:
         try:
-            outcome["value"] = call()
+            outcome.set_result(call())
         except BaseException as error:
-            outcome["error"] = error
+            outcome.set_exception(error)
 
-    thread = threading.Thread(target=run, name="env-call", daemon=True)
-    thread.start()
-    thread.join(timeout)
-    if thread.is_alive():
+    threading.Thread(target=run, name="env-call", daemon=True).start()
+    done, _ = wait([outcome], timeout)
+    if not done:
         raise CallTimeoutError(f"no answer within {timeout} s")
-    if "error" in outcome:
-        raise outcome["error"]
-    return outcome["value"]
+    return outcome.result()
