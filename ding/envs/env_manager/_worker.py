@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ding.envs.env_manager._env_group import EnvGroup
-from ding.envs.env_manager._env_types import GroupSpec
+from ding.envs.env_manager._env_types import EnvState, GroupSpec
 from ding.envs.env_manager._obs_store import ObsColumns
 from ding.envs.env_manager._steps import GroupStep, reward_column
 from ding.envs.env_manager._wire import UNLIMITED, Failure, receive_memory, send, unpacked
@@ -80,12 +80,12 @@ class _Worker:
         """Write the observations of steps into shared memory from now on."""
         self._store = ObsColumns(layout, env_num, receive_memory(self._connection, size))
 
-    def restart(self, params: Mapping[int, dict | None], recount: bool) -> dict[int, Any]:
-        """First observations; copied at once, for environments may share what they hand out."""
-        return {
-            env_id: copy.deepcopy(self.group.restart(env_id, kwargs, recount))
-            for env_id, kwargs in params.items()
-        }
+    def restart(self, params: Mapping[int, dict | None], recount: bool) -> GroupStep:
+        answer = GroupStep(list(params), (), (), (), states=dict.fromkeys(params, EnvState.RUN))
+        for env_id, kwargs in params.items():
+            # Copied at once: environments may share what they hand out.
+            answer.first[env_id] = copy.deepcopy(self.group.restart(env_id, kwargs, recount))
+        return answer
 
     def step(
         self, ids: list[int], actions: Any, slot: int, want_rows: bool

@@ -34,7 +34,7 @@ class WorkerLink:
 
     Attributes:
         ids: Its environments.
-        pending: Of the steps under way, the environments of each.
+        pending: Of the steps and resets under way, the environments of each.
         lost: Whether there is no process, or none that answers.
     """
 
@@ -59,8 +59,8 @@ class WorkerLink:
             self._poll.register(self.process.sentinel, select.POLLIN)
         self.lost = False
         self.pending: deque[list[int]] = deque()
-        self._deadline: float | None = None  # of the last step
-        self._replies: deque[bytes] = deque()  # to steps, that came before they were asked for
+        self._deadline: float | None = None  # of the last of those
+        self._replies: deque[bytes] = deque()  # to these, that came before they were asked for
 
     def await_start(self) -> dict[str, Any]:
         """Wait until the environments are made; the spaces, if environment 0 is one of them."""
@@ -107,10 +107,6 @@ class WorkerLink:
             self._replies.append(self._next_reply(self._deadline))
         return self.ask("state_dict")
 
-    def post_restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        """Ask for resets; the answer has the first observations."""
-        self._post("restart", params, recount)
-
     def reply(self, limit: float | None, doing: str = "answer") -> Any:
         """The answer to the last request.
 
@@ -123,39 +119,36 @@ class WorkerLink:
         """
         return _read(self._next_reply(_deadline(limit), doing))
 
-    # ---- steps --------------------------------------------------------------------------------
+    # ---- steps and resets ---------------------------------------------------------------------
 
     def post_step(self, ids: list[int], actions: Any, slot: int, want_rows: bool) -> None:
         """Start a step of some environments; their observations go to `slot` of shared memory."""
-        self._post("step", ids, packed(actions), slot, want_rows)
-        self.pending.append(ids)
         limit = self.spec.settings.step_timeout
         if limit is not None:  # for all of them, and for the resets after it
-            limit = len(self.ids) * limit + (self.reset_limit(self.ids) or 0.0)
-        self._deadline = _deadline(limit)
+            limit = len(self.ids) * limit + (self._reset_limit(self.ids) or 0.0)
+        self._begin(ids, limit, "step", ids, packed(actions), slot, want_rows)
 
-    def receive_step(self) -> GroupStep | list[Any]:
-        """What the oldest step under way gave: perhaps no more than rewards.
+    def post_restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
+        """Start resets."""
+        ids = list(params)
+        self._begin(ids, self._reset_limit(ids), "restart", params, recount)
+
+    def receive(self) -> GroupStep:
+        """What the oldest of those under way gave.
 
         Raises:
             EnvError: An environment failed, or the worker is lost.
         """
         data = self._replies.popleft() if self._replies else self._next_reply(self._deadline)
-        self.pending.popleft()
-        return _read(data)
+        ids = self.pending.popleft()
+        answer = _read(data)
+        return GroupStep(ids, (), answer, [{}] * len(ids)) if type(answer) is list else answer
 
     def drop_steps(self) -> None:
         """Wait for the steps under way and forget what they gave."""
         self._keep_replies()
         self.pending.clear()
         self._replies.clear()
-
-    def reset_limit(self, ids: Sequence[int]) -> float | None:
-        """Seconds that it may take to reset some environments."""
-        limits = self.spec.settings
-        if limits.reset_timeout is None:
-            return None
-        return len(ids) * limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
 
     @property
     def deadline(self) -> float | None:
@@ -172,6 +165,18 @@ class WorkerLink:
     def _post(self, name: str, *args: Any) -> None:
         with contextlib.suppress(OSError):  # a broken pipe
             send(self._connection, (name, *args))
+
+    def _begin(self, ids: list[int], limit: float | None, name: str, *args: Any) -> None:
+        self._post(name, *args)
+        self.pending.append(ids)
+        self._deadline = _deadline(limit)
+
+    def _reset_limit(self, ids: Sequence[int]) -> float | None:
+        """Seconds that it may take to reset some environments."""
+        limits = self.spec.settings
+        if limits.reset_timeout is None:
+            return None
+        return len(ids) * limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
 
     def _keep_replies(self) -> None:
         while len(self._replies) < len(self.pending):

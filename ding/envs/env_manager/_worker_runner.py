@@ -97,23 +97,20 @@ class WorkerRunner(EnvRunner):
                 self._spec.reset_kwargs[env_id] = kwargs
             if recount or self.states[env_id] == EnvState.DONE:
                 self._spec.episode_count[env_id] = 0
-        asked = []
-        first: dict[int, Any] = {}
+        asked: list[WorkerLink] = []
+        parts: list[GroupStep] = []
         errors: list[DingError] = []
         for link, ids, _ in self._shares(list(params)):
             try:
                 self._prepare(link)
-                link.post_restart({env_id: params[env_id] for env_id in ids}, recount)
-                asked.append((link, ids))
             except EnvError as error:
                 errors.append(error)
-        for link, ids in asked:
-            try:
-                first.update(self._restarted(link, ids))
-            except DingError as error:
-                errors.append(error)
+                continue
+            link.post_restart({env_id: params[env_id] for env_id in ids}, recount)
+            asked.append(link)
+        self._collect(asked, parts, errors, restarts=True)
         if self.store is not None or not errors:
-            self._store_first(first)
+            self._store_first({i: obs for part in parts for i, obs in part.first.items()})
         if errors:
             raise errors[0]
 
@@ -125,26 +122,7 @@ class WorkerRunner(EnvRunner):
             self.states.update(dict.fromkeys(link.ids, EnvState.ERROR))
             link.revive()
 
-    def _restarted(self, link: WorkerLink, ids: Sequence[int]) -> dict[int, Any]:
-        """First observations, which one worker was asked for.
-
-        Raises:
-            DingError: There are none, from another worker either.
-        """
-        try:
-            try:
-                first = link.reply(link.reset_limit(ids))
-            except EnvError as error:
-                if not link.lost:
-                    raise
-                first = self._replace(link, ids, error)
-        except DingError:
-            self.states.update(dict.fromkeys(ids, EnvState.ERROR))
-            raise
-        self.states.update(dict.fromkeys(ids, EnvState.RUN))
-        return first
-
-    def _replace(self, link: WorkerLink, ids: Sequence[int], error: EnvError) -> dict[int, Any]:
+    def _replace(self, link: WorkerLink, ids: Sequence[int], error: EnvError) -> GroupStep:
         """Make and reset environments in another worker, if the settings say so.
 
         Raises:
@@ -156,7 +134,7 @@ class WorkerRunner(EnvRunner):
             try:
                 link.revive()
                 link.post_restart(dict.fromkeys(ids), recount=False)
-                return link.reply(link.reset_limit(ids))
+                return link.receive()
             except EnvError as again:
                 error = again
         stop([link], 0.0)
@@ -214,12 +192,16 @@ class WorkerRunner(EnvRunner):
         return [(self.groups[i], [ids[p] for p in at], at) for i, at in places.items()]
 
     def _collect(
-        self, links: Sequence[WorkerLink], parts: list[GroupStep], errors: list[DingError]
+        self,
+        links: Sequence[WorkerLink],
+        parts: list[GroupStep],
+        errors: list[DingError],
+        restarts: bool = False,
     ) -> None:
         # The answers of the others are to be taken in before an error is raised.
         for link in links:
             try:
-                parts.append(self._answer(link))
+                parts.append(self._answer(link, restarts))
             except DingError as error:
                 errors.append(error)
 
@@ -257,42 +239,42 @@ class WorkerRunner(EnvRunner):
             or (link.deadline is not None and link.deadline <= now)
         ]
 
-    def _answer(self, link: WorkerLink) -> GroupStep:
-        """Wait for the oldest step under way of one worker.
+    def _answer(self, link: WorkerLink, restarts: bool) -> GroupStep:
+        """Wait for the oldest answer under way of one worker: to a step, or to resets.
 
         Raises:
             DingError: An environment failed or its worker is lost, and that was not recovered.
         """
         ids = link.pending[0]
-        # Those whose episode the end of their worker cuts, asked to step or not.
-        running = [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
+        if not restarts:  # the end of their worker cuts all episodes, asked to step or not
+            ids = [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
         try:
-            try:
-                part = link.receive_step()
-            except EnvError as error:
-                if not link.lost:
-                    raise
-                return self._cut_short(running, self._replace(link, running, error), error)
+            part = self._received(link, ids, restarts)
         except DingError:
-            self.states.update(dict.fromkeys(running, EnvState.ERROR))
+            self.states.update(dict.fromkeys(ids, EnvState.ERROR))
             raise
-        if isinstance(part, list):
-            return GroupStep(ids, (), part, [{}] * len(ids))
         self.states.update(part.states)
         for env_id in part.ended:
             self._spec.episode_count[env_id] += 1
         return part
 
-    def _cut_short(
-        self, ids: Sequence[int], first: Mapping[int, Any], error: EnvError
-    ) -> GroupStep:
-        """The step of environments whose worker was replaced."""
-        infos = [{"abnormal": True, "error": str(error)} for _ in ids]
-        obs = [first[env_id] for env_id in ids]
+    def _received(self, link: WorkerLink, ids: Sequence[int], restarts: bool) -> GroupStep:
+        try:
+            return link.receive()
+        except EnvError as error:
+            if not link.lost:
+                raise
+            part = self._replace(link, ids, error)
+            if restarts:
+                return part
+            infos = [{"abnormal": True, "error": str(error)} for _ in ids]
+        first = [part.first[env_id] for env_id in ids]
         if self._shared is not None:
-            self._store_first(first)
-            obs = []
-        return GroupStep(ids, obs, [None] * len(ids), infos, abnormal=list(ids))
+            self._store_first(part.first)
+            first = []
+        return GroupStep(
+            ids, first, [None] * len(ids), infos, abnormal=list(ids), states=part.states
+        )
 
 
 def _abandon(links: list[WorkerLink], owner_pid: int) -> None:
