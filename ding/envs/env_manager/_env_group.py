@@ -6,6 +6,7 @@ The base manager has one group; each worker process of the subprocess managers h
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ from ding.utils.errors import ActionError, EnvDataError, EnvError, EnvTimeoutErr
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Place:
+    """What the next episode of an environment depends on beside the environment itself."""
+
+    seed: Seed | None
+    to_seed: bool  # the next reset takes the seed
+    renewals: int
+    episode_count: int
+
+
 class EnvGroup:
     """Steps and resets environments one after the other.
 
@@ -66,11 +77,11 @@ class EnvGroup:
         self._is_plain = False
         self._takes_numbers = False
         self._returns: dict[int, Any] = dict.fromkeys(spec.env_fns, 0.0)
-        self._seeds: dict[int, Seed] = {}
-        self._to_seed: set[int] = set()
+        self._places = {
+            i: _Place(None, False, spec.renewals, spec.episode_count.get(i, 0))
+            for i in spec.env_fns
+        }
         self.seed(spec.seeds)
-        self._renewals = dict.fromkeys(spec.env_fns, spec.renewals)
-        self._episode_count = {i: spec.episode_count.get(i, 0) for i in spec.env_fns}
         self._reset_kwargs = {i: spec.reset_kwargs.get(i, {}) for i in spec.env_fns}
         self._replay_paths = dict(spec.replay_paths)
         self._reward_shape: tuple[int, ...] | None = None
@@ -112,7 +123,7 @@ class EnvGroup:
         if kwargs is not None:
             self._reset_kwargs[env_id] = dict(kwargs)
         if recount or self.states[env_id] == EnvState.DONE:
-            self._episode_count[env_id] = 0
+            self._places[env_id].episode_count = 0
         return self.reset(env_id)
 
     def step(self, ids: Sequence[int], actions: Sequence[Any], rows: bool = False) -> GroupStep:
@@ -191,7 +202,7 @@ class EnvGroup:
     def start_next(self, step: GroupStep) -> None:
         """Count the episodes that ended with `step` and start the next ones that are due."""
         for env_id in step.ended:
-            self._episode_count[env_id] += 1
+            self._places[env_id].episode_count += 1
             if self._has_played(env_id):
                 self.states[env_id] = EnvState.DONE
             elif self.settings.auto_reset:
@@ -201,7 +212,7 @@ class EnvGroup:
             step.states[env_id] = self.states[env_id]
 
     def _has_played(self, env_id: int) -> bool:
-        return self._episode_count[env_id] >= self.settings.episode_num
+        return self._places[env_id].episode_count >= self.settings.episode_num
 
     # ---- what callers set ---------------------------------------------------------------------
 
@@ -211,9 +222,9 @@ class EnvGroup:
 
     def seed(self, seeds: Mapping[int, Seed]) -> None:
         """Seeds, with their ``dynamic_seed``, that the next reset of each environment takes."""
-        own = {env_id: seed for env_id, seed in seeds.items() if env_id in self.states}
-        self._seeds.update(own)
-        self._to_seed.update(own)
+        for env_id in seeds.keys() & self._places:
+            place = self._places[env_id]
+            place.seed, place.to_seed = seeds[env_id], True
 
     def save_replays(self, paths: Mapping[int, str]) -> None:
         self._replay_paths.update(paths)
@@ -264,19 +275,16 @@ class EnvGroup:
 
     def state_dict(self) -> dict[int, dict[str, Any]]:
         """By env id, what its next episodes depend on."""
-        states = {
-            env_id: {
-                "seed": self._seeds.get(env_id),
-                "to_seed": env_id in self._to_seed,
-                "renewals": self._renewals[env_id],
-                "episode_count": self._episode_count[env_id],
+        states = {}
+        for env_id, place in self._places.items():
+            env = self.envs.get(env_id)
+            states[env_id] = {
+                **asdict(place),
                 "env": env.state_dict() if hasattr(env, "state_dict") else None,
                 "generators": generator_states(env),
                 "process": None,
             }
-            for env_id, env in self.envs.items()
-        }
-        if self.has_process and states:
+        if self.has_process:
             states[min(states)]["process"] = process_generator_states()
         return states
 
@@ -284,24 +292,19 @@ class EnvGroup:
         """Take up a state by env id; the environments are to be reset afterwards."""
         for env_id, env in self.envs.items():
             saved = state[env_id]
-            if saved["seed"] is not None:
-                self._seeds[env_id] = tuple(saved["seed"])
-            self._to_seed.discard(env_id)
-            if saved["to_seed"]:
-                self._to_seed.add(env_id)
-            self._renewals[env_id] = saved["renewals"]
-            self._episode_count[env_id] = saved["episode_count"]
+            seed = saved["seed"] and tuple(saved["seed"])
+            others = (saved[name] for name in _Place.__slots__[1:])
+            self._places[env_id] = place = _Place(seed or self._places[env_id].seed, *others)
             if self.has_process and saved["process"] is not None:
                 load_process_generator_states(saved["process"])
             if saved["env"] is not None and hasattr(env, "load_state_dict"):
                 env.load_state_dict(saved["env"])
             load_generator_states(env, saved["generators"])
-            if saved["env"] is not None or saved["generators"]:
-                continue
-            if saved["seed"] is not None and self._seeds[env_id][1] is not False:
-                # One that cannot tell where it stands must not play its first episodes again.
-                self._renewals[env_id] += 1
-                self._to_seed.add(env_id)
+            knows_its_place = saved["env"] is not None or saved["generators"]
+            if not knows_its_place and seed is not None and seed[1] is not False:
+                # It must not play its first episodes again.
+                place.renewals += 1
+                place.to_seed = True
 
     def close(self) -> None:
         """Close every environment; what fails in it is logged, not raised."""
@@ -332,9 +335,9 @@ class EnvGroup:
     def _renew(self, env_id: int) -> None:
         self._close_env(env_id)
         self._build_env(env_id)
-        self._renewals[env_id] += 1
-        if env_id in self._seeds:
-            self._to_seed.add(env_id)
+        place = self._places[env_id]
+        place.renewals += 1
+        place.to_seed = place.seed is not None
 
     def _try_reset(self, env_id: int, tries: int, renew_first: bool) -> Any:
         renew = self.settings.retry_type == "renew"
@@ -353,8 +356,10 @@ class EnvGroup:
 
     def _reset_once(self, env_id: int) -> Any:
         self.states[env_id] = EnvState.RESET
-        if env_id in self._to_seed or self._seeds.get(env_id, (0, None))[1] == PER_EPISODE:
-            self._seed_env(env_id)
+        place = self._places[env_id]
+        if place.seed is not None and (place.to_seed or place.seed[1] == PER_EPISODE):
+            self._seed_env(env_id, *place.seed)
+            place.to_seed = False
         if self.before_reset is not None:
             self.before_reset()
         self._returns[env_id] = 0.0
@@ -376,19 +381,18 @@ class EnvGroup:
         self.states[env_id] = EnvState.RUN
         return obs
 
-    def _seed_env(self, env_id: int) -> None:
-        seed, dynamic = self._seeds[env_id]
+    def _seed_env(self, env_id: int, seed: int, dynamic: bool | str | None) -> None:
+        place = self._places[env_id]
         if dynamic == PER_EPISODE:
-            seed, dynamic = episode_seed(seed, self._episode_count[env_id]), False
-        if self._renewals[env_id]:
+            seed, dynamic = episode_seed(seed, place.episode_count), False
+        if place.renewals:
             # A rebuilt environment must not run into the same failure by the same draws.
-            mixed = np.random.SeedSequence([seed, self._renewals[env_id]])
+            mixed = np.random.SeedSequence([seed, place.renewals])
             seed = int(mixed.generate_state(1)[0] >> 1)
         seed_fn = getattr(self.envs[env_id], "seed", None)
         if seed_fn is not None:
             takes_dynamic = dynamic is not None and positional_count(seed_fn) > 1
             seed_fn(seed, dynamic) if takes_dynamic else seed_fn(seed)
-        self._to_seed.discard(env_id)
 
     def _recover(self, env_id: int, error: Exception) -> Any:
         """First observation of a new episode, after a step that failed with `error`."""

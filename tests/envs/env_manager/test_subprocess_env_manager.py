@@ -477,6 +477,18 @@ def test_async_returns_when_enough_are_ready(launch):
     assert manager.ready_obs[0][2] == 0
 
 
+def test_a_state_can_be_saved_while_an_environment_hangs(launch, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    manager = launch(env_fns(LateEnv, 3), AsyncSubprocessEnvManager, step_wait_timeout=None)
+    manager.seed([5, 6, 7])
+    manager.step(zeros(manager))
+    state = manager.state_dict()
+    other = launch(env_fns(LateEnv, 3), AsyncSubprocessEnvManager)
+    other.load_state_dict(state)
+    assert other.ready_obs_id == [0, 1, 2]
+    assert [obs[3] for obs in other.ready_obs.values()][1:] == [6, 7]
+
+
 class SleepyEnv(CountEnv):
     def step(self, action):
         time.sleep(self.cfg["sleep"])
