@@ -39,7 +39,7 @@ class EpisodeEvaluator(SerialEvaluator):
         Returns:
             Whether their mean is good enough, and what was seen.
         """
-        self._require(env=self._env, policy=self._policies)
+        self._require_parts()
         n_episode = n_episode if n_episode is not None else self._default_n_episode
         if n_episode is None:
             raise ConfigError("set env.n_evaluator_episode (or pass n_episode to eval())")

@@ -51,7 +51,7 @@ class MetricSerialEvaluator(SerialEvaluator):
         """
         stop, result = False, None
         if get_rank() == 0:
-            self._require(env=self._env, policy=self._policies)
+            self._require_parts()
             loader, metric = cast("tuple[Iterable[Tree], IMetric]", self._env)
             start = time.perf_counter()
             device = self._policies[0].get_attribute("device")

@@ -184,7 +184,7 @@ class SerialCollector(SerialPart, ISerialCollector):
 
     def _ready_rollout(self) -> Rollout:
         """The rollout that goes on from the last call; a new one after a reset."""
-        self._require(env=self._env, policy=self._policies)
+        self._require_parts()
         if self._rollout is None:
             players = [Player(mode) for mode in self._policies]
             self._rollout = Rollout(self._env, players, battle=self.battle, options=self._cfg)

@@ -109,13 +109,13 @@ class SerialPart(ISerialPart):
     def _start_anew(self) -> None:
         """Forget what was counted."""
 
-    def _require(self, **parts: object) -> None:
-        """Raise `ConfigError` if it is closed, or one of these is missing."""
+    def _require_parts(self) -> None:
+        """Raise `ConfigError` if it is closed, or has no environments or no policy."""
         if self._end_flag:
             raise ConfigError(f"{self._instance_name} is closed")
-        for name, part in parts.items():
-            if part is None or (isinstance(part, list) and not part):
-                raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
+        if self._env is None or not self._policies:
+            name = "env" if self._env is None else "policy"
+            raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
 
     def _env_state(self) -> State:
         """What the environments' seeds go on from, unless one of them has failed."""

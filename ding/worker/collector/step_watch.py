@@ -48,10 +48,14 @@ class Whereabouts(NamedTuple):
 
 
 class StepWatch:
-    """Notes when the environments are at work; one thread notes, another looks."""
+    """Notes when the environments are at work; one thread notes, another looks.
+
+    Attributes:
+        since: When the step under way began, by the monotonic clock.
+    """
 
     def __init__(self) -> None:
-        self._since: float | None = None
+        self.since: float | None = None
         self._launches = False
         self._seen: tuple[float, int, float] | None = None  # call, environment, since when
         self._limit = durations.COLLECTOR_STEP_LIMIT
@@ -63,20 +67,15 @@ class StepWatch:
 
     def stepping(self) -> None:
         """The environments are asked for a step now."""
-        self._launches, self._since = False, time.monotonic()
+        self._launches, self.since = False, time.monotonic()
 
     def launching(self) -> None:
         """The environments are being made and reset."""
-        self._launches, self._since = True, time.monotonic()
+        self._launches, self.since = True, time.monotonic()
 
     def rest(self) -> None:
         """The environments have answered."""
-        self._since = None
-
-    @property
-    def since(self) -> float | None:
-        """When the step under way began, by the monotonic clock."""
-        return self._since
+        self.since = None
 
     def delay(self, thread_id: int | None) -> tuple[Whereabouts, float] | None:
         """Where a step is that takes long, and for how many seconds it has been there.
@@ -87,7 +86,7 @@ class StepWatch:
         Args:
             thread_id: Of the thread that waits for the environments.
         """
-        since, now = self._since, time.monotonic()
+        since, now = self.since, time.monotonic()
         if since is None or now - since < durations.STEP_LOOK_AFTER:
             return None
         place = find_place(sys._current_frames().get(thread_id or -1))

@@ -63,6 +63,7 @@ class CollectTask:
         self.error: BaseException | None = None
         self.single: bool | None = None
         self._pending: deque[ChunkReport] = deque()
+        self._untold: dict[str, int] = {}  # bytes of chunks that no message tells of
         self._ended = False
         self._closed = False
         self._written = 0
@@ -80,15 +81,18 @@ class CollectTask:
         """Leave a message for the coordinator; waits while it has too many to ask for.
 
         Args:
-            metadata: ``data_id`` and more; ``size``, if it is known.
+            metadata: ``data_id`` and more; ``size``, if it is known, of what was not written here.
 
         Raises:
             TaskClosed: It will not ask.
         """
+        data_id = str(metadata.get("data_id", ""))
         meta = {**self.ids, **metadata}
+        if data_id in self._untold:
+            meta.setdefault("size", self._untold[data_id])
         size = meta.get("size")
         report = ChunkReport(
-            str(meta.get("data_id", "")),
+            data_id,
             _text(meta["task_id"]),
             _text(meta["buffer_id"]),
             size if isinstance(size, int) else 0,
@@ -97,6 +101,7 @@ class CollectTask:
         with self._changed:
             self._wait("coordinator", lambda: len(self._pending) < MAX_BACKLOG)
             self._pending.append(report)
+            self._untold.pop(data_id, None)
             self._changed.notify_all()
 
     def backlog(self) -> int:
@@ -118,10 +123,11 @@ class CollectTask:
         """Bytes that may be written now."""
         return INF if self._quota is None else max(0.0, self._quota - self._written)
 
-    def write(self, size: int, write: Callable[[], int]) -> int:
-        """Call what writes a file when there is room for it; ever again while the disk is full.
+    def write(self, name: str, size: int, write: Callable[[], int]) -> int:
+        """Call what writes a chunk when there is room for it; ever again while the disk is full.
 
         Args:
+            name: Of the chunk.
             size: Bytes that it will have, about.
             write: Returns how many they are.
 
@@ -144,6 +150,7 @@ class CollectTask:
                     raise
             else:
                 self._written += written
+                self._untold[name] = written
                 return written
             again = time.monotonic() + durations.DISK_PAUSE
             with self._changed:
@@ -253,9 +260,11 @@ class CollectTask:
         self.collector.close()
         self._wait_for_end(timeout)
         with self._changed:
-            unsent, self._pending = list(self._pending), deque()
-        for chunk in unsent:
-            self._on_unsent(chunk.data_id)
+            unsent = [*(chunk.data_id for chunk in self._pending), *self._untold]
+            self._pending.clear()
+            self._untold.clear()
+        for data_id in unsent:
+            self._on_unsent(data_id)
 
     def _wait_for_end(self, timeout: float) -> None:
         thread = self._thread

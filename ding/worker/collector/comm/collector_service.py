@@ -38,7 +38,6 @@ class CollectorService(BaseCommCollector):
         super().__init__(cfg)
         self._sample_store, self._weights = samples, weights
         self._versions: dict[str, object] = {}  # of policies when they were looked at last
-        self._sizes: dict[str, int] = {}  # of chunks that the coordinator was not told of
         self._sample_size = 0.0
         self._kept_policy: str | None = None  # a copy of the weights that are evaluated
 
@@ -54,8 +53,6 @@ class CollectorService(BaseCommCollector):
 
     def end_task(self) -> None:
         super().end_task()
-        for name in list(self._sizes):
-            self._drop(name)
         self._drop_kept_policy()
 
     # ------------------------------------------------------------------ policies
@@ -127,8 +124,7 @@ class CollectorService(BaseCommCollector):
                 "columns, a list of dicts, or a dict"
             )
         put = partial(self._sample_store.put, path, rows)
-        size = put() if task is None else task.write(self._expected_size(rows), put)
-        self._sizes[path] = size
+        size = put() if task is None else task.write(path, self._expected_size(rows), put)
         self._sample_size = size / len(rows)
 
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
@@ -137,10 +133,7 @@ class CollectorService(BaseCommCollector):
         Args:
             metadata: ``data_id`` and more; task, buffer and size are added.
         """
-        data_id = str(metadata.get("data_id", ""))
-        size = self._sizes.get(data_id)
-        super().send_metadata(metadata if size is None else {"size": size, **metadata})
-        self._sizes.pop(data_id, None)
+        super().send_metadata(metadata)
 
     def chunk_rows(self, samples: Sequence[object]) -> int:
         """One for a coordinator that takes them one by one; what there is room for else."""
@@ -156,7 +149,6 @@ class CollectorService(BaseCommCollector):
         return size + HEADER_SIZE
 
     def _drop(self, data_id: str) -> None:
-        self._sizes.pop(data_id, None)
         _or_warn(self._sample_store.remove, data_id)
 
 
