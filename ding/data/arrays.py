@@ -4,6 +4,7 @@ Tensors are for the edge, as rows are: to make one of an array, or an array of o
 than to copy sixty rows.
 """
 
+import functools
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from ding.data.indexed_column import IndexedColumn
 Key: TypeAlias = Hashable
 #: What readers get: ``None`` the array itself, a dtype a tensor of it, a text ids of that prefix.
 Form: TypeAlias = torch.dtype | str | None
+_DTYPE, _BFLOAT16, _ARRAY, _from_numpy = torch.dtype, torch.bfloat16, np.ndarray, torch.from_numpy
 #: An array of one value per row.
 StoredLeaf: TypeAlias = np.ndarray | IndexedColumn[np.ndarray]
 
@@ -37,8 +39,16 @@ class Arrays:
 
     def shown(self) -> dict[str, Any]:
         """The columns as readers get them, nested as they came; shares memory."""
-        found = {key: shown(self.leaves[key], form) for key, form in self.forms.items()}
-        return nested(found) if any(type(key) is tuple for key in found) else found
+        leaves, found, is_flat = self.leaves, {}, True
+        for key, form in self.forms.items():
+            leaf = leaves[key]
+            if type(form) is _DTYPE and form is not _BFLOAT16 and type(leaf) is _ARRAY:
+                found[key] = _from_numpy(leaf)  # mostly, and without another call
+            else:
+                found[key] = shown(leaf, form)
+            if type(key) is tuple:
+                is_flat = False
+        return found if is_flat else nested(found)
 
 
 def arrays_of(columns: Mapping[Any, Any]) -> Arrays | None:
@@ -83,9 +93,15 @@ def _of_unusual_tensor(value: torch.Tensor) -> np.ndarray | None:
         return None
 
 
+@functools.lru_cache
+def tensor_form(dtype: np.dtype) -> Form:
+    """The form of arrays of a dtype that readers shall get as tensors."""
+    return torch.from_numpy(np.empty(0, dtype)).dtype
+
+
 def shown(leaf: StoredLeaf, form: Form) -> Any:
     """What readers get of an array."""
-    array = leaf if isinstance(leaf, np.ndarray) else leaf.source.take(leaf.index, 0)
+    array = leaf.source.take(leaf.index, 0) if isinstance(leaf, IndexedColumn) else leaf
     if form is None:
         return array
     if isinstance(form, str):

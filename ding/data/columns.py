@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import torch
 
-from ding.data.arrays import Arrays, arrays_of
+from ding.data.arrays import Arrays, arrays_of, path_of, tensor_form
 from ding.data.id_column import IdColumn
 from ding.data.indexed_column import IndexedColumn
 from ding.data.kinds import Column, Index, Leaf, Row
@@ -166,6 +166,25 @@ class Columns(list[Any]):
         return self
 
     @classmethod
+    def of_arrays(cls, columns: Mapping[str, AnyColumn], tensors: Set[str]) -> "Columns":
+        """A container whose readers get tensors under these names, where arrays were given.
+
+        No tensor is made before somebody reads it.
+
+        Raises:
+            DataError: Columns of different lengths, or none at all; a column that is no array of
+                numbers.
+        """
+        length = _common_length(columns)
+        arrays = arrays_of(columns)
+        if arrays is None:
+            raise DataError(f"columns {sorted(columns)} must hold numbers")
+        for key, form in arrays.forms.items():
+            if form is None and path_of(key)[0] in tensors:
+                arrays.forms[key] = tensor_form(arrays.leaves[key].dtype)
+        return cls.trusted(arrays, length)
+
+    @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "Columns":
         """Stack uniform rows.
 
@@ -295,7 +314,7 @@ class Columns(list[Any]):
         are collated.
         """
         return {
-            name: col if type(col) is torch.Tensor else tree_map(_as_tensor, col)
+            name: col if type(col) in _READY else tree_map(_as_tensor, col)
             for name, col in self.columns.items()
         }
 
@@ -508,6 +527,10 @@ def _concat_leaves(leaves: Sequence[Any]) -> Any:
 
 def _clone(leaf: Leaf) -> Leaf:
     return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf.copy()
+
+
+#: Columns that stay as they are in a batch of tensors.
+_READY = frozenset({torch.Tensor, IdColumn})
 
 
 def _as_tensor(leaf: Leaf) -> torch.Tensor | IdColumn:

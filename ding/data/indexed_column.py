@@ -48,6 +48,10 @@ class IndexedColumn(Generic[Array]):
     def shape(self) -> tuple[int, ...]:
         return (len(self.index), *self.source.shape[1:])
 
+    @property
+    def dtype(self) -> np.dtype | torch.dtype:
+        return self.source.dtype
+
     def __getitem__(self, rows: slice) -> "IndexedColumn[Array]":
         return IndexedColumn(self.source, self.index[rows])
 

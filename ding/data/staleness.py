@@ -18,6 +18,8 @@ def as_iters(collect_iter: Any) -> np.ndarray:
             number for all items. An item that is a sequence has one for each of its steps, and is
             as old as the oldest.
     """
+    if type(collect_iter) is np.ndarray and collect_iter.ndim == 1:
+        return collect_iter.astype(np.int64, copy=False)
     if isinstance(collect_iter, list):
         collect_iter = [oldest_iter(value) for value in collect_iter]
     iters = np.asarray(collect_iter, dtype=np.int64)

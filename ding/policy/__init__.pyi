@@ -141,8 +141,8 @@ from .team_policy import (
     TeamPolicy as TeamPolicy,
 )
 from .train_columns import (
-    as_train_columns as as_train_columns,
     flatten_numbers as flatten_numbers,
+    sample_columns as sample_columns,
 )
 from .wqmix import (
     WQMIXPolicy as WQMIXPolicy,

@@ -8,7 +8,7 @@ import torch
 
 from ding.data import Columns, tree_map, tree_rows
 from ding.envs import is_truncated
-from ding.policy.train_columns import as_tensor, as_train_columns, flatten_numbers
+from ding.policy.train_columns import as_tensor, flatten_numbers, sample_columns
 from ding.rl_utils import get_train_sample
 from ding.utils.data import default_collate, default_decollate
 from ding.utils.data.collate_fn import STATE_KEYS
@@ -50,7 +50,7 @@ class RowAdapter:
         columns = tree_map(_as_array, flatten_numbers(Columns.from_rows(rows).columns))
         columns["reward"] = columns["reward"].astype(np.float32, copy=False)
         lengths = np.array([len(transitions)])
-        samples = Columns(as_train_columns(self._get_train_columns(columns, lengths)))
+        samples = sample_columns(self._get_train_columns(columns, lengths))
         if self._cuts_samples():
             return samples
         return get_train_sample(list(samples), self._get_unroll_len())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ding.data import IndexedColumn, tree_map
+from ding.data import Columns, tree_map
 
 #: Columns that stay Python scalars in rows; every other array becomes a tensor.
 _SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag", "step_id"})
@@ -23,17 +23,15 @@ _ONE_NUMBER = frozenset(
 )
 
 
-def as_train_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays as tensors (sharing memory), but for flags and counters, which rows see as scalars.
+def sample_columns(columns: Mapping[str, Any]) -> Columns:
+    """Samples whose arrays readers get as tensors, but for flags and counters: in rows, those are
+    scalars.
 
     ``action``, ``value`` and ``adv`` of one number per sample become ``[N, 1]``.
     """
-    return {
-        name: col
-        if name in _SCALAR_COLUMNS
-        else tree_map(as_tensor, _as_vectors(col) if name in _VECTOR_COLUMNS else col)
-        for name, col in columns.items()
-    }
+    vectors = columns.keys() & _VECTOR_COLUMNS
+    columns = {**columns, **{name: tree_map(_as_vectors, columns[name]) for name in vectors}}
+    return Columns.of_arrays(columns, columns.keys() - _SCALAR_COLUMNS)
 
 
 def _as_vectors(col: Any) -> Any:
@@ -65,6 +63,4 @@ def _flat_index(col: Any) -> Any:
 
 def as_tensor(leaf: Any) -> Any:
     """An array as a tensor that shares its memory; whatever else as it is."""
-    if isinstance(leaf, IndexedColumn):
-        return IndexedColumn(torch.from_numpy(leaf.source), leaf.index)
     return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

@@ -19,6 +19,8 @@ from hypothesis import given, strategies as st
 from torch.utils.data import DataLoader, default_collate
 
 from ding.data import Columns, IdColumn, as_columns
+from ding.data.indexed_column import IndexedColumn
+from ding.data.item_ring import ItemRing
 from ding.utils.errors import DataError
 
 
@@ -338,3 +340,32 @@ def test_numbers_of_rows_collate_to_float32():
     assert cols["r"].dtype is torch.float32
     assert cols["x"].dtype is torch.float64
     assert cols["n"].dtype is torch.int64
+
+
+class TestTensorsForReaders:
+    def container(self):
+        frames = np.arange(6, dtype=np.float32)
+        columns = {
+            "obs": IndexedColumn(frames, np.array([0, 1, 2])),
+            "state": {"mask": np.array([1, 0, 1], np.int8)},
+            "done": np.array([False, False, True]),
+        }
+        return Columns.of_arrays(columns, {"obs", "state"})
+
+    def test_they_are_made_of_arrays_under_the_given_names(self):
+        columns = self.container().columns
+        assert torch.equal(columns["obs"], torch.tensor([0.0, 1.0, 2.0]))
+        assert columns["state"]["mask"].dtype is torch.int8
+        assert isinstance(columns["done"], np.ndarray)
+
+    def test_what_a_reader_wrote_is_stored(self):
+        container = self.container()
+        assert container.windows() is not None
+        container.columns["obs"][:] = 7
+        ring = ItemRing(3)
+        ring.push(container)
+        assert [float(row["obs"]) for row in ring.take(np.arange(3))] == [7, 7, 7]
+
+    def test_only_numbers_have_arrays(self):
+        with pytest.raises(DataError, match="numbers"):
+            Columns.of_arrays({"x": np.array([None, 1])}, set())

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ding.data import Columns, tree_take
+from ding.data import tree_take
 from ding.envs import PlayerActions, VectorStep, composite_actions
-from ding.policy import as_train_columns
+from ding.policy import sample_columns
 from ding.utils.errors import ConfigError, DataError
 from ding.worker.collector.row_steps import ROW_OPTIONS, RowSteps
 from ding.worker.collector.step_log import Ended, StepLog
@@ -250,7 +250,7 @@ class Rollout:
             lengths = batched.count_samples(lengths)
         else:
             columns["reward"] = columns["reward"][:, None]
-        return Columns(as_train_columns(columns)), lengths.tolist()
+        return sample_columns(columns), lengths.tolist()
 
 
 def _arrays(value: Tree) -> Tree:

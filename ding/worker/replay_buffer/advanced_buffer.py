@@ -22,6 +22,8 @@ from ding.utils.registry_factory import BUFFER_REGISTRY
 #: What the buffer itself says about an item; such keys of incoming items are not kept.
 _OWN = frozenset({"replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS"})
 
+_ONE = np.ones(1, np.float32)
+
 Facts = dict[str, np.ndarray | IdColumn]
 
 
@@ -206,7 +208,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             numbers, iters = self._number.take(slots), self._collect_iter.take(slots)
 
             def facts() -> Facts:
-                priority, weight = weighed or np.ones((2, size), np.float32)
+                priority, weight = weighed or (_ONE.repeat(size), _ONE.repeat(size))
                 return {
                     "replay_unique_id": IdColumn(self._instance_name, numbers),
                     "replay_buffer_idx": slots,
