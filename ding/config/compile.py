@@ -14,6 +14,7 @@ from ding.config.adapt import adapt, find_contradictions, settle_twins, take_old
 from ding.config.check import KeyChecker, Notes, Problems, at, put, require
 from ding.config.defaults import (
     defaults_of,
+    fill_model,
     known_keys,
     layered,
     model_class,
@@ -73,7 +74,8 @@ def compile_config(
     The classes come from ``create_cfg`` (with ``auto=True``) or are passed one by one, those that
     are not from ``create_cfg`` if it is given. Of two values for a key the later of these wins:
     the classes' defaults, ``create_cfg``, ``cfg``; a policy's defaults for its buffer or collector
-    win over that component's own.
+    win over that component's own. Shapes that ``policy.model`` leaves out are those of the
+    environment that ``create_cfg`` names.
 
     Keys that are not known are logged and kept; one that is an edit away from a known key that
     ``cfg`` does not set is an error.
@@ -125,6 +127,8 @@ def compile_config(
         name_parts(create, given)
     parts = find_parts(create, user, given, notes=notes)
     merged = merge_parts(user, create, parts, further, seed, notes, strict)
+    if at(create, "env.type"):  # else the caller knows its environments, and perhaps its network
+        fill_model(merged, user, parts, None, notes)
     check_values(merged, complete=auto, notes=notes)
     if notes.text:
         _logger.warning("%s", notes.text)

@@ -138,7 +138,29 @@ def settle_model(
     problems: Problems,
     notes: Notes,
 ) -> None:
-    """Fill in the shapes that ``policy.model`` leaves out, and report what is wrong or missing.
+    """Fill in what ``policy.model`` leaves out, and report what is wrong or missing; see
+    `fill_model`."""
+    network = model_class(parts, cfg)
+    missing, hint = fill_model(cfg, user, parts, env_setting, notes)
+    for name, value in cfg.policy.model.items():
+        if name.endswith("activation") and isinstance(value, str) and is_ours(network):
+            try:
+                build_activation(value)
+            except UnknownTypeError as error:
+                problems.add(f"policy.model.{name}: {error}")
+    for name in missing:
+        what = _EXAMPLES.get(name, "the network has no default for it")
+        require(cfg, f"policy.model.{name}", what + hint, problems)
+
+
+def fill_model(
+    cfg: EasyDict,
+    user: EasyDict,
+    parts: Parts,
+    env_setting: Sequence[Any] | None,
+    notes: Notes,
+) -> tuple[list[str], str]:
+    """Fill in the shapes that ``policy.model`` leaves out.
 
     One environment is made to be asked, if something is missing that it may know. With it,
     ``policy.action_space`` is settled too where neither that nor the model's is said.
@@ -148,6 +170,9 @@ def settle_model(
         user: What the user wrote of it.
         env_setting: Environments that are given instead of those that the config names.
         notes: Told what was filled in.
+
+    Returns:
+        What the network needs and was missing, and why it could not be filled in, if it could not.
     """
     network = model_class(parts, cfg)
     missing = [
@@ -160,15 +185,7 @@ def settle_model(
     hint = ""
     if any(name != "action_space" for name in missing):
         hint = _fill(cfg, user, parts, network, env_setting, notes)
-    for name, value in cfg.policy.model.items():
-        if name.endswith("activation") and isinstance(value, str) and is_ours(network):
-            try:
-                build_activation(value)
-            except UnknownTypeError as error:
-                problems.add(f"policy.model.{name}: {error}")
-    for name in missing:
-        what = _EXAMPLES.get(name, "the network has no default for it")
-        require(cfg, f"policy.model.{name}", what + hint, problems)
+    return missing, hint
 
 
 def _fill(

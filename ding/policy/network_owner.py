@@ -121,9 +121,26 @@ class NetworkOwner:
 
 
 def _known_to_the_model(cfg: EasyDict) -> EasyDict:
-    """``policy.model`` without keys that the model does not take: configs may carry others."""
+    """``policy.model`` without keys that the model does not take: configs may carry others.
+
+    Raises:
+        ConfigError: Names keys that it needs and that are not there.
+    """
     import_module(cfg.get("import_names", []))
     parameters = inspect.signature(MODEL_REGISTRY.get(cfg.type)).parameters
+    missing = [
+        name
+        for name, one in parameters.items()
+        if one.default is one.empty
+        and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        and name not in cfg
+    ]
+    if missing:
+        raise ConfigError(
+            f"policy.model lacks {' and '.join(missing)}, which the network {cfg.type!r} needs: "
+            "say what they are, or name the environment when the config is compiled, as with "
+            "compile_config(..., create_cfg=dict(env=dict(type='gymnasium'))), which asks it"
+        )
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return cfg
     taken = {"type", "import_names", *parameters}

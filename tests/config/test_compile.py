@@ -172,6 +172,24 @@ def test_classes_with_an_env(main):
     assert cfg.env.act_scale is False
 
 
+@pytest.mark.parametrize("auto", [True, False])
+def test_shapes_are_those_of_an_environment_that_is_named(main, create, auto):
+    del main["policy"]["model"]
+    policy = None if auto else DQNPolicy
+    cfg = compile_config(main, policy=policy, create_cfg=create, auto=auto, save_cfg=False)
+    assert (cfg.policy.model.obs_shape, cfg.policy.model.action_shape) == (4, 2)
+    main["env"]["env_id"] = "NoSuchGame-v1"  # a network may be given later
+    cfg = compile_config(main, policy=policy, create_cfg=create, auto=auto, save_cfg=False)
+    assert "obs_shape" not in cfg.policy.model
+
+
+def test_shapes_that_nobody_says_are_named_by_the_policy(main):
+    del main["policy"]["model"]
+    cfg = compile_config(main, policy=DQNPolicy, save_cfg=False)
+    with pytest.raises(ConfigError, match=r"model lacks obs_shape and action_shape, .*create_cfg"):
+        DQNPolicy(cfg.policy)
+
+
 def test_how_much_to_collect_may_be_told_later(main):
     del main["policy"]["collect"]
     cfg = compile_config(EasyDict(main), BaseEnvManager, PPOPolicy, save_cfg=False)
