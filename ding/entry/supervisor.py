@@ -26,7 +26,7 @@ from ding.utils import durations
 from ding.utils.console import say
 from ding.utils.ending import Ending
 from ding.utils.errors import ConfigError
-from ding.utils.processes import RestartLimit
+from ding.utils.processes import Restarts
 from ding.utils.system_helper import ReservedPort
 
 _COORDINATOR = "coordinator"
@@ -39,18 +39,14 @@ class _Part:
     Attributes:
         is_up: Whether it has said that it works.
         started: When it was, by the monotonic clock; ``None`` before the first time.
-        restarts: How often it may be started again.
         due: When it has to be up, if it is being started; when it is to be started again, if it
             died.
-        given_up: Whether it is not started any more.
     """
 
     name: str
-    restarts: RestartLimit
     is_up: bool = False
     started: float | None = None
     due: float | None = None
-    given_up: bool = False
 
 
 class Supervisor:
@@ -65,10 +61,12 @@ class Supervisor:
     def __init__(self, config: EasyDict, key: str, resume: bool = False) -> None:
         self._config, self._key, self._resume = config, key, resume
         names = worker_names(config.main, config.system)
-        most = config.system.max_restart
-        self._coordinator = _Part(_COORDINATOR, RestartLimit(most))
-        self._workers = {name: _Part(name, RestartLimit(most)) for name in names}
+        self._coordinator = _Part(_COORDINATOR)
+        self._workers = {name: _Part(name) for name in names}
         self._parts = {_COORDINATOR: self._coordinator, **self._workers}
+        # One process of a learner cannot be done without, whatever other learners there are.
+        kinds = {n: n if aggregator_of(n, config.system) else kind_of(n) for n in self._parts}
+        self._restarts = Restarts(kinds, config.system.max_restart)
         self._processes = Processes(
             {_COORDINATOR: None, **{n: output_path(config.main.exp_name, n) for n in names}}
         )
@@ -106,13 +104,12 @@ class Supervisor:
     # ------------------------------------------------------------------ running
 
     def _start(self, part: _Part) -> None:
+        is_first = part.started is None
         part.is_up, part.started = False, time.monotonic()
         part.due = part.started + self._processes.start_limit
         if part is self._coordinator:
             # After a restart: if it had come so far as to save something.
-            self._config.resume_coordinator = self._resume or (
-                None if part.restarts.count else False
-            )
+            self._config.resume_coordinator = self._resume or (False if is_first else None)
             main = partial(run_coordinator, config=self._config, key=self._key)
         else:
             main = partial(
@@ -199,27 +196,17 @@ class Supervisor:
             self._fail(f"{part.name}: {death.cause}" if death.cause else f"{part.name} {death.how}")
             return
         assert part.started is not None
-        now, restarts = time.monotonic(), part.restarts
+        now = time.monotonic()
         if death.status == 0 and part is not self._coordinator:
-            self._give_up(part, "left")
-            return
-        pause = restarts.after_death(now - part.started)
-        if pause is None:
-            self._give_up(part, death.how)
-            return
-        part.due = now + pause
-        again = f"starting it again ({restarts.count} of {restarts.most})"
-        self._report_death(part, f"{death.how}; {again}")
-
-    def _give_up(self, part: _Part, how: str) -> None:
-        part.given_up = True
-        deaths = part.restarts.count + 1
-        times = f"died {deaths} times, at last: " if deaths > 1 else ""
-        others = {kind_of(one.name) for one in self._workers.values() if not one.given_up}
-        if kind_of(part.name) in others and not aggregator_of(part.name, self._config.system):
-            self._report_death(part, f"{times}{how}; going on without it")
+            after = self._restarts.without(part.name, "left")
         else:
-            self._fail(f"{part.name} {times}{how}")
+            after = self._restarts.after_death(part.name, death.how, now - part.started)
+        if after.is_end:
+            self._fail(f"{part.name} {after.text}")
+            return
+        if after.pause is not None:
+            part.due = now + after.pause
+        self._report_death(part, after.text)
 
     def _report_death(self, part: _Part, cause: str) -> None:
         """To the coordinator, and by it to the operator, whose terminal it owns."""

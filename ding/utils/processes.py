@@ -7,10 +7,13 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -189,29 +192,50 @@ def _boot() -> str:
         return ""
 
 
-class RestartLimit:
-    """Counts the deaths of one process or worker.
-
-    Args:
-        most: How often it may be started again; a good life makes that anew.
+@dataclass(frozen=True)
+class AfterDeath:
+    """What follows the death of a part of a run.
 
     Attributes:
-        count: How often it was started again.
+        text: What is told of it.
+        pause: Seconds until it is started again; ``None``: it is not.
+        is_end: Whether the run cannot go on without it.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.count = 0
+    text: str
+    pause: float | None = None
+    is_end: bool = False
 
-    def after_death(self, life: float) -> float | None:
-        """Seconds to wait before it is started again; ``None``: it shall not be.
 
-        Args:
-            life: Seconds that it has lived.
-        """
+class Restarts:
+    """Which dead parts of a run are started again, on every engine. Threads may share it.
+
+    Args:
+        kinds: The parts' kinds by their names: a run goes on without one that has others of its
+            kind.
+        most: How often each may be started again; a good life makes that anew.
+    """
+
+    def __init__(self, kinds: Mapping[str, str], most: int) -> None:
+        self._left, self._most = dict(kinds), most
+        self._counts = Counter[str]()
+        self._lock = threading.Lock()
+
+    def after_death(self, name: str, how: str, life: float) -> AfterDeath:
+        """What follows the death of a part that has lived for so many seconds."""
         if life > durations.GOOD_LIFE:
-            self.count = 0
-        if self.count >= self.most:
-            return None
-        self.count += 1
-        return durations.RESTART_WAITS[min(self.count, len(durations.RESTART_WAITS)) - 1]
+            self._counts[name] = 0
+        count = self._counts[name] = self._counts[name] + 1
+        if count > self._most:
+            return self.without(name, how if count == 1 else f"died {count} times, at last: {how}")
+        waits = durations.RESTART_WAITS
+        text = f"{how}; starting it again ({count} of {self._most})"
+        return AfterDeath(text, waits[min(count, len(waits)) - 1])
+
+    def without(self, name: str, how: str) -> AfterDeath:
+        """What follows when a part is there no more, and not started again."""
+        with self._lock:
+            kind = self._left.pop(name)
+            if kind in self._left.values():
+                return AfterDeath(f"{how}; going on without it")
+        return AfterDeath(how, is_end=True)

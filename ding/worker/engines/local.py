@@ -47,7 +47,8 @@ class LocalWorker:
     def call(self, request: Request[Answer], timeout: float) -> Answer:
         future: Future[Answer] = Future()
         self._calls.put((request, future))
-        wait([future, self._gone], timeout, FIRST_COMPLETED)
+        either: list[Future[Any]] = [future, self._gone]
+        wait(either, timeout, FIRST_COMPLETED)
         if future.done():
             return future.result()
         if self._gone.done():

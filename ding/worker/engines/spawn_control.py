@@ -3,17 +3,16 @@
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ding.interaction.slave import TaskFail
 from ding.utils import durations
-from ding.utils.processes import RestartLimit
+from ding.utils.processes import AfterDeath, Restarts
 from ding.worker.engines.carrier import Carrier, EndWorker, NotYetError, WorkerSpec
 from ding.worker.engines.run_master import StatusServer
 from ding.worker.engines.team_peer import TeamPeer
-from ding.worker.messages import Kind, Request, ResourceRequest
+from ding.worker.messages import Request, ResourceRequest
 from ding.worker.seams import (
     Arrival,
     Arrivals,
@@ -45,16 +44,15 @@ class SpawnControl:
         self, carrier: Carrier[Any], specs: Sequence[WorkerSpec], max_restart: int
     ) -> None:
         self._status_server: StatusServer | None = None
-        self._lock = threading.Lock()
-        self._left = Counter[Kind](spec.kind for spec in specs)
         members: dict[str, list[str]] = {}
         for spec in specs:
             if spec.team is not None:
                 members.setdefault(spec.team, []).append(spec.name)
-        self._teams = {team: TeamPeer(team, names) for team, names in members.items()}
-        self._keepers = [
-            _Keeper(carrier, spec, RestartLimit(max_restart), self._given_up) for spec in specs
-        ]
+        self._teams = {team: TeamPeer(team, names, self.release) for team, names in members.items()}
+        # One process of a learner cannot be done without, whatever other learners there are.
+        kinds = {spec.name: spec.kind if spec.team is None else spec.name for spec in specs}
+        restarts = Restarts(kinds, max_restart)
+        self._keepers = [_Keeper(carrier, spec, restarts) for spec in specs]
 
     def start(self, arrivals: Arrivals) -> None:
         """Start all workers; does not wait for them."""
@@ -78,8 +76,10 @@ class SpawnControl:
     def close(self, timeout: float) -> bool:
         """End all workers; whether they did so in good order within so many seconds."""
         deadline = time.monotonic() + timeout
-        for part in [*self._teams.values(), *self._keepers]:
-            part.close(deadline)
+        for team in self._teams.values():
+            team.close()
+        for keeper in self._keepers:
+            keeper.close(deadline)
         ended = [keeper.join(deadline) for keeper in self._keepers]
         if self._status_server is not None:
             self._status_server.close()
@@ -90,12 +90,6 @@ class SpawnControl:
         """Where it tells the run's status; nobody can join there."""
         return None if self._status_server is None else self._status_server.my_address
 
-    def _given_up(self, kind: Kind) -> bool:
-        """A worker is not started again; whether there are others of its kind."""
-        with self._lock:
-            self._left[kind] -= 1
-            return self._left[kind] > 0
-
 
 class _Keeper:
     """Looks after one worker, in a thread: starts it, waits for its end, starts it again.
@@ -104,17 +98,11 @@ class _Keeper:
         is_there: Whether it has come, or was given up.
     """
 
-    def __init__(
-        self,
-        carrier: Carrier[Any],
-        spec: WorkerSpec,
-        restarts: RestartLimit,
-        given_up: Callable[[Kind], bool],
-    ) -> None:
+    def __init__(self, carrier: Carrier[Any], spec: WorkerSpec, restarts: Restarts) -> None:
         self.spec = spec
         self.awaited = Awaited(spec.kind, spec.name, type(carrier).__name__)
         self.is_there = False
-        self._carrier, self._restarts, self._given_up = carrier, restarts, given_up
+        self._carrier, self._restarts = carrier, restarts
         self._arrivals: Arrivals
         self._target: Arrivals
         self._closing = threading.Event()
@@ -159,10 +147,11 @@ class _Keeper:
                 self._live(life)
                 if self._closing.is_set():
                     return
-                if life.pause is None:
-                    self._give_up(life.cause)
+                assert life.after is not None  # it has died
+                if life.after.pause is None:
+                    self._give_up(life.after)
                     return
-                pause = life.pause
+                pause = life.after.pause
         except TaskFail as error:  # it cannot be built, and another try would not change that
             if not self._closing.is_set():
                 self._arrivals.fatal(f"{name}: {error.message}")
@@ -241,13 +230,12 @@ class _Keeper:
             self._in_order = False
             _logger.debug("%s did not end: %s", self.spec.name, _words(error))
 
-    def _give_up(self, cause: str) -> None:
+    def _give_up(self, after: AfterDeath) -> None:
         self.is_there = True
-        words = f"died {self._restarts.count + 1} times, at last: {cause}"
-        if self._given_up(self.spec.kind):
-            self._arrivals.warn(self.spec.name, f"{words}; going on without it")
+        if after.is_end:
+            self._arrivals.fatal(f"{self.spec.name} {after.text}")
         else:
-            self._arrivals.fatal(f"{self.spec.name} {words}")
+            self._arrivals.warn(self.spec.name, after.text)
 
 
 class _Life:
@@ -255,15 +243,15 @@ class _Life:
 
     Attributes:
         handle: Its carrier's, when it was started.
-        cause: Why it has ended, and what follows; empty before that.
-        pause: Seconds until the next start; ``None``: there is none.
+        cause: Why it has ended, and whether it is started again; empty before that.
+        after: What follows its death; ``None`` if it has not died.
         ended: Set at its end.
     """
 
-    def __init__(self, name: str, carrier: Carrier[Any], restarts: RestartLimit) -> None:
+    def __init__(self, name: str, carrier: Carrier[Any], restarts: Restarts) -> None:
         self.handle: object = None
         self.cause = ""
-        self.pause: float | None = None
+        self.after: AfterDeath | None = None
         self.ended = threading.Event()
         self._name, self._carrier, self._restarts = name, carrier, restarts
         self._began = time.monotonic()
@@ -274,11 +262,9 @@ class _Life:
         """It has died, or has to; returns the cause that was the first to be told."""
         with self._lock:
             if not self.cause:
-                self.pause = self._restarts.after_death(time.monotonic() - self._began)
-                self.cause = cause or "it has ended"
-                if self.pause is not None:
-                    times = f"{self._restarts.count} of {self._restarts.most}"
-                    self.cause += f"; starting it again ({times})"
+                cause, life = cause or "it has ended", time.monotonic() - self._began
+                self.after = self._restarts.after_death(self._name, cause, life)
+                self.cause = cause if self.after.pause is None else self.after.text
         self.ended.set()
         return self.cause
 

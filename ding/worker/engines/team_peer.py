@@ -1,7 +1,7 @@
 """A learner of several processes, for engines that start workers themselves."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ding.interaction.slave import TaskFail
@@ -19,14 +19,17 @@ class TeamPeer:
     Args:
         name: Of the learner.
         names: Of its processes.
+        release: Has one of them let go; called with its arrival and the cause.
 
     Attributes:
         members: To be told when one of these processes comes, or is lost.
     """
 
-    def __init__(self, name: str, names: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, names: Sequence[str], release: Callable[[Arrival, str], object]
+    ) -> None:
         self._name = name
-        self._service = TeamService(names, lambda member, cause: member.peer.end(cause), name)
+        self._service = TeamService(names, release, name)
         self.members: Arrivals = self._service.team
         self._asking = threading.Lock()
         self._wanted, self._closing = threading.Event(), False
@@ -45,7 +48,7 @@ class TeamPeer:
         self._service.coordinator_lost(cause)
         self._wanted.set()
 
-    def close(self, deadline: float) -> None:
+    def close(self) -> None:
         """End; its members are told by who keeps them."""
         self._closing = True
         self._service.close()

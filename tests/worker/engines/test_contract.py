@@ -12,11 +12,13 @@ from ding.data import Columns
 from ding.entry.run_report import ask_status
 from ding.interaction.base import split_http_address
 from ding.utils.errors import CheckpointNotFoundError, ChunkError
+from ding.worker.engines.carrier import WorkerSpec
+from ding.worker.engines.spawn_control import SpawnControl
 from ding.worker.messages import CloseTask, ResourceRequest, StartTask
 from ding.worker.seams import Weights, WorkerBusy, WorkerFailed, WorkerLost
 from tests.worker.coordinator.fake_workers import eventually
 
-from .fake_service import no_service, slow_service
+from .fake_service import fake_service, no_service, slow_service
 from .harness import HARNESSES, Arrivals
 
 # Starting a Ray may take longer than any test; it is not counted.
@@ -337,3 +339,21 @@ class TestWorkers:
         arrivals.wait("came", 2)
         assert control.close(20.0)
         assert not arrivals.of("lost")
+
+
+def test_one_process_of_a_learner_cannot_be_done_without(tmp_path):
+    """Whatever other processes there are: they wait for it."""
+    engine, arrivals = HARNESSES["local"](tmp_path), Arrivals()
+    names = ("learner0", "learner1")
+    specs = [WorkerSpec(name, "learner", fake_service, team="both") for name in names]
+    control = SpawnControl(engine.carrier, specs, max_restart=0)
+    control.start(arrivals)
+    try:
+        ((name, arrival),) = arrivals.wait("came")
+        assert (name, arrival.where) == ("both", "2 processes")
+        engine.kill("learner0")
+        ((_, cause),) = arrivals.wait("fatal")
+        assert cause == "learner0 killed"
+    finally:
+        control.close(2.0)
+        engine.close()
