@@ -11,7 +11,6 @@ from ding.worker.collector.base_serial_evaluator import SerialEvaluator, VectorE
 from ding.worker.collector.rollout import Rollout
 from ding.worker.collector.run_statistics import freeze_statistics
 from ding.worker.collector.steps import (
-    Config,
     Info,
     Kwargs,
     Player,
@@ -61,8 +60,7 @@ class EpisodeEvaluator(SerialEvaluator):
                 active[episode.env_id] = not monitor.env_is_finished(episode.env_id)
             self._report(episodes, envstep, train_iter)
         tally.seconds = time.monotonic() - began
-        stop = self._judge(monitor.get_episode_return(), tally, save_ckpt_fn, train_iter, envstep)
-        return stop, monitor, tally
+        return self._judge(tally, save_ckpt_fn, train_iter, envstep), monitor, tally
 
     def _new_rollout(self, policy_kwargs: Kwargs) -> Rollout:
         """A rollout from the first steps of new episodes on, which keeps no transitions."""
@@ -74,21 +72,14 @@ class EpisodeEvaluator(SerialEvaluator):
         players = [Player(mode, policy_kwargs) for mode in self._policies]
         return Rollout(self._env, players, battle=self.battle, keeps=False)
 
-    def _judge(
-        self,
-        returns: list[float],
-        tally: Tally,
-        save_ckpt_fn: SaveFn,
-        train_iter: int,
-        envstep: int,
-    ) -> bool:
+    def _judge(self, tally: Tally, save_ckpt_fn: SaveFn, train_iter: int, envstep: int) -> bool:
         """Log the result, keep it if it is the best, and tell whether it is good enough."""
         seconds = max(tally.seconds, 1e-9)
         row = {
             "train_iter": train_iter,
-            **tally.row(returns),
+            **tally.row(),
             "evaluate_time": seconds,
-            "avg_time_per_episode": seconds / len(returns),
+            "avg_time_per_episode": seconds / tally.episode_count,
         }
         self._log_row("evaluation", row, train_iter, envstep)
         mean = row["reward_mean"]
@@ -140,8 +131,12 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
         """
         stop, info = False, {}
         if get_rank() == 0:
-            now = envstep if self._render_cfg.get("mode") == "envstep" else train_iter
-            render = force_render or self._is_render_due(now)
+            options = self._cfg.get("render") or {}
+            now = envstep if options.get("mode") == "envstep" else train_iter
+            freq = options.get("render_freq", -1)
+            is_due = freq > 0 and now - self._last_render >= freq
+            self._last_render = now if is_due else self._last_render
+            render = force_render or is_due
             stop, monitor, _ = self._evaluate(
                 save_ckpt_fn, train_iter, envstep, n_episode, policy_kwargs, render
             )
@@ -156,17 +151,6 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
                 tag = f"{self._instance_name}/worst_median_best"
                 writer.add_video(tag, monitor.get_video(), now)
         return self._share(stop, info)
-
-    @property
-    def _render_cfg(self) -> Config:
-        return self._cfg.get("render") or {}
-
-    def _is_render_due(self, now: int) -> bool:
-        freq = self._render_cfg.get("render_freq", -1)
-        if freq <= 0 or now - self._last_render < freq:
-            return False
-        self._last_render = now
-        return True
 
 
 @SERIAL_EVALUATOR_REGISTRY.register("battle_interaction")

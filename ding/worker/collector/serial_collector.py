@@ -459,7 +459,7 @@ def _log_row(since: Tally, total: Tally) -> dict[str, float]:
     """Figures since the last row, of at least one episode, by the names of the scalars."""
     episodes, seconds = len(since.returns), max(since.seconds, 1e-9)
     return {
-        **since.row(list(since.returns)),
+        **since.row(),
         "train_sample_count": since.samples,
         "dropped_sample_count": since.dropped,
         "avg_sample_per_episode": since.samples / episodes,

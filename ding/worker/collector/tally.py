@@ -85,8 +85,9 @@ class Tally:
 
     # ------------------------------------------------------------------ figures
 
-    def row(self, returns: Sequence[float]) -> dict[str, float]:
+    def row(self) -> dict[str, float]:
         """Figures, with those of at least one return, by the names of the scalars."""
+        returns = list(self.returns)
         return {
             "episode_count": len(returns),
             "envstep_count": self.envsteps,
