@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,27 +93,13 @@ def evaluate(
 ) -> Evaluation:
     """`eval` with the return of each episode; ``strict`` as for ``serial_pipeline``."""
     cfg = _compile(input_cfg, seed, env_setting, model, strict)
-    state = _find_weights(cfg, model, state_dict, load_path)
-    with contextlib.ExitStack() as stack:
-        env = make_env_manager(cfg, env_setting, evaluate=True)
-        stack.callback(env.close)
-        seed_envs(env, cfg.seed, "evaluator", dynamic_seed=False)
-        if replay_path is not None:
-            env.enable_save_replay(replay_path)
-        set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
-        policy = create_policy(cfg.policy, model=model, enable_field=["eval"])
-        if state is not None:
-            load_weights(policy.eval_mode, state, load_path or _GIVEN)
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ding-"))
-        evaluator = create_serial_evaluator(
-            cfg.policy.eval.evaluator,
-            env=env,
-            policy=players(cfg, policy, env)[1],
-            tb_logger=_NoWriter(),
-            exp_name=folder,
-        )
-        stack.callback(evaluator.close)
-        _require_statistics(env, policy, load_path)
+
+    def build(env: Any, policy: Any, **log: Any) -> Any:
+        own = cfg.policy.eval.evaluator
+        return create_serial_evaluator(own, env=env, policy=players(cfg, policy, env)[1], **log)
+
+    weights = state_dict, load_path
+    with _acting(cfg, env_setting, model, weights, "evaluator", build, replay_path) as evaluator:
         _, info = evaluator.eval()
     return Evaluation(episode_returns(info))
 
@@ -151,9 +137,8 @@ def collect_demo_data(
     path = expert_data_path or cfg.policy.collect.get("save_path")
     if not path:
         raise ConfigError("where to? Pass expert_data_path, or set policy.collect.save_path")
-    with _collector(
-        SampleSerialCollector, cfg, env_setting, model, state_dict, state_dict_path
-    ) as collector:
+    weights, build = (state_dict, state_dict_path), _collector_of(SampleSerialCollector, cfg)
+    with _acting(cfg, env_setting, model, weights, "collector", build) as collector:
         samples = collector.collect(n_sample=collect_count, policy_kwargs=_exploration(cfg))
     is_hdf5 = path.endswith((".hdf5", ".h5")) or cfg.policy.collect.get("data_type") == "hdf5"
     _save(path, samples, f"{len(samples)} samples", "hdf5" if is_hdf5 else "naive")
@@ -180,9 +165,8 @@ def collect_episodic_demo_data(
     """
     cfg = _compile(input_cfg, seed, env_setting, model)
     cfg.policy.collect.collector.get_train_sample = False
-    with _collector(
-        EpisodeSerialCollector, cfg, env_setting, model, state_dict, state_dict_path
-    ) as collector:
+    weights, build = (state_dict, state_dict_path), _collector_of(EpisodeSerialCollector, cfg)
+    with _acting(cfg, env_setting, model, weights, "collector", build) as collector:
         episodes = collector.collect(n_episode=collect_count, policy_kwargs=_exploration(cfg))
     policy = cfg.policy
     gamma = policy.get("discount_factor", policy.collect.get("discount_factor"))
@@ -267,36 +251,48 @@ def _compile(
 
 
 @contextlib.contextmanager
-def _collector(
-    collector_cls: Any,
+def _acting(
     cfg: EasyDict,
     env_setting: list[Any] | None,
     model: torch.nn.Module | None,
-    state_dict: dict | None,
-    state_dict_path: str | None,
+    weights: tuple[dict | None, str | None],
+    role: str,
+    build: Callable[..., Any],
+    replay_path: str | None = None,
 ) -> Iterator[Any]:
-    """A collector of the policy with its weights, which leaves no files."""
-    state = _find_weights(cfg, model, state_dict, state_dict_path)
+    """A collector or an evaluator of the policy with its weights, which leaves no files.
+
+    Args:
+        weights: The state, or a checkpoint.
+        role: ``collector`` or ``evaluator``.
+        build: Makes it of an env manager, a policy, and where to log.
+        replay_path: Folder for videos.
+    """
+    collects = role == "collector"
+    state = _find_weights(cfg, model, *weights)
     with contextlib.ExitStack() as stack:
-        env = make_env_manager(cfg, env_setting, evaluate=False)
+        env = make_env_manager(cfg, env_setting, evaluate=not collects)
         stack.callback(env.close)
-        seed_envs(env, cfg.seed, "collector")
+        seed_envs(env, cfg.seed, role, dynamic_seed=collects)
+        if replay_path is not None:
+            env.enable_save_replay(replay_path)
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
-        policy: Policy = create_policy(cfg.policy, model=model, enable_field=_COLLECT_FIELDS)
+        # Collecting may need what training sets up, such as the scale of values.
+        fields = ["learn", "collect"] if collects else ["eval"]
+        policy = create_policy(cfg.policy, model=model, enable_field=fields)
         if state is not None:
-            load_weights(policy.collect_mode, state, state_dict_path or _GIVEN)
-        collector_cfg = EasyDict({**collector_cls.default_config(), **cfg.policy.collect.collector})
+            mode = policy.collect_mode if collects else policy.eval_mode
+            load_weights(mode, state, weights[1] or _GIVEN)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ding-"))
-        collector = collector_cls(
-            collector_cfg, env, policy.collect_mode, tb_logger=_NoWriter(), exp_name=folder
-        )
-        stack.callback(collector.close)
-        _require_statistics(env, policy, state_dict_path)
-        yield collector
+        part = build(env, policy, tb_logger=_NoWriter(), exp_name=folder)
+        stack.callback(part.close)
+        _require_statistics(env, policy, weights[1])
+        yield part
 
 
-# Collecting may need what training sets up, such as the scale of values.
-_COLLECT_FIELDS = ["learn", "collect"]
+def _collector_of(kind: Any, cfg: EasyDict) -> Callable[..., Any]:
+    own = EasyDict({**kind.default_config(), **cfg.policy.collect.collector})
+    return lambda env, policy, **log: kind(own, env, policy.collect_mode, **log)
 
 
 def _exploration(cfg: EasyDict) -> dict[str, float]:

@@ -1,7 +1,7 @@
 // Curves of every scalar of one or several runs, drawn with plotly.
 
 import { h, number, setText } from "./dom.js";
-import { meanOf, smooth } from "./data.js";
+import { groupBy, meanOf, smooth } from "./data.js";
 
 export const COLOURS = ["#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0", "#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"];
 
@@ -189,8 +189,7 @@ export class Charts {
       return { run, x: scale.by === 1 ? x : x.map((value) => value / scale.by), y };
     }).filter(({ x }) => x.length);
     const traces = [];
-    const groups = Map.groupBy ? Map.groupBy(curves, ({ run }) => run.group) : groupBy(curves);
-    for (const members of groups.values()) {
+    for (const members of groupBy(curves, ({ run }) => run.group).values()) {
       if (this.mean.checked && members.length > 1) {
         traces.push(...meanTraces(members.map(({ x, y }) => ({ x, y: smooth(y, weight) })), members));
         continue;
@@ -224,12 +223,6 @@ export class Charts {
 
 // Plotly reads a few tags in its texts.
 const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
-
-function groupBy(curves) {
-  const groups = new Map();
-  for (const curve of curves) groups.set(curve.run.group, [...(groups.get(curve.run.group) ?? []), curve]);
-  return groups;
-}
 
 function meanTraces(curves, members) {
   const { x, mean, low, high } = meanOf(curves);

@@ -133,21 +133,9 @@ export class Metrics {
     const [from, columns] = Object.entries(kinds)[0];
     if (!this.pairs.length) return columns;
     const [a, b] = from === "iter" ? [0, 1] : [1, 0];
-    return { x: columns.x.map((x) => translate(this.pairs, a, b, x)), y: columns.y };
+    const [own, other] = [a, b].map((kind) => this.pairs.map((pair) => pair[kind]));
+    return { x: columns.x.map((x) => at({ x: own, y: other }, x)), y: columns.y };
   }
-}
-
-function translate(pairs, from, to, x) {
-  let low = 0, high = pairs.length - 1;
-  if (x <= pairs[0][from]) return pairs[0][to];
-  if (x >= pairs[high][from]) return pairs[high][to];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (pairs[middle][from] <= x) low = middle;
-    else high = middle;
-  }
-  const [p, q] = [pairs[low], pairs[high]];
-  return p[to] + ((x - p[from]) / (q[from] - p[from] || 1)) * (q[to] - p[to]);
 }
 
 // Exponential mean without the bias towards its start.
@@ -160,6 +148,18 @@ export function smooth(values, weight) {
     total = weight * total + (1 - weight);
     return mean / total;
   });
+}
+
+export function groupBy(items, key) {
+  const groups = new Map();
+  for (const item of items) groups.set(key(item), [...(groups.get(key(item)) ?? []), item]);
+  return groups;
+}
+
+// Mean and standard deviation.
+export function spreadOf(values) {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)];
 }
 
 // Mean and standard deviation of several curves at common places, as far as at least two reach.
@@ -178,8 +178,7 @@ export function meanOf(curves, points = 200) {
   for (let i = 0; i < points; i++) {
     const x = start + ((end - start) * i) / (points - 1);
     const here = clean.filter((c) => c.x[c.x.length - 1] >= x).map((c) => at(c, x));
-    const mean = here.reduce((sum, y) => sum + y, 0) / here.length;
-    const spread = Math.sqrt(here.reduce((sum, y) => sum + (y - mean) ** 2, 0) / here.length);
+    const [mean, spread] = spreadOf(here);
     out.x.push(x);
     out.mean.push(mean);
     out.low.push(mean - spread);
@@ -188,6 +187,7 @@ export function meanOf(curves, points = 200) {
   return out;
 }
 
+// The value of a curve at a place, on the line between its neighbours.
 function at({ x, y }, place) {
   let low = 0, high = x.length - 1;
   if (place <= x[0]) return y[0];

@@ -1,7 +1,7 @@
 // The list of runs: filter, sort, group, pick some to compare.
 
 import { ago, badge, count, duration, h, number, setText, sparkline } from "./dom.js";
-import { fetchRuns } from "./data.js";
+import { fetchRuns, groupBy, spreadOf } from "./data.js";
 
 const STATUSES = ["running", "converged", "finished", "interrupted", "failed", "killed"];
 
@@ -126,12 +126,10 @@ export class RunListView {
       else head.removeAttribute("aria-sort");
     }
     this.order.value = this.sort;
-    const groups = new Map();
-    for (const run of runs) groups.set(run.group, [...(groups.get(run.group) ?? []), run]);
     const wanted = [];
     if (this.grouped) {
       const names = new Map();
-      for (const [group, members] of groups) {
+      for (const [group, members] of groupBy(runs, (run) => run.group)) {
         const nth = (names.get(members[0].name) ?? 0) + 1;
         names.set(members[0].name, nth);
         wanted.push(this.groupRow(group, members, nth));
@@ -203,8 +201,7 @@ export class RunListView {
   groupRow(group, members, nth) {
     // Not by the best: that of many seeds and evaluations is luck, too.
     const last = members.map((run) => run.last_return).filter((value) => value !== null);
-    const mean = last.reduce((sum, value) => sum + value, 0) / last.length;
-    const spread = Math.sqrt(last.reduce((sum, value) => sum + (value - mean) ** 2, 0) / last.length);
+    const [mean, spread] = spreadOf(last);
     const closed = this.closedGroups.has(group);
     const facts = `${closed} ${nth} ${members.map((run) => run.id)} ${mean} ${spread}`;
     const before = this.groupRows.get(group);
