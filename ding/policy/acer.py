@@ -37,24 +37,12 @@ class ACERPolicy(UnrolledPolicy):
     network_parts: tuple[str, ...] = ("actor", "critic")
     config: dict[str, Any] = dict(
         type="acer",
-        # Draw pieces by the mean of their one-step errors.
-        priority=False,
-        priority_IS_weight=False,
-        # Transitions of a sample.
-        unroll_len=32,
-        transition_with_policy_data=True,
         learn=dict(
             # Another place of `unroll_len`.
             unroll_len=32,
-            update_per_collect=4,
-            batch_size=16,
             learning_rate_actor=5e-4,
             learning_rate_critic=5e-4,
-            value_weight=0.5,
-            entropy_weight=1e-4,
             discount_factor=0.9,
-            # Weight of longer corrections.
-            lambda_=0.95,
             # Upper bound of the importance weights; what it takes away is made up for.
             c_clip_ratio=10,
             # How fast the divergence from the average policy may grow.
@@ -62,14 +50,10 @@ class ACERPolicy(UnrolledPolicy):
             trust_region_value=1.0,
             # How far the average policy moves towards the present one at each update.
             target_theta=0.01,
-            # None, 'clip_norm' or 'clip_value' by `clip_value`.
-            grad_clip_type=None,
             clip_value=None,
-            ignore_done=False,
         ),
         collect=dict(unroll_len=32),
         eval=dict(evaluator=dict(eval_freq=200)),
-        other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
     )
 
     _silent_keys = (

@@ -48,6 +48,17 @@ class ActingPolicy(Policy):
 class NStepPolicy(ActingPolicy):
     """A policy whose samples hold the rewards of ``nstep`` steps, and what they lead to."""
 
+    config: dict[str, Any] = dict(
+        # Draw samples with probabilities that follow their TD error.
+        priority=False,
+        # Weigh samples for the bias which that brings (needs `priority`).
+        priority_IS_weight=False,
+        nstep=1,
+        # For environments whose only end is a time limit that they do not report.
+        learn=dict(ignore_done=False),
+        collect=dict(unroll_len=1),
+    )
+
     _gamma: float
     _nstep: int
 

@@ -26,23 +26,12 @@ class AdvantageActorCritic(PolicyGradient):
     """
 
     config: dict[str, Any] = dict(
-        on_policy=True,
         priority=False,
         priority_IS_weight=False,
-        # 'discrete' or 'continuous'; 'hybrid' where the algorithm serves it.
-        action_space="discrete",
         multi_agent=False,
-        learn=dict(
-            batch_size=64,
-            learning_rate=1e-3,
-            value_weight=0.5,
-            entropy_weight=0.01,
-            # Normalise the advantages of each minibatch.
-            adv_norm=False,
-            ignore_done=False,
-        ),
+        learn=dict(value_weight=0.5),
         # Give exactly one of n_sample and n_episode.
-        collect=dict(unroll_len=1, discount_factor=0.99, gae_lambda=0.95),
+        collect=dict(gae_lambda=0.95),
     )
 
     #: Whether advantages are estimated anew at the start of each pass over the data.

@@ -42,7 +42,6 @@ class BCQPolicy(QActorCritic):
         type="bcq",
         random_collect_size=10000,
         action_space="continuous",
-        nstep=1,
         model=dict(
             actor_head_hidden_size=[400, 300],
             critic_head_hidden_size=[400, 300],
@@ -58,7 +57,6 @@ class BCQPolicy(QActorCritic):
             init_w=3e-3,
         ),
         collect=dict(n_sample=1),
-        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
     _learned = {**QActorCritic._learned, "optimizer_vae": "_optimizer_vae"}

@@ -37,7 +37,6 @@ class DDPGPolicy(QActorCritic):
     }
     config: dict[str, Any] = dict(
         type="ddpg",
-        nstep=1,
         # Samples from uniform actions, before the first update.
         random_collect_size=25000,
         transition_with_policy_data=False,

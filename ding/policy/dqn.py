@@ -41,12 +41,7 @@ class DQNPolicy(NStepPolicy):
     networks = {"discrete": (Call({"logit": "B N"}),)}
     config: dict[str, Any] = dict(
         type="dqn",
-        # Draw samples with probabilities that follow their TD error.
-        priority=False,
-        # Weigh samples for the bias which that brings (needs `priority`).
-        priority_IS_weight=False,
         discount_factor=0.97,
-        nstep=1,
         # Noisy layers in the network's head (`model.noise`), which explore while collecting.
         noisy_net=False,
         model=dict(encoder_hidden_size_list=[128, 128, 64]),
@@ -57,11 +52,9 @@ class DQNPolicy(NStepPolicy):
             learning_rate=0.001,
             target_update_freq=100,
             target_theta=0.005,
-            # For environments whose only end is a time limit that they do not report.
-            ignore_done=False,
         ),
         # Give exactly one of n_sample and n_episode.
-        collect=dict(n_sample=8, unroll_len=1),
+        collect=dict(n_sample=8),
         other=dict(
             # ε as a function of environment steps; `type` is 'exp' or 'linear'.
             eps=dict(type="exp", start=0.95, end=0.1, decay=10000),

@@ -35,37 +35,20 @@ class IMPALAPolicy(UnrolledPolicy):
     )
     config: dict[str, Any] = dict(
         type="impala",
-        # Draw pieces by the mean of their one-step errors.
-        priority=False,
-        priority_IS_weight=False,
         # 'discrete' or 'continuous'.
         action_space="discrete",
-        # Transitions of a sample.
-        unroll_len=32,
-        transition_with_policy_data=True,
         learn=dict(
-            update_per_collect=4,
-            batch_size=16,
             learning_rate=5e-4,
-            value_weight=0.5,
-            entropy_weight=1e-4,
             discount_factor=0.99,
-            # Weight of longer corrections, as in GAE.
-            lambda_=0.95,
             # Upper bounds of the importance weights: of the errors (they decide whose values are
             # learned), of the traces (how fast), and of the policy's gradient.
             rho_clip_ratio=1.0,
             c_clip_ratio=1.0,
             rho_pg_clip_ratio=1.0,
-            # None, 'clip_norm' or 'clip_value' by `clip_value`.
-            grad_clip_type=None,
             clip_value=0.5,
             # 'adam' or 'rmsprop'.
             optim="adam",
-            ignore_done=False,
         ),
-        collect=dict(),
-        other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
     )
 
     _silent_keys = (

@@ -54,7 +54,6 @@ class IQLPolicy(QActorCritic):
             beta=3.0,
         ),
         collect=dict(n_sample=1),
-        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
     _network = "continuous_qvac"

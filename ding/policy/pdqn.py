@@ -35,10 +35,7 @@ class PDQNPolicy(NStepPolicy):
     network_parts: tuple[str, ...] = ("dis_encoder", "dis_head", "cont_encoder", "cont_head")
     config: dict[str, Any] = dict(
         type="pdqn",
-        priority=False,
-        priority_IS_weight=False,
         discount_factor=0.97,
-        nstep=1,
         learn=dict(
             update_per_collect=3,
             batch_size=64,
@@ -51,9 +48,8 @@ class PDQNPolicy(NStepPolicy):
             update_circle=1,
             # How far the target moves towards the network at each update.
             target_theta=0.005,
-            ignore_done=False,
         ),
-        collect=dict(unroll_len=1, noise_sigma=0.1),
+        collect=dict(noise_sigma=0.1),
         other=dict(
             eps=dict(type="exp", start=0.95, end=0.1, decay=10000),
             replay_buffer=dict(replay_buffer_size=10000),

@@ -21,6 +21,9 @@ class MonteCarloPolicyGradient(PolicyGradient):
     What comes after a trajectory's end counts as nothing, whether it ended or was cut.
     """
 
+    #: Give n_episode, and collect with the collector 'episode'.
+    config: dict[str, Any] = dict(collect=dict(collector=dict(get_train_sample=True)))
+
     _network = "pg"
 
     def _get_train_columns(self, columns: dict[str, Any], lengths: np.ndarray) -> dict[str, Any]:
@@ -43,27 +46,10 @@ class PGPolicy(MonteCarloPolicyGradient):
 
     config: dict[str, Any] = dict(
         type="pg",
-        on_policy=True,
-        # 'discrete' or 'continuous'.
-        action_space="discrete",
         # Evaluate with the likeliest action, not with draws.
         deterministic_eval=True,
-        learn=dict(
-            batch_size=64,
-            learning_rate=1e-3,
-            entropy_weight=0.01,
-            # Longest gradient.
-            grad_norm=5,
-            # Make the returns of each minibatch have mean 0 and deviation 1: a baseline.
-            adv_norm=False,
-            ignore_done=False,
-        ),
-        # Give n_episode, and collect with the collector 'episode'.
-        collect=dict(
-            unroll_len=1,
-            discount_factor=0.99,
-            collector=dict(get_train_sample=True),
-        ),
+        # Longest gradient.
+        learn=dict(grad_norm=5),
     )
     _transition_outputs = ()
     _logged: tuple[str, ...] = ("return_mean",)

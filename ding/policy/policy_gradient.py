@@ -39,6 +39,21 @@ class PolicyGradient(ActingPolicy):
     sets up ``_optimizer``.
     """
 
+    config: dict[str, Any] = dict(
+        on_policy=True,
+        # 'discrete' or 'continuous'; 'hybrid' where the algorithm serves it.
+        action_space="discrete",
+        learn=dict(
+            batch_size=64,
+            learning_rate=1e-3,
+            entropy_weight=0.01,
+            # Make the advantages (or returns) of each minibatch have mean 0 and deviation 1.
+            adv_norm=False,
+            ignore_done=False,
+        ),
+        collect=dict(unroll_len=1, discount_factor=0.99),
+    )
+
     _optimizer: Any
     _action_spaces = {"discrete": "discrete", "continuous": "continuous"}
     _transition_outputs: tuple[str, ...] = ("logit",)

@@ -158,26 +158,17 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
 
     config: dict[str, Any] = dict(
         type="ppo_pg",
-        on_policy=True,
-        # 'discrete' or 'continuous'.
-        action_space="discrete",
         multi_agent=False,
         transition_with_policy_data=True,
         learn=dict(
             epoch_per_collect=10,
-            batch_size=64,
             learning_rate=3e-4,
             entropy_weight=0.0,
             clip_ratio=0.2,
-            # Make the returns of each minibatch have mean 0 and deviation 1: a baseline.
-            adv_norm=False,
             ppo_param_init=True,
             grad_clip_type="clip_norm",
             grad_clip_value=0.5,
-            ignore_done=False,
         ),
-        # Give n_episode, and collect with the collector 'episode'.
-        collect=dict(unroll_len=1, discount_factor=0.99, collector=dict(get_train_sample=True)),
     )
     _refused = {"multi_agent": "use ppo"}
     _action_spaces = MonteCarloPolicyGradient._action_spaces

@@ -22,17 +22,13 @@ class QActorCritic(NStepPolicy):
     """
 
     config: dict[str, Any] = dict(
-        priority=False,
-        priority_IS_weight=False,
         learn=dict(
             update_per_collect=1,
             batch_size=256,
             # How far the target moves towards the network at each update of the actor.
             target_theta=0.005,
             discount_factor=0.99,
-            ignore_done=False,
         ),
-        collect=dict(unroll_len=1),
         other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
@@ -60,7 +56,7 @@ class QActorCritic(NStepPolicy):
     )
 
     def _set_horizon(self) -> None:
-        self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.get("nstep", 1)
+        self._gamma, self._nstep = self._cfg.learn.discount_factor, self._cfg.nstep
 
     # ------------------------------------------------------------------ learn
 

@@ -25,7 +25,6 @@ class _SoftActorCritic(QActorCritic):
     """
 
     config: dict[str, Any] = dict(
-        nstep=1,
         # Samples before the first update; they come from the untrained policy itself.
         random_collect_size=10000,
         transition_with_policy_data=True,
@@ -44,7 +43,6 @@ class _SoftActorCritic(QActorCritic):
             init_w=3e-3,
         ),
         collect=dict(n_sample=1, collector_logit=False),
-        other=dict(replay_buffer=dict(replay_buffer_size=1000000)),
     )
 
     _learned = {

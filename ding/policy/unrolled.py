@@ -19,6 +19,27 @@ class UnrolledPolicy(ActingPolicy):
     size of the buffer count pieces.
     """
 
+    config: dict[str, Any] = dict(
+        # Draw pieces by the mean of their one-step errors.
+        priority=False,
+        priority_IS_weight=False,
+        # Transitions of a sample.
+        unroll_len=32,
+        transition_with_policy_data=True,
+        learn=dict(
+            update_per_collect=4,
+            batch_size=16,
+            value_weight=0.5,
+            entropy_weight=1e-4,
+            # Weight of longer corrections, as in GAE.
+            lambda_=0.95,
+            # None, 'clip_norm' or 'clip_value' by `clip_value`.
+            grad_clip_type=None,
+            ignore_done=False,
+        ),
+        other=dict(replay_buffer=dict(replay_buffer_size=1000, max_use=16)),
+    )
+
     _transition_outputs = ("logit",)
     _explorer = "multinomial_sample"
     _collect_options = _eval_options = {"mode": "compute_actor"}
