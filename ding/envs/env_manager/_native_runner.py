@@ -190,11 +190,7 @@ class NativeRunner(VectorRunner):
     # ---- episodes --------------------------------------------------------------------------------
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        if len(params) < self.env_num:
-            raise EnvError(
-                f"env {min(params)} cannot be reset alone: this vector env resets its members "
-                "itself; reset() all, or set env.manager.native=False"
-            )
+        self._begin_episodes(params, recount)
         is_due = self._seed_is_due or (recount and numbers_starts(self._seeds))
         seed = self._seeds[0][0] if is_due else None
         self._seed_is_due = False
@@ -203,10 +199,7 @@ class NativeRunner(VectorRunner):
         position = obs_store.nan_position(obs)
         if position is not None:
             raise DataError(f"env {position} gave an observation with NaN at its reset")
-        was_done = [state == EnvState.DONE for state in self.states.values()]
-        self._episode_count *= 0 if recount else np.logical_not(was_done)
-        self.states.update(dict.fromkeys(self.states, EnvState.RUN))
-        self._returns[:], self._sits_out[:], self._has_done = 0, False, False
+        self._sits_out[:] = False
         self._store_first({i: obs_store.column_row(obs, i) for i in range(self.env_num)})
 
     def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:

@@ -211,6 +211,22 @@ class VectorRunner(EnvRunner):
     def state_dict(self) -> dict[str, Any]:
         return {"envs": []}
 
+    def _begin_episodes(self, params: Mapping[int, dict | None], recount: bool) -> None:
+        """Note that all environments are reset; as `restart`.
+
+        Raises:
+            EnvError: They are not to be.
+        """
+        if len(params) < self.env_num:
+            raise EnvError(
+                f"env {min(params)} cannot be reset alone: a vector env resets all of its members "
+                "or none; reset() all, or use a manager of single environments"
+            )
+        was_done = [state == EnvState.DONE for state in self.states.values()]
+        self._episode_count *= 0 if recount else np.logical_not(was_done)
+        self._returns[:], self._has_done = 0, False
+        self.states.update(dict.fromkeys(self.states, EnvState.RUN))
+
     def _end_episodes(self, ended: np.ndarray, truncated: np.ndarray) -> dict[int, dict[str, Any]]:
         """Count episodes that have ended; what their last infos say of them, by env id.
 

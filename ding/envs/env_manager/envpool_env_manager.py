@@ -97,8 +97,8 @@ class _EnvpoolRunner(VectorRunner):
         super().__init__(env_num, episode_num)
         self._pool, self._batch_size = pool, batch_size
         space = pool.action_space
-        self._idle, self._dtype = np.zeros((env_num, *space.shape), space.dtype), space.dtype
-        self._outbox = [(self._idle[:0], np.zeros(0, np.int32))]
+        self._actions = np.zeros((env_num, *space.shape), space.dtype)
+        self._unsent = np.zeros(env_num, bool)  # goes with the next batch
         self._busy = np.zeros(env_num, bool)
         self._waits = np.zeros(env_num, bool)  # for an action
         self._begins = np.zeros(env_num, bool)  # its next answer is a first observation
@@ -127,14 +127,10 @@ class _EnvpoolRunner(VectorRunner):
         self._set_ready(self._waits.nonzero()[0].tolist())
 
     def restart(self, params: Mapping[int, dict | None], recount: bool) -> None:
-        if len(params) < self.env_num:
-            raise EnvError(f"env {min(params)} cannot be reset alone: a pool resets all or none")
+        self._begin_episodes(params, recount)
         while self._busy.any():
             self._receive()
         self._unasked[:] = False
-        if recount:
-            self._episode_count[:] = 0
-        self.states.update(dict.fromkeys(self.states, EnvState.RUN))
         self._pool.async_reset()
         self._busy[:], self._begins[:] = True, False
         first: dict[int, Any] = {}
@@ -144,13 +140,11 @@ class _EnvpoolRunner(VectorRunner):
             self._begins[ids], self._unasked[ids] = terminated | truncated, False
             first.update({i: obs_store.column_row(obs, p) for p, i in enumerate(ids.tolist())})
         self._store_first(first)
-        self._returns[:] = 0.0
         self._waits = ~(self._busy | self._begins)
-        resets = (self._begins & ~self._busy).nonzero()[0]
-        self._send(resets, self._idle[: len(resets)])
+        self._send((self._begins & ~self._busy).nonzero()[0])
 
     def step(self, ids: list[int], actions: Any, want_rows: bool) -> tuple[VectorStep, Rows]:
-        self._send(np.array(ids, np.int64), np.asarray(actions))
+        self._send(np.array(ids, np.int64), actions)
         step = self._answers()
         while not len(step.env_ids):
             step = self._answers()
@@ -162,11 +156,10 @@ class _EnvpoolRunner(VectorRunner):
         rewards = [step.reward[i : i + 1].copy() for i in range(len(infos))]
         return step, list(zip(rewards, infos)) if want_rows else ()
 
-    def _send(self, ids: np.ndarray, actions: np.ndarray) -> None:
-        """Have actions sent with the next batch: a pool of full batches takes them all at once."""
-        self._waits[ids], self._busy[ids] = False, True
-        batch = actions.reshape(len(ids), *self._idle.shape[1:])
-        self._outbox.append((batch.astype(self._dtype, copy=False), ids.astype(np.int32)))
+    def _send(self, ids: np.ndarray, actions: Any = None) -> None:
+        """Have actions, or any, sent with the next batch: full batches are sent all at once."""
+        self._waits[ids], self._busy[ids], self._unsent[ids] = False, True, True
+        self._actions[ids] = 0 if actions is None else np.reshape(actions, self._actions[ids].shape)
 
     def _receive(self) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray, np.ndarray]:
         """Ids, observations, rewards, ``terminated`` and ``truncated`` of a batch."""
@@ -176,11 +169,11 @@ class _EnvpoolRunner(VectorRunner):
             # First those that have played their episodes.
             others = others[np.argsort(self._waits[others], kind="stable")][:lacking]
             self._unasked[others] = True
-            self._send(others, self._idle[: len(others)])
-        actions, to = map(np.concatenate, zip(*self._outbox))
-        del self._outbox[1:]
-        if len(to):
-            self._pool.send(actions, to)
+            self._send(others)
+        unsent = self._unsent.nonzero()[0]
+        if len(unsent):
+            self._pool.send(self._actions[unsent], unsent.astype(np.int32))
+            self._unsent[:] = False
         obs, reward, terminated, truncated, info = self._pool.recv()
         ids = np.asarray(info["env_id"], np.int64)
         self._busy[ids] = False
@@ -204,8 +197,7 @@ class _EnvpoolRunner(VectorRunner):
         self._begins[ids], self._unasked[ids] = ended, False
         plays = np.array([self.states[env_id] == EnvState.RUN for env_id in ids.tolist()])
         self._waits[ids] = plays & ~ended
-        resets = ids[plays & ended]  # in the step after an episode's end
-        self._send(resets, self._idle[: len(resets)])
+        self._send(ids[plays & ended])  # to be reset, in the step after an episode's end
         return step
 
 
