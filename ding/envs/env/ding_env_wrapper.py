@@ -127,10 +127,10 @@ class DingEnvWrapper(BaseEnv):
         self._seed_rng: np.random.Generator | None = None
         self._seed_is_due = True
         self._is_plain = self._has_one_stream = False  # as long as there is no environment
-        self._stream: Any = None  # where the generator of the environment is to go on
         self._episode_return: Any = 0.0
         self._raw: RawRewards | None = None
-        self._wrapper_states: list[dict[str, Any]] = []  # for the environment that is built next
+        #: Where the environment that is built next goes on: its generator and its wrappers.
+        self._kept: dict[str, Any] = {"stream": None, "wrappers": []}
         # Bound late: `step` looks them up instead of asking each time what state it is in.
         self._step_env: Callable[[Any], Any] = self._step_before_reset
         self._to_action: Callable[[Any], Any] = lambda action: action
@@ -151,9 +151,6 @@ class DingEnvWrapper(BaseEnv):
             if self._seed_is_due or not goes_on:
                 kwargs["seed"] = self._next_seed()
                 self._seed_is_due = False
-        if self._stream is not None:
-            env.unwrapped.np_random.bit_generator.state = self._stream
-            self._stream = None
         result = env.reset(**kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise EnvError(
@@ -221,7 +218,7 @@ class DingEnvWrapper(BaseEnv):
             seed: Settles the episodes to come.
             dynamic_seed: Whether episodes differ; if false, all start from `seed` itself.
         """
-        self._seed, self._seed_is_due, self._stream = int(seed), True, None
+        self._seed, self._seed_is_due, self._kept["stream"] = int(seed), True, None
         self._dynamic_seed = dynamic_seed
         self._seed_rng = np.random.default_rng(self._seed) if dynamic_seed else None
         if self._env is not None:
@@ -236,8 +233,7 @@ class DingEnvWrapper(BaseEnv):
             self._env.close()
             self._step_env = self._step_before_reset
             if self._given_env is None:
-                self._wrapper_states, self._stream = self._states(), self._stream_state()
-                self._env = None
+                self._kept, self._env = self._inner_state(), None
 
     def build(self) -> None:
         """Make the environment and its wrappers now, rather than when they are first needed."""
@@ -334,8 +330,7 @@ class DingEnvWrapper(BaseEnv):
             "dynamic_seed": self._dynamic_seed,
             "seed_rng": None if self._seed_rng is None else self._seed_rng.bit_generator.state,
             "seed_is_due": self._seed_is_due,
-            "stream": self._stream_state(),
-            "wrappers": self._states(),
+            **self._inner_state(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -352,10 +347,9 @@ class DingEnvWrapper(BaseEnv):
             self._seed_rng.bit_generator.state = state_dict["seed_rng"]
         # States of former versions, which seeded each episode, have neither.
         self._seed_is_due = state_dict.get("seed_is_due", True)
-        self._stream = state_dict.get("stream")
-        self._wrapper_states = state_dict["wrappers"]
-        if self._env is not None and self._wrapper_states:
-            self._load_wrappers(self._env)
+        self._kept = {"stream": state_dict.get("stream"), "wrappers": state_dict["wrappers"]}
+        if self._env is not None:
+            self._go_on(self._env)
 
     def __repr__(self) -> str:
         inner = self._cfg.get("env_id") if self._given_env is None else env_name(self._given_env)
@@ -393,8 +387,7 @@ class DingEnvWrapper(BaseEnv):
         discrete = isinstance(env.action_space, spaces.Discrete)
         self._is_plain = discrete and isinstance(env.observation_space, spaces.Box)
         self._has_one_stream = type(env.unwrapped).__module__.startswith("gymnasium.envs.")
-        if self._wrapper_states:
-            self._load_wrappers(env)
+        self._go_on(env)
         return env
 
     def _wrappers(self) -> list[Any]:
@@ -416,27 +409,30 @@ class DingEnvWrapper(BaseEnv):
         low, high = getattr(env, "reward_range", None) or (-np.inf, np.inf)
         self._reward_space = spaces.Box(float(low), float(high), shape=(1,), dtype=np.float32)
 
-    def _states(self) -> list[dict[str, Any]]:
+    def _inner_state(self) -> dict[str, Any]:
+        """``stream``: where its one generator stands, if it is known to have no other."""
         if self._env is None:
-            return self._wrapper_states
-        return [wrapper.state_dict() for wrapper in stateful_wrappers(self._env)]
+            return self._kept
+        generator = vars(self._env.unwrapped).get("_np_random") if self._has_one_stream else None
+        return {
+            "stream": None if generator is None else generator.bit_generator.state,
+            "wrappers": [wrapper.state_dict() for wrapper in stateful_wrappers(self._env)],
+        }
 
-    def _stream_state(self) -> Any:
-        if self._stream is not None or self._env is None or not self._has_one_stream:
-            return self._stream
-        generator = vars(self._env.unwrapped).get("_np_random")
-        return None if generator is None else generator.bit_generator.state
-
-    def _load_wrappers(self, env: gymnasium.Env) -> None:
-        states, self._wrapper_states = self._wrapper_states, []
+    def _go_on(self, env: gymnasium.Env) -> None:
+        """Put the environment where it is to go on."""
+        stream, states = self._kept.values()
+        self._kept = {"stream": None, "wrappers": []}
         wrappers = stateful_wrappers(env)
-        if len(wrappers) != len(states):
+        if states and len(wrappers) != len(states):
             raise ConfigError(
                 f"the saved state is of {len(states)} wrappers with state, but env.env_wrapper now "
                 f"has {len(wrappers)}; use the config that was saved with it"
             )
         for wrapper, state in zip(wrappers, states):
             wrapper.load_state_dict(state)
+        if stream is not None:
+            env.unwrapped.np_random.bit_generator.state = stream
 
     def _next_seed(self) -> int:
         assert self._seed is not None
