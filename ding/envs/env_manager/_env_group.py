@@ -171,10 +171,11 @@ class EnvGroup:
         return step
 
     def _refuse(self, ids: Sequence[int], results: list[Any]) -> None:
-        sizes = [len(result) for result in results]
-        env_id = ids[sizes.index(next((size for size in sizes if size != 4), 4))]
+        expected = 5 if self._is_plain else 4
+        sizes = zip(ids, map(len, results))
+        env_id, count = next((env_id, size) for env_id, size in sizes if size != expected)
         raise EnvError(
-            f"env {env_id} ({env_name(self.envs[env_id])}) returned {sizes} values from step(); "
+            f"env {env_id} ({env_name(self.envs[env_id])}) returned {count} values from step(); "
             "expected BaseEnvTimestep(obs, reward, done, info): wrap a gymnasium environment in "
             "DingEnvWrapper",
             env_id,

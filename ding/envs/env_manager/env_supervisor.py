@@ -47,19 +47,16 @@ class EnvSupervisor(SubprocessEnvManagerV2):
         given = {
             "retry_type": getattr(retry_type, "value", retry_type),
             "max_retry": max_try if max_retry is None else max_retry,
+            "auto_reset": auto_reset,
             "reset_timeout": reset_timeout,
             "step_timeout": step_timeout,
             "retry_waiting_time": retry_waiting_time,
-        }
-        cfg = {
-            **{name: value for name, value in given.items() if value is not None},
-            "auto_reset": auto_reset,
             "episode_num": episode_num,
             "shared_memory": shared_memory,
             "copy_on_get": copy_on_get,
-            **kwargs,
         }
-        super().__init__(list(env_fn), cfg)
+        cfg = {name: value for name, value in given.items() if value is not None}
+        super().__init__(list(env_fn), {**cfg, **kwargs})
 
     def shutdown(self, timeout: float | None = None) -> None:
         """Close all environments."""
